@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainshift.proving.horovodrun import hosts_of, launched, tell_launcher
+from trainshift.proving.horovodrun import hosts_of, launched, take_leave, tell_launcher
 from trainshift.proving.interpreter import Interpreter, Unfit
 from trainshift.proving.launch import end
 
@@ -31,6 +31,21 @@ def test_hosts_are_looked_at_before_anything_runs(hosts: str, ranks: int, expect
         return
     with pytest.raises(Unfit, match=expected):
         hosts_of(hosts, ranks)
+
+
+def test_a_launcher_may_tidy_up_before_it_is_killed(tmp_path: Path) -> None:
+    launcher, left = tmp_path / "horovodrun", tmp_path / "session"
+    launcher.write_text(f"#!/bin/sh\ntrap 'sleep 0.1; rm {left}; exit 1' TERM\n: > {left}\nsleep 60 & wait\n")
+    launcher.chmod(0o755)
+    python = Interpreter(str(tmp_path / "python"), has_gloo=True)
+    process = launched(python, [], 2, "", tmp_path, {"PATH": "/usr/bin:/bin"})
+    limit = time.monotonic() + 20
+    while not left.exists() and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert left.exists()
+    take_leave(process)
+    end([process])
+    assert not left.exists()
 
 
 def said_by(folder: Path, python: Interpreter, hosts: str, script: str) -> list[str]:
@@ -76,7 +91,8 @@ def test_a_launcher_that_starts_nobody_is_no_fault_of_the_script(tmp_path: Path)
     for rank in ranks:
         (rank / "record").mkdir(parents=True)
     python = Interpreter(str(tmp_path / "python"), has_gloo=True)
-    said_by(tmp_path, python, "a:2", "echo -----; echo 'could not connect to some hosts via ssh'; exit 1")
+    script = "echo -----; echo '    sys.exit(run())'; echo 'could not connect to some hosts via ssh'; exit 1"
+    said_by(tmp_path, python, "a:2", script)
     with pytest.raises(Unfit) as told:
         tell_launcher(tmp_path / "launcher.txt", ranks)
     assert str(told.value).splitlines()[1:] == ["  could not connect to some hosts via ssh"]

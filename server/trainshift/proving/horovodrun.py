@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from trainshift.proving.interpreter import Interpreter, Unfit
@@ -16,8 +19,10 @@ from trainshift.proving.launch import Started, bootstrap
 LOG = "launcher.txt"
 # What of it is repeated where it starts nobody.
 MOST_LINES = 12
+# How long it may take to end what it has started, here and on other hosts.
+GRACE = 3.0
 # A line of it that says nothing: a rule, or a line of a traceback.
-_EMPTY = re.compile(r"[-=\s]*|\s*Traceback \(most recent call last\):|\s*File \".*")
+_EMPTY = re.compile(r"[-=\s]*|\s*Traceback \(most recent call last\):|\s*File \".*|\s{4}.*")
 
 
 def hosts_of(hosts: str, ranks: int) -> list[str]:
@@ -66,6 +71,19 @@ def launched(
             env=dict(environment),
             start_new_session=True,
         )
+
+
+def take_leave(launcher: Started) -> None:
+    """Have the launcher end its ranks and remove what it has written, before it is killed."""
+    limit = time.monotonic() + GRACE
+    with suppress(ProcessLookupError, PermissionError):
+        if launcher.poll() is None:
+            os.killpg(launcher.pid, signal.SIGTERM)
+        # MPI's own launcher is a process of its group, and outlives it.
+        while time.monotonic() < limit:
+            launcher.poll()
+            os.killpg(launcher.pid, 0)
+            time.sleep(0.05)
 
 
 def tell_launcher(log: Path, directories: Sequence[Path]) -> None:

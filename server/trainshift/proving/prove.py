@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainshift.proving.horovodrun import LOG, hosts_of, launched, tell_launcher
+from trainshift.proving.horovodrun import LOG, hosts_of, launched, take_leave, tell_launcher
 from trainshift.proving.interpreter import Interpreter, Unfit
 from trainshift.proving.interrupts import Interrupts, interruptible
 from trainshift.proving.launch import GRACE, Launch, Started, bootstrap, end, fresh
@@ -170,6 +170,8 @@ def run(request: Request, means: Means, copier: Copier, name: str, ranks: int, s
         finally:
             result.stuck = watch.stuck
             codes = [process.poll() for process in processes]
+            if len(processes) < ranks:
+                take_leave(processes[0])
             end(processes)
             end_strays(folder)
             result.statuses = [

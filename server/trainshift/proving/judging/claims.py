@@ -434,8 +434,14 @@ def output(seen: Seen) -> Found:
             if seen.is_cut
             else ("The script prints and writes nothing.")
         )
-    found.says = f"Rank 0 printed {lines} lines and wrote {files + elsewhere} files, the others nothing."
+    printed, wrote = counted(lines, "line"), counted(files + elsewhere, "file")
+    found.says = f"Rank 0 printed {printed} and wrote {wrote}, the others nothing."
     return found
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things, in words."""
+    return f"{count or 'no'} {what}{'s' * (count != 1)}"
 
 
 def by_host(seen: Seen) -> dict[str, list[Record]]:
