@@ -13,6 +13,7 @@ import pytest
 from trainshift.proving.judging.claims import claims
 from trainshift.proving.judging.seen import Claim, Seen
 from trainshift.proving.judging.shares import judge_shares
+from trainshift.proving.judging.timeline import Reduction, repeated
 from trainshift.proving.observed.data import Leaves
 from trainshift.proving.observed.record import Column, OptimizerRecord, Record, Run
 from trainshift.proving.observed.stopping import Stopped, Stopping
@@ -117,6 +118,17 @@ def test_a_sum_of_losses_that_are_divided_may_be_an_average() -> None:
     for losses, verdict in (([1.0, 0.9], "fails"), ([0.5, 0.44], "not seen"), ([], "fails")):
         ranks = pair(reduced=["sum"], losses=losses)
         assert judged(ranks, arrays([2.0] * STEPS))["averaged"].verdict == verdict
+
+
+def test_gradients_that_the_script_averages_once_more() -> None:
+    def times(*by_script: str) -> int:
+        wrapped = [f"DistributedGradientTape_Allreduce/{shape}" for shape in ("[3, 2]", "[2]", "[]")]
+        names = [*wrapped, *(f"HorovodAllreduce_x/{shape}" for shape in by_script)]
+        each = [Reduction(name, name.rpartition("/")[2], 0.0, 1.0) for name in names]
+        return repeated(each * STEPS, STEPS)
+
+    assert times() == times("[]") == times("[2]", "[]") == 1
+    assert times("[3, 2]", "[2]", "[]") == times("[3, 2]", "[2]") == 2
 
 
 def test_what_is_never_compared_does_not_hold_by_a_wrap() -> None:

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+# The shape of a tensor that is a number.
+NUMBER = "[]"
+
 
 @dataclass(frozen=True)
 class Reduction:
@@ -72,11 +75,23 @@ def share(reductions: Sequence[Reduction], start: float, end: float) -> float:
 
 
 def repeated(reductions: Sequence[Reduction], steps: int) -> int:
-    """How many wraps of Horovod's reduce gradients of the same shapes in every step; at least 1."""
+    """How many times Horovod reduces tensors of the shapes of the gradients in every step; at least 1.
+
+    A wrap reduces all gradients. Another one does, and so may the script by itself: losses and metrics, which
+    it averages, too, are numbers, and the statistics of a layer have not the shapes of all gradients.
+    """
     groups: dict[str, Counter[str]] = {}
+    by_script: Counter[str] = Counter()
     for each in reductions:
         group, marked, _ = each.name.partition("_Allreduce")
         if marked and group.startswith("Distributed"):
             groups.setdefault(group, Counter())[each.shape] += 1
+        else:
+            by_script[each.shape] += 1
     often = [counts for counts in groups.values() if max(counts.values()) >= max(2, steps - 1)]
-    return max((sum(counts == other for other in often) for counts in often), default=1)
+    times = max((sum(counts == other for other in often) for counts in often), default=1)
+    for counts in often:
+        arrays = {shape: count for shape, count in counts.items() if shape != NUMBER}
+        if arrays and all(by_script[shape] * steps >= count * (steps - 1) for shape, count in arrays.items()):
+            return times + 1
+    return times
