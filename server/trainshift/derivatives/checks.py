@@ -75,9 +75,20 @@ class Checks:
             self.refuse(start.node, f"the value does not depend on {', '.join(self.wrt or start.params)}")
         return tuple(sorted(self.found.values()))
 
+    def of_sequences(self) -> tuple[Refusal, ...]:
+        """The refusals of changes of what is in a list that a loop holds meanwhile."""
+        for function in self.whole.every():
+            sharing = self.whole.sharing(function)
+            for each in sharing.conflicts() if sharing else ():
+                names = {each.shared.name, each.shared.other}
+                if names & function.sequences and each.shared.unless is None:
+                    (name, *_) = sorted(names - function.sequences)
+                    self.refuse(each.node, f"the loop's sequence changes inside the loop: {name}")
+        return tuple(sorted(self.found.values()))
+
     def refuse(self, node: ast.AST, message: str) -> None:
         """Notes a refusal at a place."""
-        line = getattr(node, "lineno", 1)
+        line = getattr(node, "lineno", self.whole.start.node.lineno)
         column = getattr(node, "col_offset", 0)
         text = self.whole.module.lines[line - 1].encode()[:column].decode(errors="replace")
         self.found.setdefault((line, column, message), Refusal(line, len(text) + 1, message))
@@ -258,7 +269,7 @@ class Checks:
         sharing = self.whole.sharing(function)
         for each in sharing.conflicts() if sharing else ():
             names = each.shared.name, each.shared.other
-            active = [function.active(name) for name in names]
+            active = [sharing.active(name) for name in names] if sharing else []
             wrong = any(active) and (self.whole.reverse or not all(active))
             if not wrong or each.shared.unless is not None:
                 continue
@@ -301,7 +312,7 @@ class Checks:
                 target = reader.target(node)
                 if target is None:
                     return [], given
-                places = [each for param, each in bound(target, node) if target.kind(param).has("changed")]
+                places = [each for param, each in bound(target, node) if target.kind(param).changes]
                 return [*places, *([node.func] if target.changes_outside else [])], [*given, node]
         return [], []
 

@@ -21,13 +21,14 @@ def out_of_order(
     `inside` are all nodes of the function. Calls of functions are done before the rest of their line, and are
     not gone back through in a condition.
     """
-    for part, is_test in _parts(inside):
+    for part, is_test in _parts(reader, inside):
         calls = [(each, changed_by_call(reader, each)) for each in _calls(part)]
         if not calls:
             continue
         value = getattr(part, "value", None)
         split = not is_test and value is not None and reader.value(value)
         untold = {id(each) for test in _conditions(part) for each in terms.walk(test)}
+        silent = {id(each) for one in _silent(reader, part) for each in terms.walk(one)}
         # What has no derivative is read in its turn, but where the line becomes several ones.
         calls = [
             (each, {name for name in names if function.active(name) or (split and id(each) not in untold)})
@@ -40,6 +41,9 @@ def out_of_order(
             said = f"{ast.unparse(call)} changes {', '.join(sorted(names))}"
             if is_test or id(call) in untold:
                 yield call, f"{said} in a condition: call it on a line of its own"
+                continue
+            if id(call) in silent and any(map(function.active, names)):
+                yield call, f"{said} in what has no derivative: call it on a line of its own"
                 continue
             is_method = isinstance(call.func, ast.Attribute)
             for each in _read(part):
@@ -65,7 +69,7 @@ def _moved(function: Function, reader: Reader, part: ast.AST) -> Iterator[tuple[
             yield call, f"{ast.unparse(call)} changes {', '.join(sorted(names))}, {_TOO}"
 
 
-def _parts(inside: Iterable[ast.AST]) -> Iterator[tuple[ast.AST, bool]]:
+def _parts(reader: Reader, inside: Iterable[ast.AST]) -> Iterator[tuple[ast.AST, bool]]:
     """The lines of a function, and the conditions that are asked in it."""
     for node in inside:
         match node:
@@ -75,7 +79,9 @@ def _parts(inside: Iterable[ast.AST]) -> Iterator[tuple[ast.AST, bool]]:
                 yield node.iter, False
             case ast.Assert():
                 yield node, True
-            case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Return() | ast.Expr():
+            case ast.Expr(value):
+                yield node, not isinstance(value, ast.Call) or _of_library(reader, value)
+            case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Return():
                 yield node, False
 
 
@@ -83,6 +89,19 @@ def _calls(part: ast.AST) -> Iterator[ast.Call]:
     for node in own_nodes([part]):  # type: ignore[list-item]
         if isinstance(node, ast.Call):
             yield node
+
+
+def _of_library(reader: Reader, call: ast.Call) -> bool:
+    known = reader.module.dotted(call.func) is not None
+    return known and not (isinstance(call.func, ast.Name) and reader.target(call) is not None)
+
+
+def _silent(reader: Reader, part: ast.AST) -> Iterator[ast.AST]:
+    """The operations of a line that have no derivative, whatever goes into them."""
+    for node in terms.walk(part):
+        if isinstance(node, ast.Call | ast.BinOp | ast.ListComp | ast.DictComp | ast.GeneratorExp):
+            if not reader.value(node):
+                yield node
 
 
 def _conditions(part: ast.AST) -> Iterator[ast.AST]:

@@ -167,8 +167,11 @@ class Forward(Values):
             root = self._read(node.value)
             made_value = self.ahead(root)
             longer = node if made_value is node.value else ast.AugAssign(node.target, node.op, made_value)
-            self.out.append(ast.copy_location(longer, node))
-            self.out.append(terms.added(self._dots_of(node.target), self._tangent(root), sign=False))
+            tangent = self._tangent(root)
+            lines = [longer, terms.added(self._dots_of(node.target), tangent, sign=False)]
+            # A place in the tangents is told before what it is told by becomes longer.
+            self.out += lines[::-1] if root_of(node.target) in terms.names_read(tangent) else lines
+            ast.copy_location(longer, node)
             return
         root = self._read(joined)
         if root.sort != "row":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from trainshift.derivatives.reading.function import Function, Rows
+from trainshift.derivatives.reading.function import Function, Rows, Summary
 from trainshift.derivatives.reading.joined import tell_joined
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import Reader
@@ -38,6 +38,8 @@ class Analysis:
         self.captured_bars: dict[tuple[Function, str], str] = {}
         self.dot_names: dict[tuple[Function | None, str], str] = {}
         self._sharings: dict[Function, Sharing | None] = {}
+        # What was asked for its summary before that was known: it is one of those that call it.
+        self._asked_early: set[Function] = set()
         self.start = self.function(start)
         self.start.varied.update(wrt)
         self.settle()
@@ -53,6 +55,7 @@ class Analysis:
         for _ in range(MOST_READINGS):
             before = self._state()
             for function in list(self.every()):
+                function.forget()
                 Reader(function).read()
             if self._state() != before:
                 continue
@@ -63,7 +66,7 @@ class Analysis:
             )
             if [each for each in self.every() if tell_joined(each)]:
                 continue
-            self._sharings = {}
+            self._sharings, self._asked_early = {}, set()
             together = [self._changed_together(each) for each in self.every()]
             if not any(together):
                 break
@@ -74,7 +77,12 @@ class Analysis:
         """Makes active what is one with a name by which something active is stored; whether it was not."""
         sharing = self.sharing(function)
         assert sharing is not None
-        found = False
+        around = {each for each in sharing.altered() if each not in function.local}
+        found = not around <= function.altered
+        function.altered |= around
+        if function in self._asked_early and sharing.summary() != function.summary:
+            function.summary = sharing.summary()
+            found = True
         for pair in sharing.ever:
             for name in pair & sharing.changed:
                 owner = function.owner(name)
@@ -121,6 +129,14 @@ class Analysis:
             self._sharings[function] = None
             self._sharings[function] = Sharing(function)
         return self._sharings[function]
+
+    def summary(self, function: Function) -> Summary:
+        """What a call of a function leaves behind, as far as that is known."""
+        sharing = self.sharing(function)
+        if sharing is not None:
+            return sharing.summary()
+        self._asked_early.add(function)
+        return function.summary
 
     def escaping(self) -> list[Function]:
         """The functions that are used as values."""

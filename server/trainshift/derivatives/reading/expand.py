@@ -10,7 +10,7 @@ from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, Shared, root_of
-from trainshift.derivatives.reading.once import once
+from trainshift.derivatives.reading.once import changed_by_call, once
 from trainshift.derivatives.reading.reader import Reader
 
 FOLDED = frozenset(("builtins.max", "builtins.min"))
@@ -48,10 +48,11 @@ class Expander:
         self.reader = Reader(function)
         self.before: list[ast.stmt] = []
         self.looped: set[str] = set()
+        self.moved: set[str] = set()
         self.asked: dict[int, list[ast.stmt]] = {}
         sharing = function.whole.sharing(function)
         for each in sharing.conflicts() if sharing else ():
-            active = [function.active(name) for name in (each.shared.name, each.shared.other)]
+            active = [sharing.active(name) for name in (each.shared.name, each.shared.other)] if sharing else []
             asks = function.whole.reverse or each.whole or (any(active) and not all(active))
             if each.shared.unless and asks:
                 self.asked.setdefault(id(each.shared.node), []).append(_asking(each.shared))
@@ -80,7 +81,9 @@ class Expander:
                 kind = ast.If if isinstance(node, ast.If) else ast.While
                 return [ast.copy_location(kind(node.test, body, other), node)]
             case ast.For():
+                outer, self.moved = self.moved, self._reassigned(node)
                 source = self._source(self._sequence(node.iter))
+                self.moved = outer
                 target, begin = (node.target, []) if hasattr(node, "told") else self._target(node)
                 loop = ast.For(target, source, [*begin, *self.block(node.body)], self.block(node.orelse))
                 if source is node.iter and target is node.target:
@@ -116,9 +119,13 @@ class Expander:
                 return [ast.copy_location(each, node) for each in (*swapped, *asked, *stores)]
             case ast.Assign([ast.Name()], ast.Call(ast.Attribute(base, "pop"))) if root_of(base):
                 return [node]
-            case ast.AugAssign(ast.Name(name), ast.Add(), value) if self._lengthens(node.target):
-                longer = ast.Expr(terms.call(f"{name}.extend", self._value(value)))
+            case ast.AugAssign(place, ast.Add(), value) if self._lengthens(place):
+                extend = ast.Attribute(terms.copied(place), "extend", ast.Load())
+                longer = ast.Expr(ast.Call(extend, [self._value(value)], []))
                 return [ast.copy_location(longer, node)]
+            case ast.AugAssign(ast.Name(name) as whole) if self.reader.in_place(whole):
+                place = ast.Subscript(terms.name(name), ast.Constant(...), ast.Store())
+                return self._statement(ast.copy_location(ast.AugAssign(place, node.op, node.value), node))
             case ast.Assign(targets=[ast.Subscript() as place]) | ast.AugAssign(ast.Subscript() as place) if (
                 self.function.active(root_of(place) or "")
                 and (root_of(place) in _asked(place.slice) or any(once(self.reader, place.slice)))
@@ -195,6 +202,10 @@ class Expander:
                 return ast.Call(ast.Attribute(self._held(base), word, ast.Load()), [], [])
             case ast.Call(func=ast.Attribute(attr="items" | "values" | "keys")):
                 return node
+            case ast.Name() | ast.Subscript() if root_of(node) in self.moved and self.reader.value(node):
+                held = self._held(terms.call("list", node))
+                self.function.sequences |= terms.names_read(held)
+                return held
             case ast.List() | ast.Tuple() | ast.BinOp() | ast.Call() if self.reader.value(node):
                 return self._held(node)
             case ast.Subscript(slice=ast.Slice(lower, upper, step)) if self._copies(node):
@@ -210,6 +221,15 @@ class Expander:
                 same = all(one is other for one, other in zip(parts, node.args, strict=True))
                 return node if same else ast.Call(node.func, parts, node.keywords)
         return node if _is_view(node) else self._value(node)
+
+    def _reassigned(self, node: ast.For) -> set[str]:
+        """The variables that a loop's body gives another value, or has changed by what it calls."""
+        found = terms.names_bound([node.target, *node.body]) if self.function.whole.reverse else set()
+        calls = (each for line in node.body for each in terms.walk(line) if isinstance(each, ast.Call))
+        for each in calls if self.function.whole.reverse else ():
+            if not isinstance(each.func, ast.Attribute):
+                found |= changed_by_call(self.reader, each)
+        return found
 
     def _copies(self, node: ast.expr) -> bool:
         """Whether an expression is an active part of a list, which is a list of its own."""

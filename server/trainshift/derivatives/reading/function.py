@@ -37,6 +37,15 @@ class Shared:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """What a call of a function leaves behind, by the names of what the function knows from outside: which of
+    them may be in its value, and which pairs of them may be, or hold, one thing."""
+
+    returned: frozenset[str] = frozenset()
+    linked: frozenset[frozenset[str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Conflict:
     """A change of what two names share; `whole`: of an array by `+=` and its like."""
 
@@ -56,7 +65,6 @@ class Shares(Protocol):
     changed: set[str]
     in_place: set[int]
     grown: set[str]
-    returned: set[str]
 
     def with_names(self, names: set[str]) -> set[str]:
         """Names with all that were ever one with them."""
@@ -71,6 +79,7 @@ class Whole(Protocol):
     module: Module
     rows: Rows
     reverse: bool
+    start: Function
     arrays: bool
     tensors: bool
     functions: dict[str, Function]
@@ -79,6 +88,9 @@ class Whole(Protocol):
 
     def function(self, name: str) -> Function:
         """A function of the file."""
+
+    def every(self) -> Iterable[Function]:
+        """All functions."""
 
     def escaping(self) -> list[Function]:
         """The functions that are used as values."""
@@ -97,6 +109,9 @@ class Whole(Protocol):
 
     def sharing(self, function: Function) -> Shares | None:
         """Which names of a function may be one; None, while that is being found out."""
+
+    def summary(self, function: Function) -> Summary:
+        """What a call of a function leaves behind, as far as that is known."""
 
     def made_function(self, function: Function) -> list[ast.stmt]:
         """What stands for the definition of a function inside another one."""
@@ -132,6 +147,11 @@ class Function:
         self.feeding: dict[str, list[tuple[Function, ast.expr]]] = {}
         self.returns = False
         self.escapes = False
+        # The variables around it whose contents it changes, by whatever name or call.
+        self.altered: set[str] = set()
+        # The lists that hold what a loop goes through, where its body may change that.
+        self.sequences: set[str] = set()
+        self.summary = Summary()
         self.nested: dict[str, Function] = {}
         if whole.reverse:
             self.result = self._result()
@@ -223,13 +243,26 @@ class Function:
         return owner is not None and name in owner.varied and name in owner.useful
 
     @property
+    def acts(self) -> bool:
+        """Whether it, or a function inside it, changes what it is given or what is around it."""
+        return any(
+            each.changes_outside or any(each.kind(param).changes for param in each.params)
+            for each in (self, *self.whole.inside(self))
+        )
+
+    @property
     def changes_outside(self) -> bool:
         """Whether it assigns variables around it, or changes what they hold."""
         return bool(self.outside)
 
+    def forget(self) -> None:
+        """Has what is known of the variables around it worked out anew."""
+        for each in ("outside", "reached"):
+            self.__dict__.pop(each, None)
+
     @cached_property
-    def outside(self) -> frozenset[str]:
-        """The variables around it that it assigns or changes, or that a function does which it calls."""
+    def reached(self) -> frozenset[tuple[Function, str]]:
+        """The variables around it, each with its function, that it, what is inside it or what it calls names."""
         found: set[tuple[Function, str]] = set()
         seen: set[Function] = set()
         waiting = [self]
@@ -238,7 +271,31 @@ class Function:
             if function in seen:
                 continue
             seen.add(function)
-            names = set(function.foreign)
+            waiting += function.nested.values()
+            for node in own_nodes(function.node.body):
+                match node:
+                    case ast.Name(name) if name not in function.local and (owner := function.owner(name)):
+                        waiting += [owner.nested[name]] if name in owner.nested else []
+                        found.add((owner, name))
+                    case ast.Name(name) if name in self.whole.functions and function.owner(name) is None:
+                        waiting.append(self.whole.functions[name])
+                    case ast.Call(ast.Name(name)) if function.kind(name).has("function"):
+                        waiting += self.whole.escaping()
+        return frozenset(each for each in found if each[0] not in seen)
+
+    @cached_property
+    def outside(self) -> frozenset[tuple[Function, str]]:
+        """The variables around it, each with its function, that it assigns or changes, or that a function does
+        which it calls."""
+        found: set[tuple[Function, str]] = set()
+        seen: set[Function] = set()
+        waiting = [self]
+        while waiting:
+            function = waiting.pop()
+            if function in seen:
+                continue
+            seen.add(function)
+            names = function.foreign | function.altered
             for node in own_nodes(function.node.body):
                 match node:
                     case ast.Subscript(ctx=ast.Store()):
@@ -247,9 +304,11 @@ class Function:
                         names.add(root_of(place) or "")
                     case ast.Call(ast.Name(name)) if (owner := function.owner(name)) is not None:
                         waiting += [owner.nested[name]] if name in owner.nested else self.whole.escaping()
+                    case ast.Call(ast.Name(name)) if name in self.whole.functions:
+                        waiting.append(self.whole.functions[name])
             owners = ((function.owner(each), each) for each in names)
             found |= {(owner, each) for owner, each in owners if owner is not None}
-        return frozenset(name for owner, name in found if owner not in seen)
+        return frozenset(each for each in found if each[0] not in seen)
 
     def bindings(self, name: str) -> list[ast.AST]:
         """What gives a variable its values: assignments, definitions, and its being a parameter."""
@@ -259,6 +318,16 @@ class Function:
             if (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store))
             or (isinstance(node, ast.FunctionDef) and node.name == name)
             or (isinstance(node, ast.arguments) and name in self.params)
+        ]
+
+    def assignments(self, name: str) -> list[ast.AST]:
+        """The statements, loops and definitions that give a variable a value."""
+        return [
+            each
+            for each in own_nodes(self.node.body)
+            if isinstance(each, ast.stmt | ast.comprehension)
+            and name in names_bound([getattr(each, "target", each) if isinstance(each, ast.For) else each])
+            and not isinstance(each, ast.If | ast.While)
         ]
 
     def captured(self) -> list[str]:

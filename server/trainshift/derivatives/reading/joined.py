@@ -34,7 +34,7 @@ def _with_elements(reader: Reader, node: ast.AST) -> list[ast.expr]:
     match node:
         case ast.Assign([ast.Name() as target], value) if reader.kind(target).container:
             return [value]
-        case ast.Assign([ast.Tuple()], ast.BinOp() as value):
+        case ast.Assign([ast.Tuple() | ast.Subscript(slice=ast.Slice())], ast.BinOp() as value):
             return [value]
         case ast.For(iter=value) | ast.comprehension(iter=value) | ast.Subscript(value=value):
             return [value]

@@ -180,7 +180,7 @@ class KindReader:
             case (
                 "builtins.list" | "builtins.tuple" | "builtins.dict" | "builtins.reversed" | "builtins.sorted"
             ):
-                made = Kind(dotted.partition(".")[2])
+                made = Kind("list" if dotted == "builtins.sorted" else dotted.partition(".")[2])
                 if first is not None and not self.gives_keys(node, dotted):
                     kind = self.kind(first)
                     kind.tell("box")

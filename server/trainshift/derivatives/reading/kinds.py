@@ -113,6 +113,11 @@ class Kind:
         return found
 
     @property
+    def changes(self) -> bool:
+        """Whether the value, or something in it at any depth, is changed."""
+        return any(each.has("changed") for each in self.with_elements())
+
+    @property
     def container(self) -> bool:
         """Whether the value has elements that are asked for."""
         return self.has("box", "list", "tuple", "dict")

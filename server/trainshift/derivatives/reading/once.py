@@ -57,8 +57,8 @@ def changed_by_call(reader: Reader, call: ast.Call) -> set[str]:
     is_value = not isinstance(call.func, ast.Name) or reader.function.owner(call.func.id) is not None
     found: set[str] = set()
     for each in [target] if target else reader.possible(call) if is_value else []:
-        found |= each.outside
-        found |= {root_of(value) or "" for name, value in bound(each, call) if each.kind(name).has("changed")}
+        found |= {name for owner, name in each.outside if reader.function.owner(name) is owner}
+        found |= {root_of(value) or "" for name, value in bound(each, call) if each.kind(name).changes}
     return found
 
 
@@ -76,7 +76,7 @@ def _changed(reader: Reader, call: ast.Call) -> set[str]:
     target = reader.target(call)
     if target is None:
         return set()
-    found = set(target.outside)
+    found = {name for owner, name in target.outside if reader.function.owner(name) is owner}
     if any(map(_changes, terms.walk(target.node))):
         found |= terms.names_read(call) - terms.names_read(call.func)
     return found

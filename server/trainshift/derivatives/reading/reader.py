@@ -36,7 +36,7 @@ class Reader(KindReader):
             function.kind(function.result).unify(function.value)
             function.returns = function.result in function.varied
         for each in function.params:
-            if function.kind(each).has("changed"):
+            if function.kind(each).changes:
                 function.useful.add(each)
         if function.parent is not None:
             function.useful |= function.foreign
@@ -60,6 +60,8 @@ class Reader(KindReader):
                 joined = ast.BinOp(terms.copied(node.target), node.op, node.value)
                 self._assigned(node.target, self.value(joined), self.kind(joined), joined)
                 if self.kind(node.target).has("list") and not self.kind(node.target).has("tuple"):
+                    self.kind(node.target).tell("changed")
+                elif self.in_place(node.target):
                     self.kind(node.target).tell("changed")
             case ast.For():
                 self._keyed(node.target, node.iter, node.body)
@@ -88,6 +90,17 @@ class Reader(KindReader):
             case _:
                 pass
 
+    def in_place(self, target: ast.expr) -> bool:
+        """Whether an augmented assignment of a variable changes an array that others see."""
+        if not isinstance(target, ast.Name) or not self.whole.arrays or self.whole.tensors:
+            return False
+        function, kind = self.function, self.kind(target)
+        if not kind.has("array") or kind.has("list", "tuple", "dict"):
+            return False
+        inside = (terms.names_read(each.node) for each in function.nested.values())
+        own = target.id in function.local and target.id not in function.params
+        return not own or any(target.id in each for each in inside)
+
     def _called(self, node: ast.expr) -> None:
         assert isinstance(node, ast.Call)
         if isinstance(node.func, ast.Attribute) and node.func.attr in (*CHANGING, "pop", "sort", "reverse"):
@@ -106,6 +119,8 @@ class Reader(KindReader):
                     self._vary(root)
                 if root:
                     self._use_with(root, *node.args)
+                    if active and any(map(self._acts, node.args)):
+                        self._use(terms.name(root))
                 return
         # Whatever is changed by the callee depends on all arguments.
         if self.value(node):
@@ -133,6 +148,11 @@ class Reader(KindReader):
         return owner is not None and name in owner.useful
 
     def _assigned(self, target: ast.expr, active: bool, kind: Kind, value: ast.expr) -> None:
+        if active and self._acts(value):
+            # The way back goes through what changes something, whoever reads its value.
+            for name in terms.names_bound([target]) | ({root_of(target)} - {None}):
+                if (owner := self.function.owner(name or "")) is not None:
+                    owner.useful.add(name or "")
         match target:
             case ast.Name(name):
                 if active:
@@ -145,11 +165,11 @@ class Reader(KindReader):
                     and isinstance(value, ast.Subscript | ast.Name)
                 ):
                     # A change of what is another name for a part changes the whole.
-                    if kind.has("changed") and self._is_useful(root):
+                    if kind.changes and self._is_useful(root):
                         owner = self.function.owner(name)
                         if owner:
                             owner.useful.add(name)
-                if kind.has("changed") and isinstance(value, ast.Subscript | ast.Name):
+                if kind.changes and isinstance(value, ast.Subscript | ast.Name):
                     root = root_of(value)
                     owner = self.function.owner(name)
                     if root and owner and name in owner.varied:
@@ -317,7 +337,7 @@ class Reader(KindReader):
         """Whether a function has to be differentiated: it captures, changes or is given what varies."""
         if inner.varied & set(inner.params) or inner.returns:
             return True
-        if any(name in owner.varied for name in inner.outside if (owner := inner.owner(name))):
+        if any(name in owner.varied for owner, name in inner.outside):
             return True
         for each in terms.walk(inner.node):
             if isinstance(each, ast.Name):
@@ -393,17 +413,26 @@ class Reader(KindReader):
         return found
 
     def _effects(self, inner: Function, node: ast.Call) -> None:
-        """What a function is given is of use where the function changes variables around it."""
-        if any(each.changes_outside for each in (inner, *self.whole.inside(inner))):
-            for each in node.args:
+        """What a function is given is of use where the function changes something that others see."""
+        if inner.acts:
+            for each in (*node.args, *(each.value for each in node.keywords)):
                 self._use(each)
+
+    def _acts(self, value: ast.expr) -> bool:
+        """Whether a function of the file that a value calls changes something that others see."""
+        for each in terms.walk(value):
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Name | ast.Call | ast.Subscript):
+                target = self.target(each)
+                if any(one.acts for one in ([target] if target else self.known(each))):
+                    return True
+        return False
 
     def _bind(self, named: Function, node: ast.Call, actives: list[bool]) -> bool:
         for (param, argument), active in zip(bound(named, node), actives, strict=False):
             if active:
                 named.varied.add(param)
             named.kind(param).unify(self.kind(argument))
-            if named.kind(param).has("changed"):
+            if named.kind(param).changes:
                 root = root_of(argument)
                 if root and param in named.varied:
                     self._vary(root)

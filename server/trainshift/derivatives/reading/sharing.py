@@ -10,23 +10,15 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import Conflict, Function, Shared, bound, root_of
+from trainshift.derivatives.reading.function import Conflict, Function, Shared, Summary, bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.live import Live
 from trainshift.derivatives.reading.nodes import Nodes
-from trainshift.derivatives.reading.reader import CHANGING, FACTS, LOSING
+from trainshift.derivatives.reading.reader import CHANGING, LOSING
+from trainshift.derivatives.reading.sources import GIVEN, OF, Sources, callee_name
 from trainshift.derivatives.reading.twice import Pairs, Twice
 
-# What gives a part of its first argument, or the same array in another shape.
-VIEWS = frozenset(
-    ["reshape", "ravel", "transpose", "swapaxes", "moveaxis", "squeeze", "expand_dims", "atleast_1d",
-     "atleast_2d", "asarray", "ascontiguousarray", "broadcast_to", "split", "array_split", "diag", "diagonal",
-     "flip", "rollaxis", "view", "hsplit", "vsplit", "dsplit", "atleast_3d", "broadcast_arrays"]
-)  # fmt: skip
-HOLDING = frozenset(["list", "tuple", "dict", "reversed", "sorted", "zip", "enumerate", "max", "min"])
 CONTAINERS = ("list", "tuple", "dict")
-# After a parameter's name: what it was given, whatever the name means later.
-GIVEN = " given"
 
 
 class Sharing:
@@ -37,40 +29,58 @@ class Sharing:
         self.whole = function.whole
         self.nodes = Nodes(function)
         self.reader = self.nodes.reader
+        self.sources = Sources(self.reader).sources
+        self.names = Sources(self.reader)
+        self.strangers: dict[str, tuple[Function, str]] = {}
         self.found: dict[tuple[int, str, str], Conflict] = {}
         self.in_place: set[int] = set()
         self.ever: Pairs = {}
         self.changed: set[str] = set()
         self.arguments: set[str] = set()
         self.returned: set[str] = set()
+        self.ends: set[frozenset[str]] = set()
         self.handed: set[str] = set()
         self.grown: set[str] = set()
-        always = set(function.foreign)
+        # What is changed by calls that have a way back.
+        self.undone: set[str] = set()
+        # Parameters that `+=` and its like change in place, if they are arrays.
+        self.augmented: set[str] = set()
+        always = {name for _, name in function.reached}
         for each in function.nested.values():
             always |= terms.names_read(each.node)
         self.live = Live(function.body, always | {function.result})
         given = [(each, f"{each}{GIVEN}") for each in function.params]
         self.twice = Twice(self)
         start = Shared(ast.Pass(), "", "", _number(""))
-        self._block(function.body, {frozenset(pair): start for pair in given})
+        self.ends |= set(self._block(function.body, {frozenset(pair): start for pair in given}))
         self._captured()
-        for pair in self.ever:
+        for pair in self.ends:
             if function.result in pair:
                 self.returned |= pair
 
     def _captured(self) -> None:
         """What functions inside change is changed whenever they are called."""
         for inner in self.function.nested.values():
-            within = self.whole.sharing(inner)
-            for name in within.changed if within else ():
+            for name in inner.altered:
+                self.changed.add(name)
+                self.handed.add(name)
+                if self.reader.value(terms.name(inner.name)):
+                    self.undone.add(name)
                 if inner.owner(name) is self.function:
-                    self.changed.add(name)
                     self.arguments |= {name} & set(self.function.params)
                     self.grown.add(name)
                     for pair, shared in self.ever.items():
                         if name in pair and self._partner_shows(pair, name, self.function.kind(name)):
                             key = (id(shared.node), shared.name, shared.other)
                             self.found.setdefault(key, Conflict(shared, inner.node, False))
+
+    def summary(self) -> Summary:
+        """What a call of the function leaves behind."""
+        linked = (each for each in self.ends if len(each) == 2 and all(map(self._is_outer, each)))
+        return Summary(frozenset(filter(self._is_outer, self.returned)), frozenset(linked))
+
+    def _is_outer(self, name: str) -> bool:
+        return name.endswith(GIVEN) or name not in self.function.local
 
     def conflicts(self) -> Iterator[Conflict]:
         """The changes of what two names share, in the order of the text."""
@@ -87,6 +97,18 @@ class Sharing:
             whole = self.with_names({each})
             if whole & set(function.params) or any(function.owner(name) is not function for name in whole):
                 found |= whole
+        return found
+
+    def altered(self) -> set[str]:
+        """The names of what is changed, by whatever name."""
+        found: set[str] = set()
+        for name in self.changed:
+            kinds = {each for each in self._kind(name).with_elements() if each.has("changed")}
+            arrays = any(map(self.arrayish, kinds))
+            for each in self.with_names({name}):
+                inside = self._kind(each).with_elements()
+                if each == name or inside & kinds or (arrays and any(map(self.arrayish, inside))):
+                    found.add(each)
         return found
 
     def is_known_elsewhere(self, name: str) -> bool:
@@ -136,17 +158,18 @@ class Sharing:
     def _statement(self, node: ast.stmt, pairs: Pairs) -> Pairs:
         match node:
             case ast.If():
+                pairs = self._calls(node, node.test, pairs)
                 return {**self._block(node.body, pairs), **self._block(node.orelse, pairs)}
             case ast.For() | ast.While():
                 for _ in range(2):
-                    start = pairs
+                    start = pairs = self._calls(node, node.iter if isinstance(node, ast.For) else node.test, pairs)
                     if isinstance(node, ast.For):
                         start = self._bound(node, node.target, node.iter, pairs, True)
                     pairs = {**pairs, **self._block(node.body, start)}
                 return self._block(node.orelse, pairs)
             case ast.FunctionDef():
                 return pairs
-        self._calls(node, pairs)
+        pairs = self._calls(node, node, pairs)
         match node:
             case ast.Assign():
                 return self._assigned(node, node.targets, node.value, pairs)
@@ -162,6 +185,7 @@ class Sharing:
             case ast.Return(value=ast.expr()):
                 assert node.value is not None
                 self.returned |= self._with_partners(self.sources(node.value), pairs)
+                self.ends |= set(pairs)
             case ast.Expr(ast.Call() as call):
                 return self._joined(node, call, pairs)
         return pairs
@@ -189,10 +213,25 @@ class Sharing:
             self._change(node, target.value, base, pairs)
         elif itself and not self.nodes.certain(target):
             self._change(node, target, kind, pairs, True)
+            if isinstance(target, ast.Name) and not kind.has("array", "box", *CONTAINERS):
+                self._perhaps_in_place(node, target.id)
 
-    def _calls(self, node: ast.stmt, pairs: Pairs) -> None:
-        """What the calls in a statement change."""
-        for each in terms.walk(node):
+    def _perhaps_in_place(self, node: ast.stmt, name: str) -> None:
+        """What may be a number or an array is given another value, or is changed where others see it."""
+        function, start = self.function, self.whole.start
+        if name in function.local and name not in function.params:
+            return
+        again = any(start.name in terms.names_read(line) for each in self.whole.every() for line in each.body)
+        alone = all(isinstance(each, ast.AugAssign) for each in function.assignments(name))
+        if function is start and alone and not again:
+            self.augmented.add(name)
+        else:
+            shared = Shared(node, name, "what it is given", _number(name))
+            self.found.setdefault((id(node), name, ""), Conflict(shared, node, True))
+
+    def _calls(self, node: ast.stmt, part: ast.AST, pairs: Pairs) -> Pairs:
+        """The pairs after the calls in a part of a statement; notes what they change."""
+        for each in terms.walk(part):
             if not isinstance(each, ast.Call):
                 continue
             if isinstance(each.func, ast.Attribute):
@@ -200,19 +239,40 @@ class Sharing:
                     self.grown |= {root_of(each.func) or ""}
                     self._change(node, each.func.value, self.reader.kind(each.func.value), pairs)
                 continue
-            target = self.reader.target(each)
-            if target is None:
-                continue
-            for param, argument in bound(target, each):
-                kind = target.kind(param)
-                if kind.has("changed") and not kind.has("function"):
-                    self.handed |= {root_of(argument) or ""}
-                    self.grown |= {root_of(argument) or ""}
-                    self._change(node, argument, kind, pairs, deep=True)
-                    self._given(node, each, argument, kind, pairs)
+            before = pairs
+            for callee in self.names.callees(each):
+                pairs = {**pairs, **self._after_call(node, each, callee, before)}
+        return pairs
+
+    def _after_call(self, node: ast.stmt, call: ast.Call, callee: Function, pairs: Pairs) -> Pairs:
+        """The pairs after a call of a function: what that changes, and what it makes one."""
+        for owner, name in callee.reached:
+            here = self.names.name_of(owner, name)
+            if OF in here:
+                self.strangers[here] = owner, name
+        given = dict(self.names.given(callee, call))
+        changed = [(each, callee.kind(param)) for param, each in bound(callee, call)]
+        for owner, name in callee.outside:
+            changed.append((given[callee_name(callee, owner, name)], owner.kind(name)))
+        for argument, kind in changed:
+            if kind.changes and not kind.has("function"):
+                self.handed |= {root_of(argument) or ""}
+                if self.reader.value(call):
+                    self.undone |= {root_of(argument) or ""}
+                self.grown |= {root_of(argument) or ""}
+                self._change(node, argument, kind, pairs, deep=True)
+                self._given(node, list(given.values()), argument, kind, pairs)
+        for pair in self.whole.summary(callee).linked:
+            one, other = (given.get(each) for each in sorted(pair))
+            if one is not None and other is not None:
+                for name in self.sources(one):
+                    pairs = self._with(pairs, node, name, self.sources(other), None, True)
+        return pairs
 
     def _joined(self, node: ast.stmt, call: ast.Call, pairs: Pairs) -> Pairs:
-        """A method or function that is called alone may put one of its arguments into another."""
+        """A method that is called alone may put one of its arguments into another."""
+        if self.names.callees(call):
+            return pairs
         parts = [*call.args, *(each.value for each in call.keywords)]
         if isinstance(call.func, ast.Attribute):
             parts.insert(0, call.func.value)
@@ -238,10 +298,12 @@ class Sharing:
 
     # Changes.
 
-    def _given(self, node: ast.stmt, call: ast.Call, changed: ast.expr, kind: Kind, pairs: Pairs) -> None:
-        """A function changes what it is given: its other arguments must be something else."""
-        for other in (*call.args, *(each.value for each in call.keywords)):
-            if other is changed or not self._reaches(self.reader.kind(other), kind):
+    def _given(
+        self, node: ast.stmt, given: list[ast.expr], changed: ast.expr, kind: Kind, pairs: Pairs
+    ) -> None:
+        """A function changes something that it knows: all else that it knows must be something else."""
+        for other in given:
+            if other is changed or not self._reaches(self._kind_of(other), kind):
                 continue
             theirs = self.sources(other)
             for name in self.sources(changed):
@@ -271,6 +333,7 @@ class Sharing:
             return
         self.changed.add(name)
         live = self.live.after(node)
+        unknown = itself and not kind.has("array", "box", *CONTAINERS)
         for pair, shared in pairs.items():
             if name not in pair:
                 continue
@@ -290,10 +353,14 @@ class Sharing:
                 continue
             (other,) = pair - {name}
             if other.endswith(GIVEN) and self._partner_shows(pair, name, kind):
-                self.arguments.add(other.removesuffix(GIVEN))
+                if not unknown or not isinstance(changed, ast.Name):
+                    self.arguments.add(other.removesuffix(GIVEN))
             elif other in live and self._partner_shows(pair, name, kind):
-                if itself and shared.unless is None:
+                if itself and kind.has("array") and shared.unless is None:
                     self.in_place.add(id(node))
+                if unknown and shared.unless is None:
+                    # A number gets another value, and an array is refused when it is met.
+                    shared = Shared(node, shared.name, shared.other, _number(changed))
                 key = (id(shared.node), shared.name, shared.other)
                 self.found.setdefault(key, Conflict(shared, node, itself))
 
@@ -303,7 +370,18 @@ class Sharing:
         return other != self.function.result and self._reaches(self._kind(other), kind)
 
     def _kind(self, name: str) -> Kind:
+        if name in self.strangers:
+            owner, name = self.strangers[name]
+            return owner.kind(name)
         return self.function.kind(name.removesuffix(GIVEN))
+
+    def _kind_of(self, node: ast.expr) -> Kind:
+        return self._kind(node.id) if isinstance(node, ast.Name) else self.reader.kind(node)
+
+    def active(self, name: str) -> bool:
+        """Whether a variable, also one of another function, is active."""
+        owner, name = self.strangers.get(name, (self.function, name))
+        return owner.active(name)
 
     def _reaches(self, kind: Kind, wanted: Kind) -> bool:
         """Whether a value of a kind may be, or hold, one of another kind."""
@@ -392,20 +470,35 @@ class Sharing:
         unless: ast.expr | None,
         stored: bool = False,
     ) -> Pairs:
-        kind = self.function.kind(name)
-        if kind.has("function") or self.nodes.certain(terms.name(name)):
+        kind = self._kind(name)
+        if kind.has("function") or (OF not in name and self.nodes.certain(terms.name(name))):
             return pairs
         if not stored and kind.has("array", "box", *CONTAINERS):
             unless = None
+        whole = {name}
+        if stored:
+            # What is one with either is so from now on.
+            whole |= {each for each in self._with_partners(whole, pairs) if self._holds(each, others)}
+            others = self._with_partners(others, pairs)
         pairs = dict(pairs)
-        for other in others - {name}:
-            if not self._meet(kind, self._kind(other)):
-                continue
-            pair = frozenset((name, other))
-            pairs[pair] = Shared(node, name, other, unless, stored)
-            if not other.endswith(GIVEN):
-                self.ever[pair] = pairs[pair]
+        for one in whole:
+            for other in others - {one}:
+                pair = frozenset((one, other))
+                known = pair in pairs and pairs[pair].unless is None
+                if known or not self._meet(self._kind(one), self._kind(other)):
+                    continue
+                pairs[pair] = Shared(node, one, other, unless, stored)
+                if not any(each.endswith(GIVEN) for each in pair):
+                    self.ever[pair] = pairs[pair]
         return pairs
+
+    def _holds(self, name: str, others: set[str]) -> bool:
+        """Whether a variable may hold, as an element or deeper, what one of others is."""
+        inside = self._kind(name).with_elements() - {self._kind(name).found()}
+        return any(self._reaches_one(inside, self._kind(each)) for each in others)
+
+    def _reaches_one(self, kinds: set[Kind], wanted: Kind) -> bool:
+        return wanted.found() in kinds or (self.arrayish(wanted) and any(map(self.arrayish, kinds)))
 
     def _meet(self, one: Kind, other: Kind) -> bool:
         """Whether values of two kinds may have a container or an array in common."""
@@ -415,71 +508,8 @@ class Sharing:
                 return True
         return any(map(self.arrayish, mine)) and any(map(self.arrayish, theirs))
 
-    def sources(self, node: ast.expr) -> set[str]:
-        """The variables whose value, or a part of whose value, may be in that of an expression."""
-        match node:
-            case ast.Name(name):
-                return set() if self.function.owner(name) is None else {name}
-            case ast.Subscript():
-                return self.sources(node.value)
-            case ast.Attribute():
-                return set() if node.attr in FACTS else self.sources(node.value)
-            case ast.BoolOp():
-                return set().union(*(self.sources(each) for each in node.values))
-            case ast.IfExp():
-                return self.sources(node.body) | self.sources(node.orelse)
-            case ast.Tuple() | ast.List():
-                return set().union(*(self.sources(each) for each in node.elts))
-            case ast.Dict():
-                return set().union(*(self.sources(each) for each in node.values))
-            case ast.ListComp() | ast.GeneratorExp():
-                return self._made(node, node.elt)
-            case ast.DictComp():
-                return self._made(node, node.value)
-            case ast.BinOp() if self.reader.kind(node).has("list", "tuple"):
-                return self.sources(node.left) | self.sources(node.right)
-            case ast.Call():
-                return self._called(node)
-        return set()
-
-    def _made(self, node: ast.ListComp | ast.GeneratorExp | ast.DictComp, element: ast.expr) -> set[str]:
-        found = self.sources(element)
-        for each in node.generators:
-            if found & terms.names_bound([each.target]):
-                found |= self.sources(each.iter)
-        return found - terms.names_bound([each.target for each in node.generators])
-
-    def _called(self, node: ast.Call) -> set[str]:
-        target = self.reader.target(node)
-        arguments = [*node.args, *(each.value for each in node.keywords)]
-        if target is not None:
-            given = returned_by(target)
-            found = [self.sources(each) for name, each in bound(target, node) if name in given]
-            return set().union(*found)
-        if isinstance(node.func, ast.Name) and self.function.owner(node.func.id):
-            return set().union(*(self.sources(each) for each in arguments))
-        dotted = self.reader.module.dotted(node.func) or ""
-        last = dotted.rpartition(".")[2]
-        if dotted.startswith("builtins."):
-            return set().union(*(self.sources(each) for each in arguments)) if last in HOLDING else set()
-        if dotted.startswith("numpy."):
-            return self.sources(node.args[0]) if last in VIEWS and node.args else set()
-        if not dotted and isinstance(node.func, ast.Attribute):
-            method, base = node.func.attr, node.func.value
-            if method in ("get", "pop", "setdefault", "items", "values", *VIEWS):
-                return self.sources(base)
-            if method == "copy" and self.reader.kind(base).element().container:
-                return self.sources(base)
-        return set()
-
     def _of_module(self, func: ast.Attribute) -> bool:
         return self.reader.module.dotted(func) is not None
-
-
-def returned_by(function: Function) -> set[str]:
-    """The parameters that may be, or be in, the value of a function."""
-    known = function.whole.sharing(function)
-    return known.returned & set(function.params) if known else set()
 
 
 def _number(value: ast.expr | str) -> ast.expr:

@@ -71,7 +71,8 @@ class Build(Analysis):
         sharing = self.sharing(function)
         assert sharing is not None
         # Who calls a function may read what it has changed: that is undone.
-        contents = set() if first else sharing.shown()
+        # What it calls undoes its own changes, in their turn among all.
+        contents = sharing.with_names(sharing.undone) | (set() if first else sharing.shown())
         idle: set[int] = set()
         inside_it = [function, *self.inside(function)]
         saved = [(each, set(each.used), set(each.local)) for each in inside_it]
@@ -215,6 +216,13 @@ class Build(Analysis):
             if any(sharing.meets(function.result, each) for each in undone):
                 value = terms.name(function.result)
                 way.forward.append(terms.assign(function.result, way.helper("_copied", value)))
+        for name in sorted(sharing.augmented):
+            # The argument itself, if it is an array: the way back may read it as it was.
+            given, held = function.fresh(name), function.fresh(name)
+            way.forward.insert(0, terms.assign(given, terms.name(name)))
+            way.forward.append(terms.assign(held, terms.name(name)))
+            whole = ast.Subscript(terms.name(given), terms.constant(...), ast.Load())
+            after.append(ast.If(terms.call("np.ndim", terms.name(given)), [terms.assign(whole, terms.name(held))], []))
         for name in sorted(sharing.arguments & set(params)):
             if not way.contents & sharing.with_names({name}):
                 continue
@@ -299,7 +307,7 @@ class Build(Analysis):
         sharing = self.sharing(start)
         assert sharing is not None
         undone = sorted(sharing.arguments & set(start.params))
-        if start.value.has("changed") or any(sharing.meets(start.result, each) for each in undone):
+        if start.value.changes or any(sharing.meets(start.result, each) for each in undone):
             self.helpers.add("_copied")
             body.append(terms.assign(value, terms.call("_copied", terms.name(value))))
         after: list[ast.stmt] = []

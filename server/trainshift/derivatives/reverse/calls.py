@@ -32,12 +32,13 @@ class Calls(Pull):
         return False
 
     def _has_effects(self, node: Node) -> bool:
-        if node.target is None or node.target.gives_functions:
-            return True
-        for each in (node.target, *self.whole.inside(node.target)):
-            if each.changes_outside:
-                return True
-        return any(node.target.kind(each).has("changed") for each in self.whole.signature(node.target)[0])
+        return node.target is None or node.target.gives_functions or node.target.acts
+
+    def asks_for_value(self, node: Node) -> bool:
+        """Whether a pullback asks for an adjoint in the structure of a call's value, even if it is zero."""
+        assert isinstance(node.expr, ast.Call)
+        called = [node.target] if node.target is not None else self.nodes.reader.possible(node.expr)
+        return any(each.value.container or each.value.has("array") for each in called)
 
     @property
     def pullbacks(self) -> dict[int, str]:
@@ -108,6 +109,8 @@ class Calls(Pull):
         assert isinstance(node.expr, ast.Call)
         called = [target] if target is not None else self.nodes.reader.possible(node.expr)
         if not any(each.value.has("function") for each in called):
+            if bar is None and self.asks_for_value(node) and self.value(node) is not node.expr:
+                bar = self.helper("_cells", self.value(node))
             arguments.append(terms.constant(0.0) if bar is None else bar)
         results: list[ast.expr] = []
         after: list[tuple[Node, str]] = []

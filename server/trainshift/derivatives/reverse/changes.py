@@ -11,6 +11,7 @@ what was there, such as `sort`.
 from __future__ import annotations
 
 import ast
+import builtins
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import bound, root_of
@@ -50,9 +51,14 @@ class Changes(Lines):
         defined = set(self.defined)
 
         def back() -> None:
+            asked = bool(active) and (any(map(self.is_present, active)) or self._must(root))
+            for each in active if asked else ():
+                if self.boxlike(each):
+                    # In the structure of the value, which the variable has only here.
+                    self.start(each)
             for each in backs:
                 each()
-            if not active or not (any(self.is_present(each) for each in active) or self._must(root)):
+            if not asked:
                 return
             taken = {each for each in active if self.foreign(each) and self._pulls(root, lines)}
             held = {each: terms.name(self.taken_out(each)) for each in sorted(taken)}
@@ -178,6 +184,9 @@ class Changes(Lines):
 
         def back() -> None:
             assert name is not None
+            if name not in self.contents and self.nodes.reader.kind(target.value).has("dict"):
+                # There may be a key more than there was.
+                self.resized.add(name)
             if not active or not self.is_present(name):
                 for each in backs:
                     each()
@@ -193,9 +202,21 @@ class Changes(Lines):
             for each in backs:
                 each()
             self.emit(terms.assign(slot, self._empty(place)))
-            self._send(root, bar, lines)
+            self._send(root, bar, lines, self._spreads(target))
 
         return back
+
+    def _spreads(self, target: ast.Subscript) -> bool:
+        """Whether a store may put one number into many places of an array."""
+        base, element = self.nodes.reader.kind(target.value), self.nodes.reader.kind(target)
+        if not self.whole.arrays or self.whole.tensors or base.has("list", "dict"):
+            return False
+        match target.slice:
+            case ast.Tuple(elts):
+                return any(isinstance(each, ast.Slice) or not self.nodes.settled(each) for each in elts)
+            case ast.Slice() | ast.Constant(value=None) | ast.Constant(value=builtins.Ellipsis):
+                return True
+        return element.container or element.has("array") or not self._simple(target.slice, True)
 
     def _stored_at(self, target: ast.Subscript, value: ast.expr) -> ast.Subscript:
         """Where an element is found after a store: a part of a list may have another length then.
@@ -246,6 +267,8 @@ class Changes(Lines):
             self.lengths.add(root_of(place) or "")
             known = ast.Compare(terms.copied(place.slice), [ast.In()], [terms.copied(place.value)])
             return ast.IfExp(known, self.helper("_cells", terms.copied(place)), terms.constant(0.0))
+        # What stands there is as long as it was before, only where changes are undone.
+        self.lengths.add(root_of(place) or "")
         return self.helper("_cells", terms.copied(place))
 
     def _own(self, place: ast.expr, base: Kind) -> ast.expr:
@@ -308,7 +331,7 @@ class Changes(Lines):
             changed = {
                 root_of(each) or ""
                 for param, each in bound(target, call)
-                if target.kind(param).has("changed")
+                if target.kind(param).changes
             }
             self.unseen[id(call)] = changed
         self.forward.append(self._plain_statement(node))
@@ -321,9 +344,15 @@ class Changes(Lines):
         made = self._call_line(root, lines, held)
         pullback = self.pullbacks[id(root)]
         after = self._keep(pullback, fresh=True)
-        pair = terms.display([terms.name("_"), terms.name(pullback)])
+        last = nothing
+        if self.asks_for_value(root):
+            last = self._keep(held, fresh=True)
+            self.function.local.add(held)
+            root.held = held
+        pair = terms.display([terms.name(root.held or "_"), terms.name(pullback)])
         self.forward.append(ast.copy_location(terms.assign(pair, made), node))
         after()
+        last()
         return lambda: self._send(root, None, lines)
 
     def _changed(self, node: ast.Expr, call: ast.Call, name: str, method: str) -> Back:

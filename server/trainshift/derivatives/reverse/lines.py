@@ -279,6 +279,9 @@ class Lines(Calls):
         foreign = active and self.foreign(name)
 
         def back() -> None:
+            if active and direct and self._must(root) and self.asks_for_value(root):
+                # In the structure of the value, which the variable has only here.
+                self.start(name)
             for each in backs:
                 each()
             if not active:
@@ -323,7 +326,9 @@ class Lines(Calls):
         line = ast.copy_location(terms.assign(target, made), node)
         return line
 
-    def _send(self, root: Node, bar: ast.expr | None, lines: list[tuple[str, Node]]) -> None:
+    def _send(
+        self, root: Node, bar: ast.expr | None, lines: list[tuple[str, Node]], pending: bool = False
+    ) -> None:
         """The way back through the lines that one statement was split into, from the last to the first."""
         own = id(root) in self.pullbacks and all(node is not root for _, node in lines)
         self.waiting = {held for held, _ in lines}
@@ -332,9 +337,9 @@ class Lines(Calls):
             self._call_back(root, bar)
         elif bar is not None:
             if root.held in self.waiting:
-                self.held_terms[root.held] = [(bar, False)]
+                self.held_terms[root.held] = [(bar, pending)]
             else:
-                self.through(root, bar, False)
+                self.through(root, bar, pending)
         for held, node in reversed(lines):
             self.waiting.discard(held)
             found = self.held_terms.pop(held, None)

@@ -374,7 +374,11 @@ class Pull(Writer):
         shape, and in functions that touch neither arrays nor tensors, whose docstring says "of numbers".
         Terms of different shapes are summed back one by one.
         """
-        container = self.nodes.reader.kind(value).has("list", "tuple", "dict")
+        kind = self.nodes.reader.kind(value)
+        container = kind.container and not kind.has("array")
+        if isinstance(value, ast.Name) and value.id in self.function.written:
+            # What is only handed on may be a container, too.
+            container = container or not kind.has("number", "scalar", "array")
         container = container or any(isinstance(term, ast.List | ast.ListComp) for term, _ in found)
 
         def joined(one: ast.expr, other: ast.expr) -> ast.expr:

@@ -77,7 +77,7 @@ class Ways(Changes):
             if isinstance(each, ast.Call) and not (isinstance(each.func, ast.Name) and each.func.id in AGAIN):
                 return False
         return not read & changed and not any(
-            self.function.kind(each).has("changed") for each in read if self.function.owner(each)
+            self.function.kind(each).changes for each in read if self.function.owner(each)
         )
 
     def _reassigned(self, statements: list[ast.stmt]) -> set[str]:
@@ -107,6 +107,9 @@ class Ways(Changes):
             source = self.plain(node.iter)
             reassigned = self._reassigned(node.body) | terms.names_bound([node.target])
             moved = terms.names_read(node.iter) & reassigned
+            if moved and self.nodes.reader.value(node.iter):
+                said = f"the loop's sequence changes inside the loop: {', '.join(sorted(moved))}"
+                raise self.nodes.refused(node.iter, said)
             if moved or not _plain_source(node.iter):
                 held = self.function.temporary()
                 made = source if _ranged(source) else terms.call("list", source)

@@ -1,0 +1,121 @@
+"""Of which variables the value of an expression may be made, whole or in part (SPEC-AD AD37)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.reading.function import Function, bound
+from trainshift.derivatives.reading.reader import FACTS, Reader
+
+# What gives a part of its first argument, or the same array in another shape.
+VIEWS = frozenset(
+    ["reshape", "ravel", "transpose", "swapaxes", "moveaxis", "squeeze", "expand_dims", "atleast_1d",
+     "atleast_2d", "asarray", "ascontiguousarray", "broadcast_to", "split", "array_split", "diag", "diagonal",
+     "flip", "rollaxis", "view", "hsplit", "vsplit", "dsplit", "atleast_3d", "broadcast_arrays"]
+)  # fmt: skip
+HOLDING = frozenset(["list", "tuple", "dict", "reversed", "sorted", "zip", "enumerate", "max", "min"])
+# After a parameter's name: what it was given, whatever the name means later.
+GIVEN = " given"
+# Between a variable and the function whose it is, where it has no name.
+OF = " of "
+
+
+class Sources:
+    """Tells for one function of which of its variables a value may be made."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.function = reader.function
+        self.whole = reader.whole
+
+    def sources(self, node: ast.expr) -> set[str]:
+        """The variables whose value, or a part of whose value, may be in that of an expression."""
+        match node:
+            case ast.Name(name):
+                return set() if self.function.owner(name) is None and OF not in name else {name}
+            case ast.Subscript():
+                return self.sources(node.value)
+            case ast.Attribute():
+                return set() if node.attr in FACTS else self.sources(node.value)
+            case ast.BoolOp():
+                return self._any(node.values)
+            case ast.IfExp():
+                return self.sources(node.body) | self.sources(node.orelse)
+            case ast.Tuple() | ast.List():
+                return self._any(node.elts)
+            case ast.Dict():
+                return self._any(node.values)
+            case ast.ListComp() | ast.GeneratorExp():
+                return self._made(node, node.elt)
+            case ast.DictComp():
+                return self._made(node, node.value)
+            case ast.BinOp() if self.reader.kind(node).has("list", "tuple"):
+                return self.sources(node.left) | self.sources(node.right)
+            case ast.Call():
+                return self._called(node)
+        return set()
+
+    def name_of(self, owner: Function, name: str) -> str:
+        """What a variable of a function is called here."""
+        return name if self.function.owner(name) is owner else f"{name}{OF}{owner.name}"
+
+    def callees(self, call: ast.Call) -> list[Function]:
+        """The functions of the file that a call may be one of."""
+        target = self.reader.target(call)
+        if target is not None:
+            return [target]
+        is_local = isinstance(call.func, ast.Name) and self.function.owner(call.func.id) is not None
+        if is_local or not isinstance(call.func, ast.Name | ast.Attribute):
+            return self.reader.possible(call)
+        return []
+
+    def given(self, callee: Function, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+        """What a function knows from outside, with what that is here: its parameters, and what it captures."""
+        for param, argument in bound(callee, call):
+            yield f"{param}{GIVEN}", argument
+        for owner, name in callee.reached:
+            yield callee_name(callee, owner, name), terms.name(self.name_of(owner, name))
+
+    def _any(self, nodes: list[ast.expr]) -> set[str]:
+        return set[str]().union(*map(self.sources, nodes))
+
+    def _made(self, node: ast.ListComp | ast.GeneratorExp | ast.DictComp, element: ast.expr) -> set[str]:
+        found = self.sources(element)
+        for each in node.generators:
+            if found & terms.names_bound([each.target]):
+                found |= self.sources(each.iter)
+        return found - terms.names_bound([each.target for each in node.generators])
+
+    def _called(self, node: ast.Call) -> set[str]:
+        arguments = [*node.args, *(each.value for each in node.keywords)]
+        found: set[str] = set()
+        callees = self.callees(node)
+        for callee in callees:
+            returned = self.whole.summary(callee).returned
+            for name, value in self.given(callee, node):
+                if name in returned:
+                    found |= self.sources(value)
+        if callees:
+            return found
+        if isinstance(node.func, ast.Name) and self.function.owner(node.func.id):
+            return self._any(arguments)
+        dotted = self.reader.module.dotted(node.func) or ""
+        last = dotted.rpartition(".")[2]
+        if dotted.startswith("builtins."):
+            return self._any(arguments) if last in HOLDING else set()
+        if dotted.startswith("numpy."):
+            return self.sources(node.args[0]) if last in VIEWS and node.args else set()
+        if not dotted and isinstance(node.func, ast.Attribute):
+            method, base = node.func.attr, node.func.value
+            if method in ("get", "pop", "setdefault", "items", "values", *VIEWS):
+                return self.sources(base)
+            if method == "copy" and self.reader.kind(base).element().container:
+                return self.sources(base)
+        return set()
+
+
+def callee_name(callee: Function, owner: Function, name: str) -> str:
+    """What a variable that a function captures, or one that it calls, is called in it."""
+    return name if callee.owner(name) is owner else f"{name}{OF}{owner.name}"
