@@ -60,8 +60,8 @@ class Analysis:
             if self._state() != before:
                 continue
             self.arrays = (
-                self.arrays
-                or self._annotated_arrays()
+                self._annotated_arrays()
+                or self.arrays
                 or any(each.has("array") for function in self.every() for each in function.kinds.values())
             )
             if [each for each in self.every() if tell_joined(each)]:
@@ -100,13 +100,16 @@ class Analysis:
 
     def _annotated_arrays(self) -> bool:
         """Whether a parameter is annotated as an array or tensor."""
+        found = False
         for function in self.every():
             arguments = function.node.args
             for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
                 dotted = self.module.dotted(each.annotation) if each.annotation is not None else None
                 if dotted is not None and dotted.startswith(("numpy.", "tensorflow.")):
-                    return True
-        return False
+                    if dotted == "numpy.ndarray":
+                        function.kind(each.arg).tell("array")
+                    found = True
+        return found
 
     def _state(self) -> object:
         return [

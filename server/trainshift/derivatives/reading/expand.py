@@ -224,9 +224,18 @@ class Expander:
 
     def _reassigned(self, node: ast.For) -> set[str]:
         """The variables that a loop's body gives another value, or has changed by what it calls."""
-        found = terms.names_bound([node.target, *node.body]) if self.function.whole.reverse else set()
+        if not self.function.whole.reverse:
+            return set()
+        found = terms.names_bound([node.target, *node.body])
+        sources = [each for each in terms.walk(node.iter) if isinstance(each, ast.Subscript)]
+        for each in (part for line in node.body for part in terms.walk(line)):
+            if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store):
+                # What holds the sequence may get another one in its place.
+                name = root_of(each)
+                if name and any(root_of(one) == name and _depth(each) <= _depth(one) for one in sources):
+                    found.add(name)
         calls = (each for line in node.body for each in terms.walk(line) if isinstance(each, ast.Call))
-        for each in calls if self.function.whole.reverse else ():
+        for each in calls:
             if not isinstance(each.func, ast.Attribute):
                 found |= changed_by_call(self.reader, each)
         return found
@@ -476,6 +485,11 @@ class Expander:
 def _same(one: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> bool:
     """Whether a block is the very one that it was."""
     return len(one) == len(other) and all(map(operator.is_, one, other))
+
+
+def _depth(node: ast.expr) -> int:
+    """How many indices lead to an element."""
+    return 1 + _depth(node.value) if isinstance(node, ast.Subscript) else 0
 
 
 def _is_view(node: ast.expr) -> bool:

@@ -41,6 +41,10 @@ def _with_elements(reader: Reader, node: ast.AST) -> list[ast.expr]:
         case ast.Call(ast.Name(name), args) if name in _GONE_THROUGH:
             several = name in ("max", "min") and len(args) > 1
             return [] if several else [*args]
+        case ast.BinOp(left, ast.Mult(), right) if any(map(_is_count, (left, right))) and any(
+            reader.kind(each).container for each in (left, right)
+        ):
+            return [node]
         case ast.BinOp(left, ast.Add(), right) if any(reader.kind(each).container for each in (left, right)):
             return [node]
     return []

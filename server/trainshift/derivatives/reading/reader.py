@@ -61,7 +61,10 @@ class Reader(KindReader):
                 self._assigned(node.target, self.value(joined), self.kind(joined), joined)
                 if self.kind(node.target).has("list") and not self.kind(node.target).has("tuple"):
                     self.kind(node.target).tell("changed")
-                elif self.in_place(node.target):
+                elif self.whole.arrays and self.kind(node.target).has("box") and self._is_added_to(node):
+                    # It has elements and is calculated with as a whole.
+                    self.kind(node.target).tell("array")
+                if self.in_place(node.target):
                     self.kind(node.target).tell("changed")
             case ast.For():
                 self._keyed(node.target, node.iter, node.body)
@@ -89,6 +92,10 @@ class Reader(KindReader):
                 self.value(node.value)
             case _:
                 pass
+
+    def _is_added_to(self, node: ast.AugAssign) -> bool:
+        kind = self.kind(node.target)
+        return kind.has("number") and not kind.has("list", "tuple", "dict")
 
     def in_place(self, target: ast.expr) -> bool:
         """Whether an augmented assignment of a variable changes an array that others see."""

@@ -11,6 +11,7 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.layout import function_of, listed, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, root_of
+from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.reader import loses
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.reverse.ways import Ways
@@ -195,7 +196,10 @@ class Build(Analysis):
             elif container and name in function.params:
                 starts.append(terms.assign(cell, way.helper("_cells", terms.name(name))))
                 continue
-            if not outermost or not container:
+            if name in function.params and not function.kind(name).numeric and self.arrays:
+                # Nothing may come to it: it is as long as the argument.
+                starts.append(terms.assign(cell, way.zero(name)))
+            elif not outermost or not container:
                 plain.append(terms.stored(terms.name(cell)))
         if plain:
             starts.append(ast.Assign(plain, terms.constant(0.0)))
@@ -221,8 +225,7 @@ class Build(Analysis):
             given, held = function.fresh(name), function.fresh(name)
             way.forward.insert(0, terms.assign(given, terms.name(name)))
             way.forward.append(terms.assign(held, terms.name(name)))
-            whole = ast.Subscript(terms.name(given), terms.constant(...), ast.Load())
-            after.append(ast.If(terms.call("np.ndim", terms.name(given)), [terms.assign(whole, terms.name(held))], []))
+            after += put_right(given, held, Kind())
         for name in sorted(sharing.arguments & set(params)):
             if not way.contents & sharing.with_names({name}):
                 continue
@@ -236,7 +239,7 @@ class Build(Analysis):
                 way.forward.insert(0, terms.assign(given, terms.name(name)))
             held = function.fresh(name)
             before.append(terms.assign(held, way.helper("_copied", terms.name(given))))
-            after += put_right(given, held, function.kind(name).has("dict"))
+            after += put_right(given, held, function.kind(name))
         return before, after
 
     def functions_made(self) -> list[ast.FunctionDef]:
@@ -315,7 +318,7 @@ class Build(Analysis):
             held = _unused(f"{each}_1", free)
             self.helpers.add("_copied")
             body.append(terms.assign(held, terms.call("_copied", terms.name(each))))
-            after += put_right(each, held, start.kind(each).has("dict"))
+            after += put_right(each, held, start.kind(each))
         if params == self.wrt and not loose and not after:
             body.append(ast.Return(terms.display([terms.name(value), back])))
         else:
@@ -451,13 +454,18 @@ def _reads(way: Ways) -> tuple[set[str], set[str]]:
     return reads, inside
 
 
-def put_right(name: str, kept: str, is_dict: bool) -> list[ast.stmt]:
-    """Statements that give a container, in place, what a copy of it has."""
-    if is_dict:
+def put_right(name: str, kept: str, kind: Kind) -> list[ast.stmt]:
+    """Statements that give a container of a kind, in place, what a copy of it has."""
+    if kind.has("dict"):
         return [
             ast.Expr(terms.call(f"{name}.clear")),
             ast.Expr(terms.call(f"{name}.update", terms.name(kept))),
         ]
+    if not kind.container and not kind.has("array"):
+        # A number stays what it was.
+        whole = ast.Subscript(terms.name(name), terms.constant(...), ast.Load())
+        known = terms.call("np.ndim", terms.name(name))
+        return [ast.If(known, [terms.assign(whole, terms.name(kept))], [])]
     whole = ast.Subscript(terms.name(name), ast.Slice(None, None, None), ast.Load())
     return [terms.assign(whole, terms.name(kept))]
 

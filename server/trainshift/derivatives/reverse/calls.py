@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from trainshift.derivatives import terms
+from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reverse.pull import Pull
 from trainshift.derivatives.terms import rebuilt
@@ -114,6 +115,8 @@ class Calls(Pull):
             arguments.append(terms.constant(0.0) if bar is None else bar)
         results: list[ast.expr] = []
         after: list[tuple[Node, str]] = []
+        # What is given twice, or is known to the function as a captured variable too, gets an adjoint of its own.
+        taken_up: list[ast.expr] = [terms.name(name) for each in called for _, name in each.reached]
         for param in params:
             child = given.get(param)
             if child is None or not child.active:
@@ -130,11 +133,16 @@ class Calls(Pull):
                     place = self.place(child.expr)
                 else:
                     place = None
+                known = root_of(child.expr) or ""
+                changed = target is not None and target.kind(param).changes
+                if not changed and any(not _apart(child.expr, each) for each in taken_up):
+                    place = None
+                taken_up.append(child.expr)
                 if place is not None:
                     arguments.append(place)
                     results.append(place)
                     continue
-                held = self.function.fresh(f"{child.held}_bar")
+                held = self.function.fresh(f"{child.held or known}_bar")
                 found = self.held_terms.pop(child.held or "", None)
                 start = self.helper("_cells", self.value(child))
                 if found:
@@ -160,3 +168,13 @@ class Calls(Pull):
                     self.add(child.expr.id, terms.name(held))
                     continue
             self.push(child, terms.name(held), child.pending)
+
+
+def _apart(one: ast.expr, other: ast.expr) -> bool:
+    """Whether two places are different ones: of different variables, or with different keys."""
+    if root_of(one) != root_of(other):
+        return True
+    match one, other:
+        case ast.Subscript(value, ast.Constant(key)), ast.Subscript(another, ast.Constant(its)):
+            return terms.same(value, another) and key != its
+    return False
