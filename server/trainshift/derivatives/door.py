@@ -100,8 +100,8 @@ def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made
         if refusals:
             raise Impossible(tuple(sorted(refusals)))
         expand(build)
-        if refusals := Checks(build, by).of_sequences():
-            raise Impossible(refusals)
+        if changed := Checks(build, by).of_sequences():
+            raise Impossible(changed)
         return Made(build, build.functions_made())
     except RecursionError as wrong:
         raise _at(node, f"{node.name} is nested too deeply to be read") from wrong

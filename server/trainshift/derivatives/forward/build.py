@@ -9,6 +9,7 @@ from trainshift.derivatives.forward.statements import Forward
 from trainshift.derivatives.layout import function_of, listed, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function
+from trainshift.derivatives.reading.normal import ends
 
 
 class Tangents(Analysis):
@@ -60,6 +61,20 @@ class Tangents(Analysis):
         """What stands for the definition of a function inside another one."""
         return [self.jvp(function)]
 
+    def _is_a_value(self, function: Function) -> bool:
+        """Whether the value of a function is asked for, though it ends without one."""
+        for node in (each for one in self.every() for line in one.body for each in terms.walk(line)):
+            value = getattr(node, "value", None)
+            if (
+                isinstance(node, ast.Expr)
+                and isinstance(value, ast.Call)
+                and isinstance(value.func, ast.Name)
+            ):
+                value.func.alone = True  # type: ignore[attr-defined]
+            elif isinstance(node, ast.Name) and node.id == function.name and not hasattr(node, "alone"):
+                return True
+        return False
+
     def _begun(self) -> list[str]:
         """The parameters that vary, though the derivative is not along them."""
         return [each for each in self.start.params if self.start.active(each) and each not in self.wrt]
@@ -68,6 +83,8 @@ class Tangents(Analysis):
         """The value of a function and its tangent."""
         way = Forward(function)
         body = way.run()
+        if not ends(function.body) and self._is_a_value(function):
+            body.append(ast.Return(terms.display([terms.constant(None), terms.constant(None)])))
         given = self._signature(function)
         if function is self.start:
             body = [*(way.begun(each, each in given) for each in self._begun()), *body]

@@ -234,6 +234,11 @@ class Values(Writer):
                 return ast.Dict(
                     [terms.copied(key) for key, _ in written], [self._zero(each) for _, each in written]
                 )
+            case ast.IfExp(test, ast.Call() as one, ast.Constant() as other):
+                # A container in one case, and a number in the other.
+                return ast.IfExp(self.plain(terms.copied(test)), self._zero(one), self._zero(other))
+            case ast.Call(ast.Name(name)) if self.nodes.module.helpers.get(name) in ("_cells", "_zeros"):
+                return self.helper("_zeros", self.plain(expr))
         if self.is_function(expr):
             return terms.constant(None)
         if not self.whole.arrays and self.nodes.reader.kind(expr).numeric:

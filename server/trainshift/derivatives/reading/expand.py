@@ -10,7 +10,7 @@ from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, Shared, root_of
-from trainshift.derivatives.reading.once import changed_by_call, once
+from trainshift.derivatives.reading.once import asked_by, changed_inside, once, reassigned
 from trainshift.derivatives.reading.reader import Reader
 
 FOLDED = frozenset(("builtins.max", "builtins.min"))
@@ -52,7 +52,9 @@ class Expander:
         self.asked: dict[int, list[ast.stmt]] = {}
         sharing = function.whole.sharing(function)
         for each in sharing.conflicts() if sharing else ():
-            active = [sharing.active(name) for name in (each.shared.name, each.shared.other)] if sharing else []
+            active = (
+                [sharing.active(name) for name in (each.shared.name, each.shared.other)] if sharing else []
+            )
             asks = function.whole.reverse or each.whole or (any(active) and not all(active))
             if each.shared.unless and asks:
                 self.asked.setdefault(id(each.shared.node), []).append(_asking(each.shared))
@@ -81,7 +83,10 @@ class Expander:
                 kind = ast.If if isinstance(node, ast.If) else ast.While
                 return [ast.copy_location(kind(node.test, body, other), node)]
             case ast.For():
-                outer, self.moved = self.moved, self._reassigned(node)
+                outer, self.moved = (
+                    self.moved,
+                    reassigned(self.reader, node) if self.function.whole.reverse else set(),
+                )
                 source = self._source(self._sequence(node.iter))
                 self.moved = outer
                 target, begin = (node.target, []) if hasattr(node, "told") else self._target(node)
@@ -128,7 +133,7 @@ class Expander:
                 return self._statement(ast.copy_location(ast.AugAssign(place, node.op, node.value), node))
             case ast.Assign(targets=[ast.Subscript() as place]) | ast.AugAssign(ast.Subscript() as place) if (
                 self.function.active(root_of(place) or "")
-                and (root_of(place) in _asked(place.slice) or any(once(self.reader, place.slice)))
+                and (root_of(place) in asked_by(place.slice) or any(once(self.reader, place.slice)))
             ):
                 return self._placed(node, place)
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr="pop"))):
@@ -163,7 +168,7 @@ class Expander:
 
     def _placed(self, node: ast.Assign | ast.AugAssign, place: ast.Subscript) -> list[ast.stmt]:
         """A store at a place that the store itself may move: it is told before."""
-        moved = not isinstance(place.slice, ast.Slice) and root_of(place) in _asked(place.slice)
+        moved = not isinstance(place.slice, ast.Slice) and root_of(place) in asked_by(place.slice)
         held = self._held(place.slice) if moved else self._told(place.slice)
         target = ast.Subscript(place.value, held, ast.Store())
         made: ast.stmt = ast.Assign([target], node.value)
@@ -222,24 +227,6 @@ class Expander:
                 return node if same else ast.Call(node.func, parts, node.keywords)
         return node if _is_view(node) else self._value(node)
 
-    def _reassigned(self, node: ast.For) -> set[str]:
-        """The variables that a loop's body gives another value, or has changed by what it calls."""
-        if not self.function.whole.reverse:
-            return set()
-        found = terms.names_bound([node.target, *node.body])
-        sources = [each for each in terms.walk(node.iter) if isinstance(each, ast.Subscript)]
-        for each in (part for line in node.body for part in terms.walk(line)):
-            if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store):
-                # What holds the sequence may get another one in its place.
-                name = root_of(each)
-                if name and any(root_of(one) == name and _depth(each) <= _depth(one) for one in sources):
-                    found.add(name)
-        calls = (each for line in node.body for each in terms.walk(line) if isinstance(each, ast.Call))
-        for each in calls:
-            if not isinstance(each.func, ast.Attribute):
-                found |= changed_by_call(self.reader, each)
-        return found
-
     def _copies(self, node: ast.expr) -> bool:
         """Whether an expression is an active part of a list, which is a list of its own."""
         part = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
@@ -262,7 +249,7 @@ class Expander:
                 whole = terms.display(list(parts))
                 return terms.stored(whole), [terms.assign(name, whole), *self.asked.get(id(node), [])]
         own, assigned = terms.names_bound([node.target]), terms.names_bound(node.body)
-        names = own if self._changed_inside(node) else own & assigned
+        names = own if changed_inside(self.reader, node) else own & assigned
         if not any(map(self.function.active, assigned)):
             names = {each for each in names if self.function.active(each)}
         asked = self.asked.get(id(node), [])
@@ -272,17 +259,6 @@ class Expander:
         self.function.local |= {each.id for each in given.values()}
         begin = [terms.assign(each, given[each]) for each in given]
         return terms.stored(terms.copied(node.target, given)), [*begin, *asked]
-
-    def _changed_inside(self, node: ast.For) -> bool:
-        """Whether a loop's body may change what the loop goes through."""
-        sharing = self.function.whole.sharing(self.function)
-        given = terms.names_read(node.iter) & (sharing.changed if sharing else set())
-        for each in (part for line in node.body for part in terms.walk(line)) if given else ():
-            if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and root_of(each) in given:
-                return True
-            if isinstance(each, ast.Call) and terms.names_read(each) & given:
-                return True
-        return False
 
     def _value(self, node: ast.expr) -> ast.expr:
         """An expression with what cannot stay in it moved before the statement; itself, where all can
@@ -487,26 +463,10 @@ def _same(one: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> bool:
     return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
-def _depth(node: ast.expr) -> int:
-    """How many indices lead to an element."""
-    return 1 + _depth(node.value) if isinstance(node, ast.Subscript) else 0
-
-
 def _is_view(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and (
         isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "values", "keys")
     )
-
-
-def _asked(index: ast.expr) -> set[str]:
-    """The variables whose elements an index asks for: not those whose length it reads."""
-    found = terms.names_read(index)
-    for each in terms.walk(index):
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "len":
-            found -= terms.names_read(each)
-        elif isinstance(each, ast.Attribute):
-            found -= terms.names_read(each.value)
-    return found
 
 
 def _asking(shared: Shared) -> ast.stmt:

@@ -69,6 +69,9 @@ class Shares(Protocol):
     def with_names(self, names: set[str]) -> set[str]:
         """Names with all that were ever one with them."""
 
+    def active(self, name: str) -> bool:
+        """Whether a variable, also one of another function, is active."""
+
     def conflicts(self) -> Iterable[Conflict]:
         """The changes of what two names share."""
 
@@ -262,7 +265,7 @@ class Function:
 
     @cached_property
     def reached(self) -> frozenset[tuple[Function, str]]:
-        """The variables around it, each with its function, that it, what is inside it or what it calls names."""
+        """The variables around it, with their functions, that it names, or what is in it or called by it."""
         found: set[tuple[Function, str]] = set()
         seen: set[Function] = set()
         waiting = [self]
@@ -285,8 +288,7 @@ class Function:
 
     @cached_property
     def outside(self) -> frozenset[tuple[Function, str]]:
-        """The variables around it, each with its function, that it assigns or changes, or that a function does
-        which it calls."""
+        """The variables around it, with their functions, that it assigns or changes, or what it calls."""
         found: set[tuple[Function, str]] = set()
         seen: set[Function] = set()
         waiting = [self]

@@ -92,3 +92,45 @@ def _changes(node: ast.AST) -> bool:
         case ast.Call(ast.Name(name)):
             return f"builtins.{name}" in _NOT_TWICE or not hasattr(builtins, name)
     return False
+
+
+def reassigned(reader: Reader, node: ast.For) -> set[str]:
+    """The variables whose sequences a loop's body may replace: by assignments, stores and calls."""
+    found = terms.names_bound([node.target, *node.body])
+    sources = [each for each in terms.walk(node.iter) if isinstance(each, ast.Subscript)]
+    for each in (part for line in node.body for part in terms.walk(line)):
+        if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store):
+            name = root_of(each)
+            if name and any(root_of(one) == name and _depth(each) <= _depth(one) for one in sources):
+                found.add(name)
+        elif isinstance(each, ast.Call) and not isinstance(each.func, ast.Attribute):
+            found |= changed_by_call(reader, each)
+    return found
+
+
+def _depth(node: ast.expr) -> int:
+    """How many indices lead to an element."""
+    return 1 + _depth(node.value) if isinstance(node, ast.Subscript) else 0
+
+
+def changed_inside(reader: Reader, node: ast.For) -> bool:
+    """Whether a loop's body may change what the loop goes through."""
+    sharing = reader.whole.sharing(reader.function)
+    given = terms.names_read(node.iter) & (sharing.changed if sharing else set())
+    for each in (part for line in node.body for part in terms.walk(line)) if given else ():
+        if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and root_of(each) in given:
+            return True
+        if isinstance(each, ast.Call) and terms.names_read(each) & given:
+            return True
+    return False
+
+
+def asked_by(index: ast.expr) -> set[str]:
+    """The variables whose elements an index asks for: not those whose length it reads."""
+    found = terms.names_read(index)
+    for each in terms.walk(index):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "len":
+            found -= terms.names_read(each)
+        elif isinstance(each, ast.Attribute):
+            found -= terms.names_read(each.value)
+    return found

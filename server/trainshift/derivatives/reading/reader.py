@@ -194,7 +194,10 @@ class Reader(KindReader):
                 root = root_of(target)
                 base = self.kind(target.value)
                 base.tell("box", "changed")
-                self._index(base, target.slice).unify(kind)
+                spread = isinstance(target.slice, ast.Slice) and self.whole.arrays and not base.has("list")
+                if not spread:
+                    # One number may go to all places of a part of an array.
+                    self._index(base, target.slice).unify(kind)
                 if root and active:
                     self._vary(root)
                 if root:

@@ -1,7 +1,8 @@
 """Which names may be one container or array, where one of them is changed (SPEC-AD AD37, AD38).
 
 A change through one name that another one shows later cannot be followed: which adjoint it belongs to is not
-known. Where it is not even known whether there is an array, and not a number, the derivative asks that first.
+known. Who calls a function is told what it links (`summary`), captured variables as well as arguments. Where
+it is not even known whether there is an array, and not a number, the derivative asks that first.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.live import Live
 from trainshift.derivatives.reading.nodes import Nodes
 from trainshift.derivatives.reading.reader import CHANGING, LOSING
-from trainshift.derivatives.reading.sources import GIVEN, OF, Sources, callee_name
+from trainshift.derivatives.reading.sources import GIVEN, OF, Sources, callee_name, parts_of
 from trainshift.derivatives.reading.twice import Pairs, Twice
 
 CONTAINERS = ("list", "tuple", "dict")
@@ -29,8 +30,8 @@ class Sharing:
         self.whole = function.whole
         self.nodes = Nodes(function)
         self.reader = self.nodes.reader
-        self.sources = Sources(self.reader).sources
         self.names = Sources(self.reader)
+        self.sources = self.names.sources
         self.strangers: dict[str, tuple[Function, str]] = {}
         self.found: dict[tuple[int, str, str], Conflict] = {}
         self.in_place: set[int] = set()
@@ -89,8 +90,7 @@ class Sharing:
         )
 
     def shown(self) -> set[str]:
-        """The names whose changes those outside may see: parameters, captured variables, and what is one with
-        them."""
+        """The names whose changes those outside may see: of what is given, or captured."""
         function = self.function
         found = set()
         for each in self.changed:
@@ -162,7 +162,9 @@ class Sharing:
                 return {**self._block(node.body, pairs), **self._block(node.orelse, pairs)}
             case ast.For() | ast.While():
                 for _ in range(2):
-                    start = pairs = self._calls(node, node.iter if isinstance(node, ast.For) else node.test, pairs)
+                    start = pairs = self._calls(
+                        node, node.iter if isinstance(node, ast.For) else node.test, pairs
+                    )
                     if isinstance(node, ast.For):
                         start = self._bound(node, node.target, node.iter, pairs, True)
                     pairs = {**pairs, **self._block(node.body, start)}
@@ -235,7 +237,10 @@ class Sharing:
             if not isinstance(each, ast.Call):
                 continue
             if isinstance(each.func, ast.Attribute):
-                if each.func.attr in (*CHANGING, *LOSING, "pop") and not self._of_module(each.func):
+                if (
+                    each.func.attr in (*CHANGING, *LOSING, "pop")
+                    and self.reader.module.dotted(each.func) is None
+                ):
                     self.grown |= {root_of(each.func) or ""}
                     self._change(node, each.func.value, self.reader.kind(each.func.value), pairs)
                 continue
@@ -303,7 +308,9 @@ class Sharing:
     ) -> None:
         """A function changes something that it knows: all else that it knows must be something else."""
         for other in given:
-            if other is changed or not self._reaches(self._kind_of(other), kind):
+            if other is changed or not self._reaches(
+                self._kind(other.id) if isinstance(other, ast.Name) else self.reader.kind(other), kind
+            ):
                 continue
             theirs = self.sources(other)
             for name in self.sources(changed):
@@ -375,9 +382,6 @@ class Sharing:
             return owner.kind(name)
         return self.function.kind(name.removesuffix(GIVEN))
 
-    def _kind_of(self, node: ast.expr) -> Kind:
-        return self._kind(node.id) if isinstance(node, ast.Name) else self.reader.kind(node)
-
     def active(self, name: str) -> bool:
         """Whether a variable, also one of another function, is active."""
         owner, name = self.strangers.get(name, (self.function, name))
@@ -398,7 +402,7 @@ class Sharing:
 
     def _bound(self, node: ast.stmt, target: ast.expr, value: ast.expr, pairs: Pairs, each: bool) -> Pairs:
         """The pairs after a target is given a value, or `each` element of it."""
-        parts = list(self._parts(target, value, each))
+        parts = list(parts_of(target, value, each))
         new = [(leaf.id, part, maybe) for leaf, part, maybe in parts if isinstance(leaf, ast.Name)]
         names = {name for name, _, _ in new}
         partners = {
@@ -438,25 +442,6 @@ class Sharing:
         if kind is None:
             return pairs
         return {**pairs, frozenset((name,)): Shared(node, name, name, unless, False, kind)}
-
-    def _parts(
-        self, target: ast.expr, value: ast.expr, each: bool
-    ) -> Iterator[tuple[ast.expr, ast.expr, bool]]:
-        """The names and places in a target with what each is given, and whether that may be but a number."""
-        if not isinstance(target, ast.Tuple | ast.List):
-            yield target, value, each or isinstance(value, ast.Subscript | ast.Name)
-            return
-        inner: list[ast.expr] = [value] * len(target.elts)
-        part = True
-        match value:
-            case ast.Tuple(elts) | ast.List(elts) if not each and len(elts) == len(target.elts):
-                inner, part = elts, False
-            case ast.Call(func=ast.Name("zip"), args=args) if each and len(args) == len(target.elts):
-                inner = args
-            case ast.Call(func=ast.Name("enumerate"), args=[first, *_]) if each:
-                inner = [ast.Constant(0), first]
-        for one, other in zip(target.elts, inner, strict=False):
-            yield from self._parts(one, other, part or each)
 
     def _with_partners(self, names: set[str], pairs: Pairs) -> set[str]:
         return names | {each for pair in pairs if pair & names for each in pair}
@@ -507,9 +492,6 @@ class Sharing:
             if each in theirs and each.container:
                 return True
         return any(map(self.arrayish, mine)) and any(map(self.arrayish, theirs))
-
-    def _of_module(self, func: ast.Attribute) -> bool:
-        return self.reader.module.dotted(func) is not None
 
 
 def _number(value: ast.expr | str) -> ast.expr:

@@ -72,7 +72,7 @@ class Sources:
         return []
 
     def given(self, callee: Function, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
-        """What a function knows from outside, with what that is here: its parameters, and what it captures."""
+        """What a function knows from outside, its parameters and what it captures, with what that is here."""
         for param, argument in bound(callee, call):
             yield f"{param}{GIVEN}", argument
         for owner, name in callee.reached:
@@ -119,3 +119,21 @@ class Sources:
 def callee_name(callee: Function, owner: Function, name: str) -> str:
     """What a variable that a function captures, or one that it calls, is called in it."""
     return name if callee.owner(name) is owner else f"{name}{OF}{owner.name}"
+
+
+def parts_of(target: ast.expr, value: ast.expr, each: bool) -> Iterator[tuple[ast.expr, ast.expr, bool]]:
+    """The names and places in a target with what each is given, and whether that may be but a number."""
+    if not isinstance(target, ast.Tuple | ast.List):
+        yield target, value, each or isinstance(value, ast.Subscript | ast.Name)
+        return
+    inner: list[ast.expr] = [value] * len(target.elts)
+    part = True
+    match value:
+        case ast.Tuple(elts) | ast.List(elts) if not each and len(elts) == len(target.elts):
+            inner, part = elts, False
+        case ast.Call(func=ast.Name("zip"), args=args) if each and len(args) == len(target.elts):
+            inner = args
+        case ast.Call(func=ast.Name("enumerate"), args=[first, *_]) if each:
+            inner = [ast.Constant(0), first]
+    for one, other in zip(target.elts, inner, strict=False):
+        yield from parts_of(one, other, part or each)

@@ -229,7 +229,8 @@ class Build(Analysis):
         for name in sorted(sharing.arguments & set(params)):
             if not way.contents & sharing.with_names({name}):
                 continue
-            rebound = name in terms.names_bound(function.body)
+            inside = (each.foreign for each in self.inside(function))
+            rebound = name in terms.names_bound(function.body).union(*inside)
             if not rebound and not sharing.is_known_elsewhere(name):
                 before.append(terms.assign(name, way.helper("_copied", terms.name(name))))
                 continue

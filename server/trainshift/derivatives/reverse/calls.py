@@ -115,7 +115,7 @@ class Calls(Pull):
             arguments.append(terms.constant(0.0) if bar is None else bar)
         results: list[ast.expr] = []
         after: list[tuple[Node, str]] = []
-        # What is given twice, or is known to the function as a captured variable too, gets an adjoint of its own.
+        # What is given twice, or is captured too, gets an adjoint of its own.
         taken_up: list[ast.expr] = [terms.name(name) for each in called for _, name in each.reached]
         for param in params:
             child = given.get(param)

@@ -52,10 +52,10 @@ class Changes(Lines):
 
         def back() -> None:
             asked = bool(active) and (any(map(self.is_present, active)) or self._must(root))
-            for each in active if asked else ():
-                if self.boxlike(each):
+            for name in active if asked else ():
+                if self.boxlike(name):
                     # In the structure of the value, which the variable has only here.
-                    self.start(each)
+                    self.start(name)
             for each in backs:
                 each()
             if not asked:
@@ -187,6 +187,8 @@ class Changes(Lines):
             if name not in self.contents and self.nodes.reader.kind(target.value).has("dict"):
                 # There may be a key more than there was.
                 self.resized.add(name)
+            elif name not in self.contents and isinstance(target.slice, ast.Slice):
+                self.followed.add(name)
             if not active or not self.is_present(name):
                 for each in backs:
                     each()
@@ -329,9 +331,7 @@ class Changes(Lines):
                 return self._called_for_effect(node, root)
         if target is not None:
             changed = {
-                root_of(each) or ""
-                for param, each in bound(target, call)
-                if target.kind(param).changes
+                root_of(each) or "" for param, each in bound(target, call) if target.kind(param).changes
             }
             self.unseen[id(call)] = changed
         self.forward.append(self._plain_statement(node))
@@ -389,8 +389,8 @@ class Changes(Lines):
         def back() -> None:
             bar: ast.expr | None = None
             present = active and self.is_present(name)
-            if not present and not undone:
-                self.resized.add(name)
+            if not undone:
+                (self.followed if present else self.resized).add(name)
             part = ast.Slice(terms.name(size), None, None) if size else None
             if present:
                 place = self.place(terms.copied(owner)) or terms.name(self.bar(name))
@@ -440,6 +440,8 @@ class Changes(Lines):
 
         def back() -> None:
             active = self.function.active(base)
+            if base not in self.contents and self.is_present(base):
+                self.followed.add(base)
             if active and (self.is_present(base) or name in self.present):
                 self.start(base)
                 place = self.place(terms.copied(owner)) or terms.name(self.bar(base))

@@ -30,6 +30,8 @@ class Pull(Writer):
         # Containers that are as long as they were later, and those whose length has been asked for then.
         self.resized: set[str] = set()
         self.lengths: set[str] = set()
+        # Those whose adjoints follow, so that only other names of theirs must ask.
+        self.followed: set[str] = set()
         self.consumed: set[str] = set()
 
     # Names.
@@ -286,7 +288,8 @@ class Pull(Writer):
     def ask_length(self, name: str) -> None:
         """Notes that the way back asks how long a container is, which may be longer or shorter there."""
         sharing = self.whole.sharing(self.function)
-        if self.resized and self.resized & (sharing.with_names({name}) if sharing else {name}):
+        resized = self.resized | (self.followed - {name})
+        if resized and resized & (sharing.with_names({name}) if sharing else {name}):
             self.lengths.add(name)
 
     def place(self, expr: ast.expr) -> ast.expr | None:
@@ -408,7 +411,9 @@ class Pull(Writer):
                 self.emit(terms.assign(own, bar))
                 return
             self.start(name)
-        if kind.numeric:
+        if isinstance(bar, ast.List | ast.ListComp):
+            self.emit(terms.assign(own, self.helper("_add", own, bar)))
+        elif kind.numeric:
             if self.nodes.settled(terms.name(name)):
                 self.emit(terms.added(own, bar))
             else:
