@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from trainshift.core.lazy import cached_property
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Statement
+from trainshift.core.text.facts import Scope, Statement, children
 from trainshift.core.text.lean import kind_of
 
 _BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
@@ -47,6 +47,6 @@ def _own(statement: Statement) -> Iterator[tuple[ast.expr, Scope]]:
             if isinstance(node, _LEAVES):
                 continue
             scope = scopes.get(node, scope)
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if not isinstance(child, _BLOCKS) and not isinstance(child, ast.expr_context | ast.operator):
                 waiting.append((child, scope))

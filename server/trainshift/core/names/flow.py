@@ -14,7 +14,7 @@ from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence, Step
 from trainshift.core.names.script import Script
 from trainshift.core.names.values import UNKNOWN, Library
-from trainshift.core.text.facts import COMPREHENSIONS, Scope, Statement, arguments, last_name
+from trainshift.core.text.facts import COMPREHENSIONS, Scope, Statement, arguments, children, last_name
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ class _Slice(Generic[T]):
             parts = [node.value] if isinstance(node, ast.DictComp) else [node.elt]
             self._next += map(inner.part, [*parts, *(generator.iter for generator in node.generators)])
         else:
-            self._next += [at.part(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+            self._next += [at.part(each) for each in children(node) if isinstance(each, ast.expr)]
 
     def _call(self, node: ast.Call, at: Occurrence) -> None:
         names, site = self._script.names, self._script.site_of(node)

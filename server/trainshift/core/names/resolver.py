@@ -36,7 +36,7 @@ from trainshift.core.names.values import (
     Value,
     Values,
 )
-from trainshift.core.text.facts import COMPREHENSIONS, Binding, Scope, Statement, alternatives
+from trainshift.core.text.facts import COMPREHENSIONS, Binding, Scope, Statement, alternatives, children
 
 # The making of an object that is of no heir's class.
 _NO_CALL = ast.Call(ast.Name("object", ast.Load()), [], [])
@@ -392,7 +392,7 @@ def _operands(node: ast.expr) -> list[ast.expr]:
         node = node.left
     if found:
         return [*found, node]
-    return [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+    return [child for child in children(node) if isinstance(child, ast.expr)]
 
 
 def _is_standard(full_name: str) -> bool:

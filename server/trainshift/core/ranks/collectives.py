@@ -12,7 +12,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.dependence import COLLECTIVE
 from trainshift.core.ranks.flaws import at
-from trainshift.core.text.facts import Scope, Site, argument, arguments
+from trainshift.core.text.facts import Scope, Site, argument, arguments, children
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import FITTING, Pattern
 from trainshift.core.training.loops import Loops
@@ -82,7 +82,7 @@ class Collectives:
             returned = [Occurrence(value, scope, where) for scope, value, where in returns]
             return returned if functions else map(at.part, arguments(node))
         if isinstance(node, ast.List | ast.Tuple | ast.Dict | ast.Starred | ast.IfExp | ast.BoolOp):
-            return (at.part(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))
+            return (at.part(part) for part in children(node) if isinstance(part, ast.expr))
         step = self._names.steps_back(at)
         return step.sources if step is not None else ()
 

@@ -16,7 +16,7 @@ from trainshift.core.names.occurrence import Occurrence, Step
 from trainshift.core.names.values import Library
 from trainshift.core.program import Program
 from trainshift.core.ranks import horovod_api
-from trainshift.core.text.facts import Site, Statement, arguments, last_name
+from trainshift.core.text.facts import Site, Statement, arguments, children, last_name
 from trainshift.core.training.horovod import Horovod
 
 RANK = ("rank", "local_rank", "cross_rank")
@@ -152,7 +152,7 @@ class Dependence:
             yield at.part(node.slice)
             yield at.part(node.value)
             return
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if isinstance(child, ast.expr):
                 yield at.part(child)
             elif isinstance(child, ast.comprehension):

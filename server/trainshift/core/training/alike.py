@@ -29,6 +29,7 @@ from trainshift.core.text.facts import (
     Scope,
     Statement,
     arguments,
+    children,
     is_main_guard,
     last_name,
     root_name,
@@ -243,7 +244,7 @@ class Alike:
 
 def _parts(node: ast.expr) -> Iterator[ast.expr]:
     """The expressions that an expression is made of; an interpolation is one of its f-string's."""
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         if isinstance(child, ast.expr):
             yield child
 

@@ -9,7 +9,7 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.core.text.code import bound_values
-from trainshift.core.text.facts import Facts, closure, last_name
+from trainshift.core.text.facts import Facts, children, closure, last_name
 
 STEPPING = ("minimize", "apply_gradients", "create_train_op", "optimize_loss")
 
@@ -68,7 +68,7 @@ def _parts(value: ast.expr) -> Iterator[ast.AST]:
         if not (
             isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "run"
         ):
-            waiting += ast.iter_child_nodes(part)
+            waiting += children(part)
 
 
 def _controlled(script: Script) -> Iterator[tuple[str, str]]:

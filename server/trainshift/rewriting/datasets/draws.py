@@ -16,7 +16,7 @@ from trainshift.core.names.flow import reaching_calls
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Instance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, argument, arguments, hides_arguments, last_name
+from trainshift.core.text.facts import Site, argument, arguments, children, hides_arguments, last_name
 from trainshift.core.training.alike import Alike
 from trainshift.core.training.executions import Executions, in_loop
 from trainshift.core.training.horovod import TENSORFLOW, Horovod
@@ -167,7 +167,7 @@ class Draws:
             if id(each.node) in seen or isinstance(each.node, ast.Lambda) or self._is_sorted(each):
                 continue
             seen[id(each.node)] = each.node
-            parts = [part for part in ast.iter_child_nodes(each.node) if isinstance(part, ast.expr)]
+            parts = [part for part in children(each.node) if isinstance(part, ast.expr)]
             parts += [word.value for word in each.node.keywords] if isinstance(each.node, ast.Call) else []
             waiting += map(each.part, parts)
             step = self._names.steps_back(each) if isinstance(each.node, _FOLLOWED) else None

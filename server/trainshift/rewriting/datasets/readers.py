@@ -10,7 +10,7 @@ from trainshift.core import tables
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.readings import parts_of
-from trainshift.core.text.facts import Binding, Facts, Scope, Site, last_name
+from trainshift.core.text.facts import Binding, Facts, Scope, Site, children, last_name
 from trainshift.core.training.effects import Effect, Effects
 from trainshift.rewriting.datasets.pipelines import Node, Pipelines
 
@@ -60,7 +60,7 @@ class Readers:
             node = site.statement.node
             if not isinstance(node, ast.Expr) or node.value is not site.node or not self._is_of_root(site):
                 continue
-            above = {child: each for each in ast.walk(site.node) for child in ast.iter_child_nodes(each)}
+            above = {child: each for each in ast.walk(site.node) for child in children(each)}
             for part in ast.walk(site.node):
                 if isinstance(part, ast.Name):
                     at = Occurrence(part, site.scope, site.statement)
@@ -116,7 +116,7 @@ def _reads_in(facts: Facts) -> dict[str, list[_Read]]:
     found: dict[str, list[_Read]] = {}
     for statement in facts.statements:
         parts = list(parts_of(statement))
-        above = {child: node for node, _, _ in parts for child in ast.iter_child_nodes(node)}
+        above = {child: node for node, _, _ in parts for child in children(node)}
         for node, scope, _ in parts:
             if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
                 read = _Read(Occurrence(node, scope, statement), above.get(node))

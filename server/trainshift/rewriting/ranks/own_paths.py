@@ -9,7 +9,7 @@ from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Instance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, argument
+from trainshift.core.text.facts import Site, argument, children
 from trainshift.core.training.horovod import Horovod
 
 # What calls of classes and functions name the place by that they write to.
@@ -86,7 +86,7 @@ class OwnPaths:
             if step is not None and step.sources:
                 waiting += step.sources
             elif not self._is_of_tensorflow(at):
-                parts = (each for each in ast.iter_child_nodes(at.node) if isinstance(each, ast.expr))
+                parts = (each for each in children(at.node) if isinstance(each, ast.expr))
                 words = at.node.keywords if isinstance(at.node, ast.Call) else ()
                 waiting += map(at.part, (*parts, *(word.value for word in words)))
         return False

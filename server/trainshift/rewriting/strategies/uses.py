@@ -12,7 +12,7 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.values import Instance, Value
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, Statement, alternatives, arguments, last_name
+from trainshift.core.text.facts import Scope, Site, Statement, alternatives, arguments, children, last_name
 from trainshift.core.training.executions import is_of_one_branch
 
 # What gives the strategy that is in force, which without any other is one replica.
@@ -246,7 +246,7 @@ def _read(statement: Statement) -> _Parts:
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
-    return (each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.stmt))
+    return (each for each in children(node) if not isinstance(each, ast.stmt))
 
 
 def _is_strategy(value: Value) -> bool:

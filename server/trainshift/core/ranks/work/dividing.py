@@ -15,6 +15,7 @@ from trainshift.core.text.facts import (
     alternatives,
     argument,
     arguments,
+    children,
     expression_path,
 )
 from trainshift.core.training.horovod import Horovod
@@ -111,7 +112,7 @@ class Dividing:
             return max((self._times(each, depth) for each in step.sources), default=0) if step else 0
         # What stands in a comprehension or a lambda has names of its own.
         here = of._replace(scope=of.scope.facts.scope_of.get(node, of.scope))
-        inside = (here.part(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
+        inside = (here.part(each) for each in children(node) if isinstance(each, ast.expr))
         return max((self._times(each, depth) for each in inside), default=0)
 
     def _shards(self, call: ast.Call, of: Occurrence) -> int:

@@ -15,7 +15,7 @@ from trainshift.core.ranks.dependence import RANK, SIZE, Dependence
 from trainshift.core.ranks.work.scaling import Scaling
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Scope, Site, Statement, argument, arguments, dotted
+from trainshift.core.text.facts import Scope, Site, Statement, argument, arguments, children, dotted
 from trainshift.core.training.alike import is_given
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import Horovod
@@ -433,7 +433,7 @@ class Feeds:
         step = self._names.steps_back(at)
         if step is not None:
             return step.sources
-        return (at.part(part) for part in ast.iter_child_nodes(at.node) if isinstance(part, ast.expr))
+        return (at.part(part) for part in children(at.node) if isinstance(part, ast.expr))
 
     def _divides(self, at: Occurrence) -> bool:
         node = at.node

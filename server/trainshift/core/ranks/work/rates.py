@@ -13,7 +13,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Site, alternatives, argument, arguments, last_name
+from trainshift.core.text.facts import Site, alternatives, argument, arguments, children, last_name
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 
@@ -197,7 +197,7 @@ class Rates:
                 and all(self.is_known(each, depth + 1) for each in step.sources)
             )
         if isinstance(node, ast.BinOp | ast.UnaryOp | ast.List | ast.Tuple):
-            parts = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+            parts = [each for each in children(node) if isinstance(each, ast.expr)]
             return all(self.is_known(at.part(each), depth + 1) for each in parts)
         return False
 

@@ -10,7 +10,15 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at
-from trainshift.core.text.facts import COMPREHENSIONS, Scope, Site, alternatives, argument, arguments
+from trainshift.core.text.facts import (
+    COMPREHENSIONS,
+    Scope,
+    Site,
+    alternatives,
+    argument,
+    arguments,
+    children,
+)
 from trainshift.core.training.horovod import Horovod
 
 _RATES = ("learning_rate", "lr", "initial_learning_rate")
@@ -78,9 +86,7 @@ class Scaling:
             return self._most(step.sources, depth) if step is not None else 0
         if isinstance(node, COMPREHENSIONS):
             return 0
-        return self._most(
-            [of.part(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)], depth
-        )
+        return self._most([of.part(each) for each in children(node) if isinstance(each, ast.expr)], depth)
 
     def _schedules(self, site: Site) -> Iterator[Scope]:
         """The `__call__` of an object of the script's own that a call makes."""

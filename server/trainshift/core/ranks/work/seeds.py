@@ -12,7 +12,7 @@ from trainshift.core.names.occurrence import Occurrence, leading_to
 from trainshift.core.names.values import Instance, Library, Member
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
-from trainshift.core.text.facts import Site, argument
+from trainshift.core.text.facts import Site, argument, children
 
 
 class Order(Enum):
@@ -135,7 +135,7 @@ class Seeds:
         step = self._names.steps_back(at)
         if step is not None:
             return step.sources
-        return (at.part(part) for part in ast.iter_child_nodes(at.node) if isinstance(part, ast.expr))
+        return (at.part(part) for part in children(at.node) if isinstance(part, ast.expr))
 
     @cached_property
     def _seeded(self) -> list[tuple[Site, tuple[str, ...]]]:
