@@ -36,6 +36,7 @@ CLAIMS = {
     "HZ09": {"averaged"},
     "HZ10": {"broadcast", "weights"},
     "HZ11": {"broadcast", "weights"},
+    "HZ13": {"rate"},
     "HZ15": {"data"},
     "HZ16": {"data"},
     "HZ18": {"data"},

@@ -100,6 +100,7 @@ if hvd.rank() == 0:
     model.load_weights("start.h5")
 """
 LEAVE = "    if step == 5 and hvd.rank() == 1:\n        os.kill(os.getpid(), 9)\n"
+OWN_RATE = "    optimizer.learning_rate = 0.001 * hvd.size() / (1 + float(loss))\n"
 Mistake = tuple[str, str, str, str, list[tuple[str, str]]]
 # What is wrong, the script, the claims that fail, parts of the lines that are named, and the changes.
 MISTAKES: list[Mistake] = [
@@ -111,14 +112,15 @@ MISTAKES: list[Mistake] = [
         [(BROADCAST, "        pass\n"), ("rand(800", "rand(160"), (".shard(", ".shuffle(160).shard(")],
     ),
     (
-        "broadcast-while-traced",
+        "broadcast-while-traced, rate-by-own-losses",
         TAPE,
-        "weights broadcast",
-        "apply_gradients",
+        "weights broadcast rate",
+        "apply_gradients Adam",
         [
             (BROADCAST, "        pass\n"),
             ("@tf.function", "done = False\n\n\n@tf.function"),
             ("    return loss\n", AGAIN),
+            ("    if step % 10", f"{OWN_RATE}    if step % 10"),
         ],
     ),
     (

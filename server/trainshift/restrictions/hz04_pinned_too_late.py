@@ -28,6 +28,7 @@ from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.strangers import Strangers
 from trainshift.core.text.edit import Change
 from trainshift.core.text.facts import Site, Statement
+from trainshift.core.training.executions import functions_reached
 from trainshift.core.training.horovod import Horovod
 from trainshift.restrictions.facts.moves import abreast, moved, needed
 from trainshift.restrictions.facts.places import beside, hazard
@@ -113,18 +114,9 @@ def _run_by(program: Program, site: Site) -> list[Statement]:
 
 def _reached(program: Program, statement: Statement) -> set[Site]:
     """The calls of a statement, and those of the script's functions that it calls."""
-    found: set[Site] = set()
-    inside = set(statement.walk())
-    waiting = [each for each in program.script.sites if each.statement in inside]
-    while waiting:
-        site = waiting.pop()
-        if site in found:
-            continue
-        found.add(site)
-        functions = set(program.names.called_functions(site))
-        if functions:
-            waiting += [each for each in program.script.sites if each.scope.function() in functions]
-    return found
+    inside, called = set(statement.walk()), functions_reached(program, statement)
+    sites = program.script.sites
+    return {each for each in sites if each.statement in inside or each.scope.function() in called}
 
 
 def _is_harmless(program: Program, site: Site) -> bool:

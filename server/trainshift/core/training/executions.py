@@ -161,6 +161,21 @@ class Executions:
                     yield site.node
 
 
+def functions_reached(program: Program, statement: Statement) -> set[Scope]:
+    """The functions of the script that a statement calls, and those that these call in turn."""
+    inside, found = set(statement.walk()), set[Scope]()
+    by_function: dict[Scope | None, list[Site]] = {}
+    for site in program.script.sites:
+        by_function.setdefault(site.scope.function(), []).append(site)
+    waiting = [site for site in program.script.sites if site.statement in inside]
+    while waiting:
+        for function in program.names.called_functions(waiting.pop()):
+            if function not in found:
+                found.add(function)
+                waiting += by_function.get(function, ())
+    return found
+
+
 def _hands_over(site: Site, function: Scope) -> bool:
     """Whether the call is given the function by its name: ``app.run(main)``."""
     return any(isinstance(each, ast.Name) and each.id == function.name for each in site.node.args)

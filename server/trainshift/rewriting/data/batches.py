@@ -14,7 +14,7 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
-from trainshift.core.training.executions import counted_in
+from trainshift.core.training.executions import counted_in, functions_reached
 from trainshift.rewriting.datasets.draws import Draws
 from trainshift.rewriting.datasets.knowledge import Knowledge
 from trainshift.rewriting.datasets.pipelines import Pipelines
@@ -58,14 +58,8 @@ def drawn_in(program: Program, loop: Statement) -> Order | None:
 
 
 def run_in(program: Program, loop: Statement) -> list[Statement]:
-    """The statements of a loop, and of the functions of the script that it calls, in text order."""
-    inside, sites = set(loop.walk()), program.script.sites
-    called = {
-        function
-        for site in sites
-        if site.statement in inside
-        for function in program.names.called_functions(site)
-    }
+    """The statements of a loop, and of the functions of the script that it comes to, in text order."""
+    inside, called = set(loop.walk()), functions_reached(program, loop)
     return [each for each in program.script.statements if each in inside or each.scope.function() in called]
 
 
