@@ -24,6 +24,12 @@ FEWEST_STEPS = 2
 ERROR = re.compile(r"[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 # A line of a traceback, or of a stack, that is the script's own.
 OWN_LINE = re.compile(r'\s*File "[^"]*/rank\d+/(?:work|here)/')
+AVERAGE = "Wrap the tape: hvd.DistributedGradientTape(tape); for `fit`, the optimizer."
+AVERAGE_ON_KERAS3 = (
+    "Give the optimizer what hvd.allreduce makes of each gradient: Horovod's wraps fail on Keras 3."
+)
+MEND = "Mend what ended it; the ranks that were still waiting for it were ended, too."
+XLA = "Set model.jit_compile = False: on GPUs Keras 3 compiles by XLA, which knows no Horovod."
 SUMMED = "Average them: leave `op` as it is, or give op=hvd.Average."
 
 
@@ -70,7 +76,7 @@ def ends(seen: Seen) -> Found:
             continue
         found.fails.append(f"Rank {rank} {how(run.exit_code)}{': ' + why if why else '.'}")
         found.places += error_places(run, rank)
-        found.do = "Mend what ended it; the ranks that were still waiting for it were ended, too."
+        found.do = XLA if ends_in_xla(run) else MEND
         found.code = ""
         break
     if not found.fails and seen.stuck:
@@ -100,6 +106,11 @@ def ends(seen: Seen) -> Found:
     after = f", stopped after {seen.steps} steps" if any(record.stopped for record in seen.records) else ""
     found.says = f"All {seen.size} ranks ended{after}."
     return found
+
+
+def ends_in_xla(run: Run) -> bool:
+    """Whether a rank ended where XLA was to compile what it has no operation for."""
+    return run.record is not None and "XLA_CPU_JIT" in run.record.error
 
 
 def is_failed(run: Run) -> bool:
@@ -210,9 +221,8 @@ def wraps_twice(seen: Seen) -> bool:
 
 def averaged(seen: Seen) -> Found:
     """What reached the optimizers, against the mean of what the ranks had computed."""
-    found = Found(
-        do="Wrap the tape: hvd.DistributedGradientTape(tape); for `fit`, the optimizer.", code="HV04"
-    )
+    on_keras3 = any(record.keras3 for record in seen.records)
+    found = Found(do=AVERAGE_ON_KERAS3 if on_keras3 else AVERAGE, code="HV04")
     first, *others = seen.records or [Record()]
     if wraps_twice(seen):
         times = max(record.double_wraps for record in seen.records)

@@ -56,7 +56,8 @@ class Record:
     of what each executed `GradientTape.gradient` returned before Horovod touched it. `broadcasts` lists
     the names that each executed `broadcast_variables` covered.  `wraps` counts the calls of
     `DistributedGradientTape` and `DistributedOptimizer`, `double_wraps` those whose argument was
-    already wrapped, `double_averages` the reductions of gradients that were averaged already. `stops` says
+    already wrapped, `double_averages` the reductions of gradients that were averaged already.
+    `keras3` says that one of Keras 3's optimizers took steps. `stops` says
     that a callback or a hook may end a training by what it measures,
     `adapts` that a `ReduceLROnPlateau` may change the rate so; `monitored` are the metrics that
     `EarlyStopping` and `ReduceLROnPlateau` were given, epoch by epoch.  `steps_per_execution` is the
@@ -82,6 +83,7 @@ class Record:
     wraps: int = 0
     double_wraps: int = 0
     double_averages: int = 0
+    keras3: bool = False
     stops: bool = False
     adapts: bool = False
     monitored: list[str] = field(default_factory=list)

@@ -55,6 +55,7 @@ class Steps(Values):
 
         @wraps(original)
         def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+            self.record.keras3 = True
             gradients = list(grads)
             variables = None if trainable_variables is None else list(trainable_variables)
             known = getattr(optimizer, "_trainable_variables", ()) if variables is None else variables
@@ -217,8 +218,16 @@ class Steps(Values):
         if self.data:
             observations.append(self.data.note(target))
         with self.tf.control_dependencies(observations):
-            copies = iter(self.tf.nest.map_structure(self.tf.identity, present, expand_composites=True))
+            made = self.tf.nest.map_structure(self.tf.identity, present, expand_composites=True)
+        self.note_taken(made)
+        copies = iter(made)
         return [gradient if gradient is None else next(copies) for gradient in gradients]
+
+    def note_taken(self, gradients: Any) -> None:
+        """Know these gradients again when they are averaged."""
+        for each in self.tf.nest.flatten(gradients):
+            if each is not None:
+                self.taken.of(each)
 
     def observe_local(self, target: Any, gradients: Any) -> Any:
         """Have gradients observed that Horovod has not touched, and what they were taken of."""
@@ -255,9 +264,7 @@ class Steps(Values):
             result = gradient(this, target, *args, **kwargs)
             if not self.in_jacobian and not self.in_session_graph():
                 self.observe_local(target, result)
-                for each in self.tf.nest.flatten(result):
-                    if each is not None:
-                        self.taken.of(each)
+                self.note_taken(result)
                 if self.data:
                     self.data.note(target)
             return result

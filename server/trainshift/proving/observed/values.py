@@ -80,6 +80,9 @@ class Watch:
 
     def variables(self) -> list[Any]:
         """The optimizer's own variables: a list for new Keras optimizers, a method for all others."""
+        own = getattr(self.optimizer(), "_variables", None)
+        if isinstance(own, list):  # On Keras 3 Horovod's wrap fails when it is asked for them.
+            return list(own)
         variables = getattr(self.optimizer(), "variables", ())
         return list(variables() if callable(variables) else variables)
 
