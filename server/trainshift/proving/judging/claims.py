@@ -5,25 +5,29 @@ What was not seen never holds, and fewer than two steps show nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from trainshift.proving.judging import judge
 from trainshift.proving.judging.averages import Averaging, averaging, shares_loss, unknown_reduction
 from trainshift.proving.judging.broadcasts import in_vain, without_made_equal
+from trainshift.proving.judging.endings import (
+    ends_in_xla,
+    error_places,
+    how,
+    is_consequence,
+    is_failed,
+    reason,
+    stack_places,
+)
 from trainshift.proving.judging.seen import Claim, Found, Seen, sentences
 from trainshift.proving.judging.shares import are_divided, judge_shares
 from trainshift.proving.judging.speed import speed
 from trainshift.proving.judging.timeline import repeated
-from trainshift.proving.observed.record import Record, Run
+from trainshift.proving.observed.record import Record
 
 HOLDS, FAILS, NOT_SEEN = "holds", "fails", "not seen"
 FEWEST_STEPS = 2
-# The line of a traceback that names what went wrong.
-ERROR = re.compile(r"[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
-# A line of a traceback, or of a stack, that is the script's own.
-OWN_LINE = re.compile(r'\s*File "[^"]*/rank\d+/(?:work|here)/')
 AVERAGE = "Wrap the tape: hvd.DistributedGradientTape(tape); for `fit`, the optimizer."
 AVERAGE_ON_KERAS3 = (
     "Give the optimizer what hvd.allreduce makes of each gradient: Horovod's wraps fail on Keras 3."
@@ -106,60 +110,6 @@ def ends(seen: Seen) -> Found:
     after = f", stopped after {seen.steps} steps" if any(record.stopped for record in seen.records) else ""
     found.says = f"All {seen.size} ranks ended{after}."
     return found
-
-
-def ends_in_xla(run: Run) -> bool:
-    """Whether a rank ended where XLA was to compile what it has no operation for."""
-    return run.record is not None and "XLA_CPU_JIT" in run.record.error
-
-
-def is_failed(run: Run) -> bool:
-    """Whether a rank ended badly, before it was stopped."""
-    stopped = run.record is not None and run.record.stopped
-    return not stopped and (run.exit_code != 0 or run.record is None)
-
-
-def is_consequence(run: Run) -> bool:
-    """Whether a rank ended because another one had."""
-    return run.record is not None and "Horovod" in run.record.error and "shut down" in run.record.error
-
-
-def how(status: int) -> str:
-    """How a process ended."""
-    killed = {-9: " (killed: out of memory?)", -11: " (a crash)", -6: " (aborted)"}
-    return (
-        f"was ended by signal {-status}{killed.get(status, '')}"
-        if status < 0
-        else f"ended with status {status}"
-    )
-
-
-def reason(run: Run) -> str:
-    """The last line of what ended a process."""
-    error = (run.record.error if run.record else "") or run.stderr or run.log
-    lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
-    named = [line for line in lines if ERROR.match(line)]
-    return (named or lines)[-1][:300] if lines else ""
-
-
-def error_places(run: Run, rank: int) -> list[tuple[str, str, int]]:
-    """The last line of the script in a traceback."""
-    error = run.record.error if run.record else run.stderr
-    lines = [line for line in error.splitlines() if OWN_LINE.match(line)]
-    return [(at, "", rank) for line in lines[-1:] if (at := file_and_line(line))]
-
-
-def stack_places(run: Run, rank: int) -> list[tuple[str, str, int]]:
-    """Where a process was when it was ended, as its log has it."""
-    lines = [line for line in run.log.splitlines() if OWN_LINE.match(line)]
-    return [(at, "", rank) for line in lines[:1] if (at := file_and_line(line))]
-
-
-def file_and_line(line: str) -> str:
-    """FILE:LINE of a line of a traceback."""
-    name, _, rest = line.strip()[6:].partition('", line ')
-    number = rest.partition(",")[0].split()[0] if rest else ""
-    return f"{name}:{number}" if number.isdecimal() else ""
 
 
 def weights(seen: Seen) -> Found:

@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from trainshift.proving.judging.claims import FAILS, HOLDS, NOT_SEEN, claims, is_failed, reason
+from trainshift.proving.judging.claims import FAILS, HOLDS, NOT_SEEN, claims
+from trainshift.proving.judging.endings import is_failed, reason
 from trainshift.proving.judging.runs import read_run
 from trainshift.proving.judging.seen import Claim, Seen
 from trainshift.proving.judging.series import series

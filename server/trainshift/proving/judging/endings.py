@@ -1,0 +1,66 @@
+"""How a rank ended, why, and where."""
+
+from __future__ import annotations
+
+import re
+
+from trainshift.proving.observed.record import Run
+
+# The line of a traceback that names what went wrong.
+ERROR = re.compile(r"[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
+# A line of a traceback, or of a stack, that is the script's own.
+OWN_LINE = re.compile(r'\s*File "[^"]*/rank\d+/(?:work|here)/')
+
+
+def ends_in_xla(run: Run) -> bool:
+    """Whether a rank ended where XLA was to compile what it has no operation for."""
+    return run.record is not None and "XLA_CPU_JIT" in run.record.error
+
+
+def is_failed(run: Run) -> bool:
+    """Whether a rank ended badly, before it was stopped."""
+    stopped = run.record is not None and run.record.stopped
+    return not stopped and (run.exit_code != 0 or run.record is None)
+
+
+def is_consequence(run: Run) -> bool:
+    """Whether a rank ended because another one had."""
+    return run.record is not None and "Horovod" in run.record.error and "shut down" in run.record.error
+
+
+def how(status: int) -> str:
+    """How a process ended."""
+    killed = {-9: " (killed: out of memory?)", -11: " (a crash)", -6: " (aborted)"}
+    return (
+        f"was ended by signal {-status}{killed.get(status, '')}"
+        if status < 0
+        else f"ended with status {status}"
+    )
+
+
+def reason(run: Run) -> str:
+    """The last line of what ended a process."""
+    error = (run.record.error if run.record else "") or run.stderr or run.log
+    lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
+    named = [line for line in lines if ERROR.match(line)]
+    return (named or lines)[-1][:300] if lines else ""
+
+
+def error_places(run: Run, rank: int) -> list[tuple[str, str, int]]:
+    """The last line of the script in a traceback."""
+    error = run.record.error if run.record else run.stderr
+    lines = [line for line in error.splitlines() if OWN_LINE.match(line)]
+    return [(at, "", rank) for line in lines[-1:] if (at := file_and_line(line))]
+
+
+def stack_places(run: Run, rank: int) -> list[tuple[str, str, int]]:
+    """Where a process was when it was ended, as its log has it."""
+    lines = [line for line in run.log.splitlines() if OWN_LINE.match(line)]
+    return [(at, "", rank) for line in lines[:1] if (at := file_and_line(line))]
+
+
+def file_and_line(line: str) -> str:
+    """FILE:LINE of a line of a traceback."""
+    name, _, rest = line.strip()[6:].partition('", line ')
+    number = rest.partition(",")[0].split()[0] if rest else ""
+    return f"{name}:{number}" if number.isdecimal() else ""
