@@ -49,7 +49,7 @@ test-proof: $(VENV)/.proof
 	$(call part,nice -n 10 $(BIN)/pytest -m "proof and not paddle and not keras3" -n 2)
 
 test-keras3: $(VENV)/.proof $(KERAS3)/.done
-	$(call part,nice -n 10 $(BIN)/pytest -m keras3)
+	$(call part,nice -n 10 $(BIN)/pytest tests/proof/test_keras3.py)
 
 test-paddle: $(VENV)/.dev $(PADDLE)/.done
 	$(call part,nice -n 10 $(BIN)/pytest tests/static_proof -m paddle -n 2)
@@ -71,7 +71,7 @@ check: $(VENV)/.dev  ## The quick loop: format, lint, types, all fixtures, a cho
 
 .PHONY: proof-keras3
 proof-keras3: $(VENV)/.proof $(KERAS3)/.done
-	$(BIN)/pytest -m keras3 --every-keras3 -n 2
+	$(BIN)/pytest tests/proof/test_keras3.py --every-keras3 -n 2
 
 .PHONY: proof-odd
 proof-odd: $(VENV)/.proof

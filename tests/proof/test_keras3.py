@@ -6,6 +6,7 @@ judge as everywhere sees each script of fixtures/keras3 hold, and each mistake i
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -67,24 +68,19 @@ SPELLED = {
 }
 
 
-def chosen(every: bool, all_names: list[str], sample: tuple[str, ...]) -> list[str]:
-    """The names of what is run."""
-    assert {*sample} <= {*all_names}
-    return all_names if every else [*sample]
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give each test its scripts: a sample, or all."""
+    """Give each test its scripts: a sample, or all, which are only made where they are asked for."""
     every = bool(metafunc.config.getoption("--every-keras3"))
-    for argument, names, sample in (
-        ("script", [path.stem for path in SCRIPTS], SAMPLE),
-        ("program", [*programs()], PROGRAM_SAMPLE),
-        ("legacy", [*legacy_runs()], LEGACY_SAMPLE),
-        ("mistake", [*mistakes()], WRONG_SAMPLE),
-        ("blunder", [f"fit_schedule {each}" for each in CLAIMS], ("fit_schedule left to XLA",)),
-    ):
+    kinds: dict[str, tuple[Callable[[], Iterable[str]], tuple[str, ...]]] = {
+        "script": (lambda: (path.stem for path in SCRIPTS), SAMPLE),
+        "program": (programs, PROGRAM_SAMPLE),
+        "legacy": (legacy_runs, LEGACY_SAMPLE),
+        "mistake": (mistakes, WRONG_SAMPLE),
+        "blunder": (lambda: (f"fit_schedule {each}" for each in CLAIMS), ("fit_schedule left to XLA",)),
+    }
+    for argument, (names, sample) in kinds.items():
         if argument in metafunc.fixturenames:
-            metafunc.parametrize(argument, chosen(every, names, sample))
+            metafunc.parametrize(argument, [*names()] if every else [*sample])
 
 
 @cache
