@@ -275,6 +275,7 @@ class Function:
                 continue
             seen.add(function)
             waiting += function.nested.values()
+            found |= {(owner, name) for name in function.foreign if (owner := function.owner(name))}
             for node in own_nodes(function.node.body):
                 match node:
                     case ast.Name(name) if name not in function.local and (owner := function.owner(name)):

@@ -71,7 +71,7 @@ def _told(reader: Reader, value: ast.expr, arrays: bool) -> bool:
         kind = reader.kind(part)
         if isinstance(each, ast.BinOp):
             found = _told(reader, each, arrays) or found
-        elif not kind.has("list", "tuple", "dict", "unclear") and (joined or reader.value(each)):
+        elif not kind.has("list", "tuple", "dict", "unclear", "real") and (joined or reader.value(each)):
             kind.tell("list" if listed or (joined and not arrays) else "unclear", "box")
             found = found or isinstance(part, ast.Name | ast.Subscript)
     return found

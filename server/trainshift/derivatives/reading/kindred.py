@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function
@@ -31,6 +32,22 @@ class KindReader:
     def value(self, node: ast.expr) -> bool:
         """Whether the value of an expression is varied."""
         raise NotImplementedError
+
+    @contextmanager
+    def inside(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Iterator[None]:
+        """Where the variables of a comprehension are its own, whatever else has their names."""
+        kinds = self.function.kinds
+        names = terms.names_bound([each.target for each in node.generators])
+        place = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        outside = {each: kinds.pop(each, None) for each in names}
+        for each in names:
+            kinds[each] = kinds.setdefault(f"{each} of {place}", Kind())
+        yield
+        for each, kind in outside.items():
+            if kind is None:
+                del kinds[each]
+            else:
+                kinds[each] = kind
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> bool:
         raise NotImplementedError
@@ -102,15 +119,13 @@ class KindReader:
                     at: Hashable = key.value if isinstance(key, ast.Constant) else ANY
                     made.element(at).unify(self.kind(each))
                 return made
-            case ast.ListComp() | ast.GeneratorExp():
+            case ast.ListComp() | ast.GeneratorExp() | ast.DictComp():
                 self._comprehension(node)
-                made = Kind("list")
-                made.element().unify(self.kind(node.elt))
-                return made
-            case ast.DictComp():
-                self._comprehension(node)
-                made = Kind("dict")
-                made.element().unify(self.kind(node.value))
+                made = Kind("dict" if isinstance(node, ast.DictComp) else "list")
+                with self.inside(node):
+                    made.element().unify(
+                        self.kind(node.value if isinstance(node, ast.DictComp) else node.elt)
+                    )
                 return made
             case ast.Call():
                 return self._call_kind(node)
@@ -135,6 +150,7 @@ class KindReader:
             isinstance(node.op, ast.Mult) and (self.value(node.left) and self.value(node.right))
         ):
             for each in (node.left, node.right):
+                self.kind(each).tell("real")
                 # Only arrays can be calculated with part by part.
                 if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Slice):
                     self.kind(each.value).tell("array", "number")

@@ -335,11 +335,12 @@ class Reader(KindReader):
         bound = terms.names_bound([each.target for each in node.generators])
         new = bound - self.function.local
         self.function.local |= new
-        for each in node.generators:
-            self._keyed(each.target, each.iter, [node])
-            self._iterated(each.target, each.iter, self.value(each.iter))
-        parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        found = True in [self.value(each) for each in parts]
+        with self.inside(node):
+            for each in node.generators:
+                self._keyed(each.target, each.iter, [node])
+                self._iterated(each.target, each.iter, self.value(each.iter))
+            parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+            found = True in [self.value(each) for each in parts]
         self.function.useful |= bound
         return found
 

@@ -182,7 +182,7 @@ class Build(Analysis):
         for (owner, name), cell in self.captured_bars.items():
             if owner is not function:
                 continue
-            container = function.kind(name).container
+            container = function.kind(name).container or function.kind(name).has("array")
             carried = not outermost and name in self.signature(function)[1]
             if container and carried and not function.gives_functions:
                 # The pullback is given what is added to.
@@ -464,7 +464,7 @@ def put_right(name: str, kept: str, kind: Kind) -> list[ast.stmt]:
         ]
     if not kind.container and not kind.has("array"):
         # A number stays what it was.
-        whole = ast.Subscript(terms.name(name), terms.constant(...), ast.Load())
+        whole = ast.Subscript(terms.name(name), ast.Slice(None, None, None), ast.Load())
         known = terms.call("np.ndim", terms.name(name))
         return [ast.If(known, [terms.assign(whole, terms.name(kept))], [])]
     whole = ast.Subscript(terms.name(name), ast.Slice(None, None, None), ast.Load())

@@ -218,7 +218,8 @@ class Changes(Lines):
                 return any(isinstance(each, ast.Slice) or not self.nodes.settled(each) for each in elts)
             case ast.Slice() | ast.Constant(value=None) | ast.Constant(value=builtins.Ellipsis):
                 return True
-        return element.container or element.has("array") or not self._simple(target.slice, True)
+        rows = element.has("array") or (base.has("array") and element.container)
+        return rows or not self._simple(target.slice, True)
 
     def _stored_at(self, target: ast.Subscript, value: ast.expr) -> ast.Subscript:
         """Where an element is found after a store: a part of a list may have another length then.

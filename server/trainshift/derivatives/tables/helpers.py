@@ -20,7 +20,7 @@ def _add(a, b):
     if isinstance(a, dict):
         return {key: _add(each, b[key]) if key in b else each for key, each in a.items()}
     if isinstance(a, (list, tuple)):
-        return type(a)(map(_add, a, b)) if hasattr(b, "__len__") else a
+        return type(a)([_add(p, q) for p, q in zip(a, b, strict=True)]) if hasattr(b, "__len__") else a
     return b if a is None else a if b is None else a + b
 ''',
     "_add_at": '''
