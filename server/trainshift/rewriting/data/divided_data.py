@@ -27,7 +27,7 @@ from trainshift.rewriting.data.iterated import Iterated, Iteration
 from trainshift.rewriting.data.loop_data import How, LoopData
 from trainshift.rewriting.data.places import Form, Place
 from trainshift.rewriting.data.rows import Rows, counts, read_rows
-from trainshift.rewriting.data.step_counts import StepCounts, stays
+from trainshift.rewriting.data.step_counts import StepCounts, divides_epochs, stays
 from trainshift.rewriting.data.while_slices import read_slices
 from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.knowledge import Knowledge
@@ -148,12 +148,8 @@ class DividedData:
 
     def _divides_epochs(self, iteration: Iteration) -> bool:
         """Whether each rank goes through fewer epochs, by the script itself."""
-        divided, fit, statement = self._program.fact(Horovod).divided, iteration.fit, iteration.statement
-        epochs = [(each.node.iter, each) for each in statement.ancestors() if isinstance(each.node, ast.For)]
-        given = fit.given("epochs") if fit is not None else None
-        if given is not None:
-            epochs.append((given, statement))
-        return any(divided(node, each.scope, each) for node, each in epochs)
+        given = iteration.fit.given("epochs") if iteration.fit is not None else None
+        return divides_epochs(self._program, iteration.statement, given)
 
     @cached_property
     def _divided(self) -> list[LoopData]:

@@ -10,7 +10,8 @@ from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.values import Unknown
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, argument
+from trainshift.core.text.facts import Site, Statement, argument
+from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.rewriting.data.iterated import Iterated
@@ -76,6 +77,8 @@ class StepCounts:
 
     def _of_fits(self) -> Iterator[StepCount]:
         for fit in self._program.fact(Fits).fits:
+            if divides_epochs(self._program, fit.site.statement, fit.given("epochs")):
+                continue
             yield from _counts(fit.site, {"steps_per_epoch": fit.given("steps_per_epoch")})
 
     def _of_estimators(self) -> Iterator[StepCount]:
@@ -96,6 +99,14 @@ class StepCounts:
                 for word in _COUNTING[name] if signature is not None else ():
                     assert signature is not None
                     yield from _counts(site, {word: argument(site.node, signature.position(word), word)})
+
+
+def divides_epochs(program: Program, statement: Statement, given: ast.expr | None) -> bool:
+    """Whether each rank goes through fewer epochs by the script itself: those given, or rounds around."""
+    epochs = [(each.node.iter, each) for each in statement.ancestors() if isinstance(each.node, ast.For)]
+    if given is not None:
+        epochs.append((given, statement))
+    return any(program.fact(Horovod).divided(node, each.scope, each) for node, each in epochs)
 
 
 def _counts(site: Site, given: dict[str, ast.expr | None]) -> Iterator[StepCount]:

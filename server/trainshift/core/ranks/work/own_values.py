@@ -52,6 +52,7 @@ class OwnValues:
         self._trails = program.fact(Trails)
         self._seeds = program.fact(Seeds)
         self._known_losses: dict[Loop, set[ast.AST]] = {}
+        self._known_metrics: dict[Loop, set[ast.AST]] = {}
 
     # Tests
 
@@ -148,7 +149,8 @@ class OwnValues:
             runs = (self._names.called_functions(site) for site in self._trails.calls(trail))
             if any(not functions.isdisjoint(each) for each in runs) and _reads_result(test):
                 return True
-        if any(each.node in self._metrics(loop) for each in trail) or self._is_result(test, loop):
+        metrics = self._metrics(loop)
+        if any(each.node in metrics for each in trail) or self._is_result(test, loop):
             return True
         return loop.pattern in _SESSIONS and self._fetches_own(test)
 
@@ -196,14 +198,16 @@ class OwnValues:
 
     def _metrics(self, loop: Loop) -> set[ast.AST]:
         """The calls that make metrics which are given results: ``mean.update_state(loss)``."""
-        return {
-            made
-            for site, found in self._updates
-            for given in site.node.args
-            if self._is_result(Occurrence(given, site.scope, site.statement), loop)
-            or self._is_of_step(site, loop)
-            for made in found
-        }
+        if loop not in self._known_metrics:
+            self._known_metrics[loop] = {
+                made
+                for site, found in self._updates
+                for given in site.node.args
+                if self._is_of_step(site, loop)
+                or self._is_result(Occurrence(given, site.scope, site.statement), loop)
+                for made in found
+            }
+        return self._known_metrics[loop]
 
     def _is_of_step(self, site: Site, loop: Loop) -> bool:
         """Whether a call stands in the function of a step, by whose batch it goes."""
