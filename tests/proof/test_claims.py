@@ -156,6 +156,17 @@ def test_weights_that_are_made_equal_without_a_broadcast() -> None:
     assert judged(pair(**missing, **alike, broadcasts=[]))["broadcast"].verdict == "fails"
 
 
+def test_ranks_that_were_stopped_before_the_end_of_epochs_that_differ() -> None:
+    for own, stopped, verdict in (
+        ([[16], [20]], True, "not seen"),
+        ([[16], [20]], False, "holds"),  # Then they have ended, whatever they went through.
+        ([[16], [16]], True, "holds"),
+        ([[16, 4], [16]], True, "holds"),
+    ):
+        ranks = [run(record(rank, epochs=epochs, stopped=stopped)) for rank, epochs in enumerate(own)]
+        assert judged(ranks)["ends"].verdict == verdict
+
+
 def test_ranks_that_hide_all_gpus() -> None:
     assert judged(pair(gpus=[""]))["gpu"].verdict == "not seen"
     assert judged(pair(gpus=["0"]))["gpu"].verdict == "fails"

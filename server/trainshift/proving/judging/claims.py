@@ -20,8 +20,8 @@ from trainshift.proving.judging.endings import (
     reason,
     stack_places,
 )
-from trainshift.proving.judging.seen import Claim, Found, Seen, sentences
-from trainshift.proving.judging.shares import are_divided, judge_shares
+from trainshift.proving.judging.seen import Claim, Found, Seen, counted, sentences
+from trainshift.proving.judging.shares import are_divided, judge_shares, uneven
 from trainshift.proving.judging.speed import speed
 from trainshift.proving.judging.timeline import repeated
 from trainshift.proving.observed.record import Record
@@ -109,6 +109,7 @@ def ends(seen: Seen) -> Found:
             )
     after = f", stopped after {seen.steps} steps" if any(record.stopped for record in seen.records) else ""
     found.says = f"All {seen.size} ranks ended{after}."
+    found.unseen = uneven(seen.records) if after else ""
     return found
 
 
@@ -397,11 +398,6 @@ def output(seen: Seen) -> Found:
     printed, wrote = counted(lines, "line"), counted(files + elsewhere, "file")
     found.says = f"Rank 0 printed {printed} and wrote {wrote}, the others nothing."
     return found
-
-
-def counted(count: int, what: str) -> str:
-    """A number of things, in words."""
-    return f"{count or 'no'} {what}{'s' * (count != 1)}"
 
 
 def by_host(seen: Seen) -> dict[str, list[Record]]:

@@ -87,3 +87,8 @@ def sentences(faults: Iterable[str]) -> list[str]:
     """Faults without their ids, as sentences."""
     texts = (fault.partition(": ")[2] for fault in faults)
     return [f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in texts]
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things, in words."""
+    return f"{count or 'no'} {what}{'s' * (count != 1)}"

@@ -104,6 +104,19 @@ def are_divided(original: Run, ranks: Sequence[Run]) -> bool | None:
     return True if max(overlap(walk) for walk in walks) <= SOME else None
 
 
+def uneven(records: Sequence[Record]) -> str:
+    """That an epoch is longer on one rank than on another, which no rank was seen to come to; or nothing."""
+    first, *others = [record.epochs for record in records]
+    for rank, other in enumerate(others, 1):
+        for one, two in zip(first, other) if len(first) == len(other) else ():
+            if one != two:
+                return (
+                    f"An epoch has {one} batches on rank 0 and {two} on rank {rank}, and the training was "
+                    "stopped: where each goes through all of its own, the others wait. See it by --steps 0."
+                )
+    return ""
+
+
 def partly(walks: Sequence[Walk], common: float, divided: bool | None, *, ended: bool) -> Shares:
     """Judge runs of which some were cut within their first epoch; `ended` says that the ranks were not."""
     if common > SOME:
