@@ -138,7 +138,7 @@ class Forward(Values):
             if isinstance(target, ast.Name) and root.row is not None and root.row.elementwise:
                 tangent = terms.summed(tangent, self.wide(made))
         dot = terms.assign(self._dots_of(target), tangent)
-        if terms.names_read(tangent) & (names | own) and not top:
+        if terms.names_read(tangent) & (names | self._with_names(own)) and not top:
             self.out += [dot, line]
             dot.own = True  # type: ignore[attr-defined]
         else:
@@ -170,7 +170,8 @@ class Forward(Values):
             tangent = self._tangent(root)
             lines = [longer, terms.added(self._dots_of(node.target), tangent, sign=False)]
             # A place in the tangents is told before what it is told by becomes longer.
-            self.out += lines[::-1] if root_of(node.target) in terms.names_read(tangent) else lines
+            early = self._with_names({root_of(node.target)}) & terms.names_read(tangent)
+            self.out += lines[::-1] if early else lines
             ast.copy_location(longer, node)
             return
         root = self._read(joined)
@@ -211,10 +212,16 @@ class Forward(Values):
                 place = ast.Subscript(place, terms.constant(...), ast.Load())
             dot = terms.assign(place, tangent)
             read = terms.names_read(tangent)
-        if root_of(node.target) in read:
+        if self._with_names({root_of(node.target)}) & read:
             self.out += [dot, line]
         else:
             self.out += [line, dot]
+
+    def _with_names(self, names: set[str | None]) -> set[str]:
+        """Variables with their other names: what is read by these must be read before it is changed."""
+        sharing = self.function.whole.sharing(self.function)
+        own = {each for each in names if each is not None}
+        return sharing.with_names(own) if sharing else own
 
     def _return(self, node: ast.Return) -> None:
         value = node.value or ast.Constant(None)
@@ -316,7 +323,7 @@ class Forward(Values):
                     self.out.append(node)
                 place = self._dots_of(call.func.value)
                 dot = ast.Expr(ast.Call(ast.Attribute(place, method, ast.Load()), dots, []))
-                if dots and name in terms.names_read(dots[-1]) and len(self.out) > start:
+                if dots and self._with_names({name}) & terms.names_read(dots[-1]) and len(self.out) > start:
                     self.out.insert(len(self.out) - 1, dot)
                 else:
                     self.out.append(dot)

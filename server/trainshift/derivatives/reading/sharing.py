@@ -308,9 +308,8 @@ class Sharing:
     ) -> None:
         """A function changes something that it knows: all else that it knows must be something else."""
         for other in given:
-            if other is changed or not self._reaches(
-                self._kind(other.id) if isinstance(other, ast.Name) else self.reader.kind(other), kind
-            ):
+            its = self._kind(other.id) if isinstance(other, ast.Name) else self.reader.kind(other)
+            if other is changed or not self._reaches(its, kind):
                 continue
             theirs = self.sources(other)
             for name in self.sources(changed):
@@ -347,6 +346,10 @@ class Sharing:
             if shared.twice is not None:
                 inside = deep or not isinstance(changed, ast.Name)
                 if inside and name in live and self._reaches(shared.twice, kind):
+                    if itself and kind.has("array"):
+                        self.in_place.add(id(node))
+                    elif unknown:
+                        shared = Shared(node, name, name, _number(changed), False, shared.twice)
                     self.found.setdefault((id(shared.node), name, name), Conflict(shared, node, itself))
                 continue
             if (
@@ -366,7 +369,6 @@ class Sharing:
                 if itself and kind.has("array") and shared.unless is None:
                     self.in_place.add(id(node))
                 if unknown and shared.unless is None:
-                    # A number gets another value, and an array is refused when it is met.
                     shared = Shared(node, shared.name, shared.other, _number(changed))
                 key = (id(shared.node), shared.name, shared.other)
                 self.found.setdefault(key, Conflict(shared, node, itself))
@@ -480,10 +482,8 @@ class Sharing:
     def _holds(self, name: str, others: set[str]) -> bool:
         """Whether a variable may hold, as an element or deeper, what one of others is."""
         inside = self._kind(name).with_elements() - {self._kind(name).found()}
-        return any(self._reaches_one(inside, self._kind(each)) for each in others)
-
-    def _reaches_one(self, kinds: set[Kind], wanted: Kind) -> bool:
-        return wanted.found() in kinds or (self.arrayish(wanted) and any(map(self.arrayish, kinds)))
+        kinds, arrays = [self._kind(each).found() for each in others], any(map(self.arrayish, inside))
+        return any(each in inside or (arrays and self.arrayish(each)) for each in kinds)
 
     def _meet(self, one: Kind, other: Kind) -> bool:
         """Whether values of two kinds may have a container or an array in common."""

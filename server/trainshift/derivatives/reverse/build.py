@@ -155,6 +155,8 @@ class Build(Analysis):
         bars: list[ast.expr] = []
         rebound = self._rebound(function)
         rebound = set() if outermost else rebound
+        sharing = self.sharing(function)
+        changed = sharing.with_names(sharing.changed) if sharing else None
         for name in self.wrt if outermost else self.signature(function)[0]:
             kind = function.kind(name)
             if name in rebound:
@@ -167,6 +169,10 @@ class Build(Analysis):
             bar: ast.expr = terms.name(way.bar(name)) if way.is_present(name) else way.zero(name)
             if not way.is_present(name) and not kind.numeric:
                 bar = way.helper("_zeros", terms.name(name))
+                if outermost and changed is not None and name in changed:
+                    # In the structure that the argument has before it is changed.
+                    way.forward.insert(0, terms.assign(way.bar(name), bar))
+                    bar = terms.name(way.bar(name))
             elif outermost and way.boxlike(name) and not kind.has("linked", "array"):
                 bar = way.helper("_like", bar, terms.name(name))
             way.ask_length(name)

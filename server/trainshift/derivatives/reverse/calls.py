@@ -117,6 +117,9 @@ class Calls(Pull):
         after: list[tuple[Node, str]] = []
         # What is given twice, or is captured too, gets an adjoint of its own.
         taken_up: list[ast.expr] = [terms.name(name) for each in called for _, name in each.reached]
+        taken_up += [
+            given[each].expr for each in carried & set(given) if target and target.kind(each).changes
+        ]
         for param in params:
             child = given.get(param)
             if child is None or not child.active:

@@ -188,7 +188,7 @@ class Changes(Lines):
                 # There may be a key more than there was.
                 self.resized.add(name)
             elif name not in self.contents and isinstance(target.slice, ast.Slice):
-                self.followed.add(name)
+                (self.followed if active and self.is_present(name) else self.resized).add(name)
             if not active or not self.is_present(name):
                 for each in backs:
                     each()
