@@ -7,7 +7,7 @@ import inspect
 import re
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from trainshift.cli.rules import UnknownRule, find_rule
 
@@ -40,7 +40,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Refuse to rewrite fixtures from several processes at once; say how many inputs Hypothesis makes."""
     if config.getoption("--update-fixtures") and getattr(config.option, "numprocesses", None):
         raise pytest.UsageError("--update-fixtures and -n exclude each other")
-    settings.register_profile("trainshift", max_examples=30 if config.getoption("--quick") else 300)
+    # How long one takes tells of the machine, and of what else it does.
+    settings.register_profile(
+        "trainshift",
+        max_examples=30 if config.getoption("--quick") else 300,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     settings.load_profile("trainshift")
 
 

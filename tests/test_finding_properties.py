@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finding_fixtures import FINDING_CASES, FindingCase, program_of
@@ -49,7 +49,7 @@ def test_layout_does_not_change_the_verdict(case: FindingCase, quick: bool) -> N
             assert "\n" not in fixed.text.replace("\r\n", ""), mutate.__name__
 
 
-@settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(derandomize=True)
 @given(st.data())
 def test_a_broken_script_is_checked_without_a_defect(data: st.DataObject) -> None:
     """A piece of a script is cut out, or junk put in; whatever comes of it is handled."""

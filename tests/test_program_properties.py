@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures import PROGRAMS, ProgramFolder
@@ -126,7 +126,7 @@ def test_the_command_line_writes_the_same(
     assert {path: (tmp_path / path).read_bytes() for path in program.before} == program.converted
 
 
-@settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(derandomize=True)
 @given(st.data())
 @pytest.mark.slow
 def test_a_broken_program_is_refused_and_left_alone(data: st.DataObject) -> None:

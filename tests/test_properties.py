@@ -8,7 +8,7 @@ import tokenize
 from itertools import islice
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures import SCRIPTS, TRANSFORM_CASES
@@ -61,7 +61,7 @@ def test_statement_by_statement_in_any_order_is_the_whole_file(name: str) -> Non
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, derandomize=True)
 @given(st.data())
 def test_the_properties_hold_on_mixtures_of_scripts(data: st.DataObject) -> None:
     """Two fixtures in one file, mutated more than once."""
@@ -78,7 +78,7 @@ def test_the_properties_hold_on_mixtures_of_scripts(data: st.DataObject) -> None
     _check(text, convert(text), f"{names} {[mutate.__name__ for mutate in mutations]}")
 
 
-@settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(derandomize=True)
 @given(st.data())
 def test_a_broken_script_is_refused_and_left_alone(data: st.DataObject) -> None:
     """A piece of a script is cut out, or junk put in; whatever comes of it is handled."""

@@ -438,7 +438,7 @@ WAYS: dict[str, Callable[[str], str | list[str]]] = {
 }
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(st.data())
 def test_all_bytes_outside_of_changed_sources_stay(data: st.DataObject) -> None:
     """Whoever writes JSON in this manner would have written just this."""

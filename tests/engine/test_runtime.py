@@ -8,7 +8,7 @@ from dataclasses import replace
 from textwrap import dedent
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainshift.core.choices import Choices
@@ -383,7 +383,6 @@ def test_a_long_file_takes_no_longer_than_its_length(path: str, filler: str) -> 
 @pytest.mark.parametrize(
     "path", ["requirements.txt", "environment.yml", "Pipfile", "setup.cfg", "poetry.lock"]
 )
-@settings(deadline=None)
 @given(text=st.text(st.sampled_from("tensorflow=<>~^|*.,;@-[]{}()'\"\\#: \n\r\t\0é1230")))
 def test_any_text_is_read(path: str, text: str) -> None:
     for each in (text, f"tensorflow{text}", f'[packages]\ntensorflow = "{text}"\n', f"[options]\n{text}"):

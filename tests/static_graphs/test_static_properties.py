@@ -7,7 +7,7 @@ from collections import Counter
 from textwrap import dedent
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expansion_fixtures import EXPANSION_CASES
@@ -115,7 +115,7 @@ def test_an_inner_statement_can_be_expanded_alone() -> None:
     assert outer.result == _of_line(text, {}, 6).result == expand(program_of(text, {})).result
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, derandomize=True)
 @given(st.data())
 def test_a_broken_script_is_expanded_right_or_left_alone(data: st.DataObject) -> None:
     """A piece of a script is cut out, or junk put in; whatever comes of it is handled."""
