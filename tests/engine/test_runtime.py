@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainshift.core.choices import Choices
+from trainshift.core.choices import KERAS_3, KERAS_LEGACY, Choices
 from trainshift.engine.conversion import Status, convert
 from trainshift.engine.versions.demands import is_declaration, read_demands
 from trainshift.engine.versions.runtime import Runtime, judge
@@ -201,6 +201,27 @@ def test_every_kind_of_file_is_read(path: str, text: str, line: int) -> None:
     assert too_new is not None
     assert too_new.startswith(f"{path}:{line} asks for ")
     assert is_declaration(path) is (path != "anything.txt")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "keras"),
+    [
+        (".env", "DEBUG=1\nTF_USE_LEGACY_KERAS=1\n", KERAS_LEGACY),
+        (".env", "\nexport TF_USE_LEGACY_KERAS='True'\n", KERAS_LEGACY),
+        ("environment.yml", "variables:\n  TF_USE_LEGACY_KERAS: 1\n", KERAS_LEGACY),
+        ("environment.yml", "- tensorflow=2.17\nTF_USE_LEGACY_KERAS: 'true'\n", KERAS_LEGACY),
+        (".env", "#TF_USE_LEGACY_KERAS=1\n", ""),
+        (".env", "TF_USE_LEGACY_KERAS=0\n", ""),
+        ("environment.yml", "- tensorflow=2.17\nTF_USE_LEGACY_KERAS: 0\n", KERAS_3),
+    ],
+)
+def test_the_flag_of_a_file_of_an_environment(path: str, text: str, keras: str) -> None:
+    runtime = judge(read_demands(path, text).demands)
+    assert is_declaration(path)
+    assert (runtime.keras if runtime is not None else "") == keras
+    if keras == KERAS_LEGACY and "tensorflow" not in text:
+        assert runtime is not None
+        assert runtime.why == f"{path}:2 asks for tf-keras by TF_USE_LEGACY_KERAS"
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,12 @@ import configparser
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
+
+from trainshift.engine.versions.syntaxes import caret, conda, pep440
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
@@ -94,13 +96,14 @@ _RELEVANT = re.compile(
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?")
 _INCLUDE = re.compile(r"(?:-r|-c|--requirement|--constraint)(?:\s+|=|(?<=-[rc]))(\S+)")
 _OPTION = re.compile(r"\s--?[A-Za-z]")
+_FLAG = re.compile(
+    r"^[ \t]*(?:export[ \t]+)?TF_USE_LEGACY_KERAS[ \t]*[:=][ \t]*[\"']?(?:1|true)\b", re.I | re.M
+)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _PACKAGE = re.compile(r"^\[\[packages?\]\]\s*$.*?(?=^\[\[packages?\]\]|\Z)", re.M | re.S)
 _PACKAGE_NAME = re.compile(r"^name\s*=\s*[\"']([^\"']+)", re.M)
 _ITEM = re.compile(r"(\s*)-\s+(.*)")
 _CONDA = re.compile(r"(?:[\w.-]+::)?([A-Za-z0-9][\w.-]*)\s*(.*)")
-_CONDA_PIECE = re.compile(r"(==|>=|<=|!=|~=|<|>|=)?([\w.+!]+?)?(\.?\*)?(?:=.*)?")
-_CARET_PIECE = re.compile(r"(\^|~=|~|===|==|!=|>=|<=|<|>|=)?\s*(\d[\w.+!*]*|\*)[\s,]*")
 
 # Where a pyproject.toml holds lists of requirements, and tables in Poetry's syntax.
 _LISTS = (
@@ -155,7 +158,7 @@ def demand_for(package: str, asks: str, path: str = "", line: int = 0) -> Demand
     What cannot be read allows nothing.
     """
     constraint = f"=={asks}{'.*' * (asks.count('.') < 2)}" if asks[:1].isdigit() else asks
-    found = _demand(path, _Entry(package, constraint, line, _pep440), False)
+    found = _demand(path, _Entry(package, constraint, line, pep440), False)
     return found or Demand(path, line, package, asks, (), False)
 
 
@@ -172,7 +175,7 @@ def _demand(path: str, entry: _Entry, locked: bool) -> Demand | None:
         allowed = tuple(SpecifierSet(each) for each in entry.syntax(entry.asks))
     except ValueError as error:
         log.debug("%s:%d is not read: %s", path, entry.line, error)
-        applies = entry.syntax is _pep440 and not locked and _is_constraint(entry.asks)
+        applies = entry.syntax is pep440 and not locked and _is_constraint(entry.asks)
     return Demand(path, entry.line, package, entry.asks, allowed, locked) if applies else None
 
 
@@ -255,14 +258,10 @@ def _requirement(text: str, line: int) -> Iterator[_Entry]:
     name, *rest = file.split("-")
     match = _REQUIREMENT.match(asked)
     if file.endswith(".whl") and rest:
-        yield _Entry(name, f"=={rest[0]}", line, _pep440, marker)
+        yield _Entry(name, f"=={rest[0]}", line, pep440, marker)
     elif match:
         asks = asked[match.end() :].strip()
-        yield _Entry(match[1], "" if asks.startswith("@") else asks.strip("()"), line, _pep440, marker)
-
-
-def _pep440(asks: str) -> Iterator[str]:
-    yield asks
+        yield _Entry(match[1], "" if asks.startswith("@") else asks.strip("()"), line, pep440, marker)
 
 
 # TOML, JSON and INI
@@ -311,7 +310,7 @@ def _table(table: object, text: str) -> Iterator[_Entry]:
             options = each if isinstance(each, dict) else {"version": each}
             asks = options.get("version", "*")
             if isinstance(asks, str):
-                yield _located(_Entry(name, asks, 0, _caret, _table_marker(options)), text)
+                yield _located(_Entry(name, asks, 0, caret, _table_marker(options)), text)
 
 
 def _table_marker(options: Mapping[str, object]) -> str:
@@ -323,7 +322,7 @@ def _table_marker(options: Mapping[str, object]) -> str:
     if "python" in options:
         alternatives = [
             " and ".join(f"python_full_version {piece}" for piece in _quoted(each))
-            for each in _caret(str(options["python"]))
+            for each in caret(str(options["python"]))
             if each
         ]
         parts += [" or ".join(f"({each})" for each in alternatives)] if alternatives else []
@@ -373,14 +372,14 @@ def _lock(text: str) -> Iterator[_Entry]:
             for each in package if isinstance(package, list) else ():
                 if isinstance(each, dict) and isinstance(each.get("version"), str):
                     line = text.count("\n", 0, match.start() + name.start()) + 1
-                    yield _Entry(name[1], f"=={each['version']}", line, _pep440, _locked_marker(each))
+                    yield _Entry(name[1], f"=={each['version']}", line, pep440, _locked_marker(each))
 
 
 def _pipfile_lock(text: str) -> Iterator[_Entry]:
     for section in _at(json.loads(text), ["*"]):
         for name, package in section.items() if isinstance(section, dict) else ():
             if isinstance(package, dict) and isinstance(package.get("version"), str):
-                yield _located(_Entry(name, package["version"], 0, _pep440, _locked_marker(package)), text)
+                yield _located(_Entry(name, package["version"], 0, pep440, _locked_marker(package)), text)
 
 
 def _locked_marker(package: Mapping[str, object]) -> str:
@@ -411,56 +410,15 @@ def _environment(text: str) -> Iterator[_Entry | _Include]:
             pip = len(item[1])
         elif match := _CONDA.match(content):
             pip = None
-            yield _Entry(match[1], match[2], number, _conda)
+            yield _Entry(match[1], match[2], number, conda)
+    yield from _variables(text)
 
 
-def _conda(asks: str) -> Iterator[str]:
-    """``=2.16`` is any 2.16, ``2.15|2.16`` one of both; what follows the version is a build."""
-    version = re.sub(r"([<>=!~,|])\s+", r"\1", asks).partition(" ")[0]
-    for alternative in version.split("|"):
-        pieces = [_conda_piece(piece) for piece in alternative.split(",")]
-        yield ",".join(piece for piece in pieces if piece)
-
-
-def _conda_piece(piece: str) -> str:
-    match = _CONDA_PIECE.fullmatch(piece)
-    if match is None:
-        raise ValueError(f"{piece!r} is no version of conda")
-    operator, version, star = match[1] or "", match[2] or "", match[3]
-    if not version:
-        return ""
-    if operator == "=" or (star and operator in ("", "==", "!=")):
-        return f"{'!=' if operator == '!=' else '=='}{version}.*"
-    return f"{operator or '=='}{version}"
-
-
-# Poetry
-
-
-def _caret(asks: str) -> Iterator[str]:
-    """``^2.16`` is below 3, ``~2.16`` is below 2.17, ``2.16`` is exact, ``||`` separates alternatives."""
-    for alternative in re.split(r"\|\|?", asks):
-        rest = alternative.strip()
-        pieces: list[str] = []
-        while rest:
-            match = _CARET_PIECE.match(rest)
-            if match is None:
-                raise ValueError(f"{asks!r} is no constraint")
-            pieces += _caret_piece(match[1] or "==", match[2])
-            rest = rest[match.end() :]
-        yield ",".join(pieces)
-
-
-def _caret_piece(operator: str, version: str) -> Iterable[str]:
-    if version == "*":
-        return ()
-    if operator not in ("^", "~"):
-        return (f"{'==' if operator == '=' else operator}{version}",)
-    release = [int(number) for number in re.findall(r"\d+", version)[:3]]
-    significant = next((at for at, number in enumerate(release) if number), len(release) - 1)
-    last = significant if operator == "^" else min(1, len(release) - 1)
-    above = [*release[:last], release[last] + 1]
-    return f">={version}", f"<{'.'.join(map(str, above))}"
+def _variables(text: str) -> Iterator[_Entry]:
+    """The flag by which TensorFlow takes its Keras from `tf-keras`, among variables that a file sets."""
+    if match := _FLAG.search(text):
+        line = text.count("\n", 0, match.start()) + 1
+        yield _Entry("tf-keras", "by TF_USE_LEGACY_KERAS", line, lambda asks: iter([""]))
 
 
 # The kinds of files by their names: how they are read, and whether they lock versions.
@@ -477,6 +435,7 @@ _KINDS: tuple[tuple[str, _Read, bool], ...] = (
     ("environment*.yaml", _environment, False),
     ("conda*.yml", _environment, False),
     ("conda*.yaml", _environment, False),
+    (".env", _variables, False),
     ("*requirements*.txt", _requirements, False),
     ("requirements/*.txt", _requirements, False),
 )

@@ -20,6 +20,7 @@ _GIVEN = ("x", "y", "sample_weight")
 _LIBRARIES = frozenset(
     {"builtins", "cv2", "h5py", "keras", "numpy", "pandas", "scipy", "sklearn", "tensorflow"}
 )
+_LISTING = frozenset({"builtins.list", "builtins.tuple"})
 # What holds arrays, and is no array.
 _HOLDING = (ast.List, ast.Tuple, ast.Dict)
 # What a part may be told by that is read again.
@@ -68,7 +69,13 @@ def read_given(program: Program, site: Site, given: list[ast.expr], certain: boo
         if length is None or (holds is not None and not is_read_again(part)):
             text = program.script.text(part, site)
             return Arrays((), reason=f"`{text}` would be worked out twice; give it a name first")
-        arrays.append(Array(Occurrence(part, site.scope, site.statement, site), length, holds))
+        at = Occurrence(part, site.scope, site.statement, site)
+        if holds is None and _is_listed(program, at):
+            text = program.script.text(part, site)
+            return Arrays(
+                (), reason=f"`{text}` is a list, of rows or of one array for each input; make it an array"
+            )
+        arrays.append(Array(at, length, holds))
     draws = [draw for each in arrays for draw in program.fact(Draws).behind(each.at)]
     if reason := unordered(draws):
         return Arrays((), reason=reason)
@@ -124,6 +131,23 @@ def is_read_again(node: ast.expr) -> bool:
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_listed(program: Program, at: Occurrence, seen: frozenset[int] = frozenset()) -> bool:
+    """Whether a value may be a list that is made of an array, which Keras takes for several inputs."""
+    if id(at.node) in seen:
+        return False
+    step = program.names.steps_back(at)
+    if step is not None:
+        return any(_is_listed(program, each, seen | {id(at.node)}) for each in step.sources)
+    if not isinstance(at.node, ast.Call) or not at.node.args:
+        return False
+    if _LISTING.isdisjoint(program.names.full_names(at.node.func, at.scope, at.statement)):
+        return False
+    given = at.part(at.node.args[0])
+    of = given.node.func if isinstance(given.node, ast.Call) else given.node
+    made = program.names.full_names(of, at.scope, at.statement)
+    return is_array(program, given) and not any(name.startswith("builtins.") for name in made)
 
 
 def is_array(program: Program, at: Occurrence, seen: frozenset[int] = frozenset()) -> bool:
