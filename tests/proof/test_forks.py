@@ -134,7 +134,7 @@ def test_all_end_with_the_process_that_asked(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import time\nprint('here', flush=True)\ntime.sleep(3600)\n")
     asking = f"""
-import os, signal, time
+import os, signal, sys, time
 from pathlib import Path
 from proof import forks
 from trainshift.proving import launch

@@ -285,7 +285,15 @@ def ranks_taken_for_others(folder: Path, package: Path) -> list[str]:
     done = proving.run(request, means, proving.Copier(project, str(folder)), "ranks", 2, 0, "1")
     assert done.statuses == [0, 0]
     one, two = ({**vars(done), "directories": done.directories[:count]} for count in (1, 2))
-    plan = {"size": 2, "limit": 0, "converted": False, "gpus": 0, "tops": ("work", "tmp"), "changed": []}
+    plan = {
+        "size": 2,
+        "limit": 0,
+        "converted": False,
+        "gpus": 0,
+        "hosts": ["", ""],
+        "tops": ("work", "tmp"),
+        "changed": [],
+    }
     result = judging.judged(folder, {**plan, "runs": [{**one, "name": "original"}, two]})
     (output,) = (claim for claim in result["claims"] if claim["id"] == "output")
     found = {
