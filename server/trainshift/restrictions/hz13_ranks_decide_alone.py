@@ -39,6 +39,7 @@ from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.ranks.work.own_values import OwnValues
+from trainshift.core.ranks.work.rates import RATES
 from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.text.facts import Scope, Site, Statement, argument, arguments, expression_path, last_name
@@ -51,7 +52,6 @@ from trainshift.restrictions.restriction import Findings
 
 _STEERING = {"EarlyStopping": "val_loss", "ReduceLROnPlateau": "val_loss", "TerminateOnNaN": "loss"}
 _AVERAGING = "MetricAverageCallback"
-_RATES = ("learning_rate", "lr")
 _ENDING = ("sys.exit", "os._exit", "builtins.exit", "builtins.quit")
 # Tests are not followed through more others than this.
 _DEEPEST = 2
@@ -252,7 +252,7 @@ def _steering(program: Program) -> Iterator[tuple[Statement, bool]]:
 
 def _rates(program: Program) -> Iterator[tuple[Statement, ast.expr | None]]:
     """The statements that set the rate of an optimizer that is made, with what they set it to."""
-    for name in _RATES:
+    for name in RATES:
         for attribute in program.script.attribute_bindings(name):
             statement = attribute.binding.statement
             if statement is not None and _is_optimizer(program, attribute.base, statement):
@@ -262,7 +262,7 @@ def _rates(program: Program) -> Iterator[tuple[Statement, ast.expr | None]]:
         rate = site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
         if site.name == "set_value" and given:
             rate = given[0]
-        if isinstance(rate, ast.Attribute) and rate.attr in _RATES:
+        if isinstance(rate, ast.Attribute) and rate.attr in RATES:
             if _is_optimizer(program, rate.value, site.statement):
                 yield site.statement, given[-1] if given else None
 

@@ -90,7 +90,8 @@ def _left_to_do(program: Program) -> Proposals:
     """What newer versions want otherwise, distributed or not, and nobody changes (SPEC-TF 4)."""
     for site in program.script.sites_named(*_HOOKS) if program.fact(Target).is_newer else ():
         func = site.node.func
-        if isinstance(func, ast.Attribute) and _last_name(func.value) == "estimator":
+        module = func.value if isinstance(func, ast.Attribute) else None
+        if isinstance(module, ast.Attribute) and module.attr == "estimator":
             yield Remark("HV01", program.script.span(func, site), _HOOK.format(site.name))
     if program.fact(Target).name != KERAS_NAMES[KERAS_3]:
         return
@@ -110,10 +111,6 @@ def _left_to_do(program: Program) -> Proposals:
                 owner = Occurrence(part.value, statement.scope, statement)
                 if program.fact(RateCases).is_optimizer(owner):
                     yield Remark("HV01", program.script.span(part, statement), _LEARNING_RATE)
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _has_rates(program: Program) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Protocol
@@ -266,30 +266,17 @@ class Function:
     @cached_property
     def reached(self) -> frozenset[tuple[Function, str]]:
         """The variables around it, with their functions, that it names, or what is in it or called by it."""
-        found: set[tuple[Function, str]] = set()
-        seen: set[Function] = set()
-        waiting = [self]
-        while waiting:
-            function = waiting.pop()
-            if function in seen:
-                continue
-            seen.add(function)
-            waiting += function.nested.values()
-            found |= {(owner, name) for name in function.foreign if (owner := function.owner(name))}
-            for node in own_nodes(function.node.body):
-                match node:
-                    case ast.Name(name) if name not in function.local and (owner := function.owner(name)):
-                        waiting += [owner.nested[name]] if name in owner.nested else []
-                        found.add((owner, name))
-                    case ast.Name(name) if name in self.whole.functions and function.owner(name) is None:
-                        waiting.append(self.whole.functions[name])
-                    case ast.Call(ast.Name(name)) if function.kind(name).has("function"):
-                        waiting += self.whole.escaping()
-        return frozenset(each for each in found if each[0] not in seen)
+        return self._around(Function._named)
 
     @cached_property
     def outside(self) -> frozenset[tuple[Function, str]]:
         """The variables around it, with their functions, that it assigns or changes, or what it calls."""
+        return self._around(Function._changed)
+
+    def _around(
+        self, look: Callable[[Function], tuple[set[str], list[Function]]]
+    ) -> frozenset[tuple[Function, str]]:
+        """The variables around it that it, or a function to follow, has to do with: both as `look` tells."""
         found: set[tuple[Function, str]] = set()
         seen: set[Function] = set()
         waiting = [self]
@@ -298,20 +285,39 @@ class Function:
             if function in seen:
                 continue
             seen.add(function)
-            names = function.foreign | function.altered
-            for node in own_nodes(function.node.body):
-                match node:
-                    case ast.Subscript(ctx=ast.Store()):
-                        names.add(root_of(node) or "")
-                    case ast.Call(ast.Attribute(attr=method) as place) if method in CHANGING_METHODS:
-                        names.add(root_of(place) or "")
-                    case ast.Call(ast.Name(name)) if (owner := function.owner(name)) is not None:
-                        waiting += [owner.nested[name]] if name in owner.nested else self.whole.escaping()
-                    case ast.Call(ast.Name(name)) if name in self.whole.functions:
-                        waiting.append(self.whole.functions[name])
-            owners = ((function.owner(each), each) for each in names)
-            found |= {(owner, each) for owner, each in owners if owner is not None}
+            names, following = look(function)
+            waiting += following
+            found |= {(owner, name) for name in names if (owner := function.owner(name)) is not None}
         return frozenset(each for each in found if each[0] not in seen)
+
+    def _named(self) -> tuple[set[str], list[Function]]:
+        """The variables of others that its own lines name, and the functions in it, named or called there."""
+        names, following = set(self.foreign), [*self.nested.values()]
+        for node in own_nodes(self.node.body):
+            match node:
+                case ast.Name(name) if name not in self.local and (owner := self.owner(name)):
+                    following += [owner.nested[name]] if name in owner.nested else []
+                    names.add(name)
+                case ast.Name(name) if name in self.whole.functions and self.owner(name) is None:
+                    following.append(self.whole.functions[name])
+                case ast.Call(ast.Name(name)) if self.kind(name).has("function"):
+                    following += self.whole.escaping()
+        return names, following
+
+    def _changed(self) -> tuple[set[str], list[Function]]:
+        """The variables that its own lines assign or change, and the functions called there."""
+        names, following = self.foreign | self.altered, list[Function]()
+        for node in own_nodes(self.node.body):
+            match node:
+                case ast.Subscript(ctx=ast.Store()):
+                    names.add(root_of(node) or "")
+                case ast.Call(ast.Attribute(attr=method) as place) if method in CHANGING_METHODS:
+                    names.add(root_of(place) or "")
+                case ast.Call(ast.Name(name)) if (owner := self.owner(name)) is not None:
+                    following += [owner.nested[name]] if name in owner.nested else self.whole.escaping()
+                case ast.Call(ast.Name(name)) if name in self.whole.functions:
+                    following.append(self.whole.functions[name])
+        return names, following
 
     def bindings(self, name: str) -> list[ast.AST]:
         """What gives a variable its values: assignments, definitions, and its being a parameter."""

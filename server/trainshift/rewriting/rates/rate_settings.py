@@ -58,6 +58,12 @@ class RateSettings:
 
         It is made of the rate that the optimizer was given, which has to stay as it is then.
         """
+        for value, optimizer, grows in self._by_attribute():
+            if self._horovod.scaled(*value[:3]) and (grows or self._reads_rate(value)):
+                yield RateSetting(value, value.part(optimizer))
+
+    def _by_attribute(self) -> Iterator[tuple[Occurrence, ast.expr, bool]]:
+        """What rates are set to, of which optimizers, and whether they are multiplied by it."""
         for name in ATTRIBUTES:
             for attribute in self._script.attribute_bindings(name):
                 binding = attribute.binding
@@ -65,19 +71,13 @@ class RateSettings:
                     continue
                 node = binding.statement.node
                 given = node.value if isinstance(node, ast.AugAssign) else binding.taken
-                if given is None:
-                    continue
-                value = Occurrence(given, binding.scope, binding.statement)
-                grows = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult)
-                if self._horovod.scaled(*value[:3]) and (grows or self._reads_rate(value)):
-                    yield RateSetting(value, value.part(attribute.base))
+                if given is not None:
+                    grows = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult)
+                    yield Occurrence(given, binding.scope, binding.statement), attribute.base, grows
         for site in self._script.sites_named(*ASSIGNING):
             target, given = self.assigned(site)
-            if not isinstance(target, ast.Attribute) or target.attr not in ATTRIBUTES or given is None:
-                continue
-            value = Occurrence(given, site.scope, site.statement)
-            if self._horovod.scaled(*value[:3]) and self._reads_rate(value):
-                yield RateSetting(value, value.part(target.value))
+            if isinstance(target, ast.Attribute) and target.attr in ATTRIBUTES and given is not None:
+                yield Occurrence(given, site.scope, site.statement), target.value, False
 
     def _reads_rate(self, value: Occurrence) -> bool:
         """Whether a rate is made of one that an optimizer has."""
