@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainshift.lsp.inbox import Inbox
 from trainshift.lsp.wire.capabilities import initialize_result
@@ -39,7 +39,7 @@ def may_serve(arguments: Sequence[str]) -> bool:
 
 
 def serve_stdio() -> int:
-    """Serve one client on standard input and output; returns the exit status.
+    """Serve one client on standard input and output; returns the exit status, or ends with it.
 
     Standard output belongs to the protocol: whatever else is printed goes to standard error.
     """
@@ -50,7 +50,7 @@ def serve_stdio() -> int:
 
 
 def serve_tcp(host: str, port: int, ready: Callable[[str], None]) -> int:
-    """Serve one client that connects to a TCP port, for debugging; returns the exit status."""
+    """Serve one client that connects to a TCP port, for debugging; returns the exit status, or ends with it."""
     import socket
 
     try:
@@ -87,7 +87,15 @@ def _serve(reader: Reader, writer: Writer) -> int:
     protocol.set_writer(_Nowhere())
     protocol.receive(first)
     protocol.set_writer(writer)
-    return server.run()
+    _leave(server.run())
+
+
+def _leave(status: int) -> NoReturn:
+    """End the process at once: the desk's thread may be in native code, which Python ends by an abort."""
+    import logging
+
+    logging.shutdown()
+    os._exit(status)
 
 
 def _load(opening: Opening) -> Server:
