@@ -52,8 +52,13 @@ def _statements(text: str) -> tuple[list[str], list[ast.stmt]]:
 def loaded(text: str) -> Any:
     """A file as a module."""
     module = types.ModuleType("derived_file")
-    exec(compile(text, "derived_file", "exec"), module.__dict__)
+    exec(_compiled(text), module.__dict__)
     return module
+
+
+@lru_cache(16)
+def _compiled(text: str) -> types.CodeType:
+    return compile(text, "derived_file", "exec")
 
 
 def names_of(text: str) -> list[str]:

@@ -62,11 +62,20 @@ class Scope:
         return replace(copied, **more)  # type: ignore[arg-type]
 
 
+# One file in so many is long.
+LONG = 8
+
+
 class Author:
-    """Writes one file: helpers, some recursive, and `f(x, y, zs, n)` that calls them."""
+    """Writes one file: helpers, some recursive, and `f(x, y, zs, n)` that calls them.
+
+    A short file has one helper at most, and one statement in each block: a bug that many statements have to
+    meet for is left to the long ones.
+    """
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
+        self.long = seed % LONG == 0
         self.lines: list[str] = []
         self.indent = 0
         self.names = 0
@@ -76,7 +85,7 @@ class Author:
     def text(self) -> str:
         """The file."""
         self.lines = ["import math", ""]
-        for number in range(self.random.randint(0, 2)):
+        for number in range(self.random.randint(0, 1 + self.long)):
             shape = self.random.choice(["real", "real", "pair", "recursive", "list"])
             self._helper(f"g{number}", shape)
             self.helpers.append((f"g{number}", shape))
@@ -215,7 +224,7 @@ class Author:
         ]
         if scope.deep < 3:
             kinds += [self._if, self._if, self._if, self._for, self._for, self._while]
-        for _ in range(self.random.randint(1, size)):
+        for _ in range(self.random.randint(1, size) if self.long else 1):
             self.random.choice(kinds)(scope)
 
     def target(self, scope: Scope) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable
 from itertools import pairwise
@@ -10,6 +11,9 @@ from typing import Any
 
 import pytest
 from derived import FOLDER, loaded, made, numbers
+
+from trainshift.derivatives.reading.kindred import KindReader
+from trainshift.derivatives.reading.kinds import Kind
 
 SEQUENTIAL = "    if x > {0}:\n        x = x * y + {0}\n"
 EARLY = "    if x > {0}:\n        if y > {0}:\n            return x * y + {0}\n        x = x * y\n"
@@ -51,6 +55,24 @@ def test_each_of_many_lines_may_read_what_the_one_before_it_gave(mode: str) -> N
     assert numbers(slope) == pytest.approx(
         [sum((299 - n) * n * 0.5 ** (298 - n) for n in range(299)) + 301 * 0.5**300]
     )
+
+
+@pytest.mark.parametrize("operator", ["+", "-", "*", "/"])
+def test_a_long_expression_is_read_once(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, kind = 0, KindReader.kind
+
+    def counting(reader: KindReader, node: ast.expr) -> Kind:
+        nonlocal asked
+        asked += 1
+        return kind(reader, node)
+
+    monkeypatch.setattr(KindReader, "kind", counting)
+    sizes = []
+    for n in (4, 8):
+        asked = 0
+        made(f"def f(x, y):\n    return {f' {operator} '.join(['x', 'y'] * n)}\n", "f", "reverse", ["x"])
+        sizes.append(asked)
+    assert sizes[1] <= 4.5 * sizes[0], sizes
 
 
 class Counting:

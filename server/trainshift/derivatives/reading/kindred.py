@@ -149,8 +149,8 @@ class KindReader:
         if isinstance(node.op, ast.Sub | ast.Div | ast.Pow) or (
             isinstance(node.op, ast.Mult) and (self.value(node.left) and self.value(node.right))
         ):
-            for each in (node.left, node.right):
-                self.kind(each).tell("real")
+            for each, kind in ((node.left, left), (node.right, right)):
+                kind.tell("real")
                 # Only arrays can be calculated with part by part.
                 if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Slice):
                     self.kind(each.value).tell("array", "number")
