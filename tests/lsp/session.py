@@ -474,7 +474,8 @@ async def serve(
             await session.ask(client.shutdown_session())
             await client.stop()  # type: ignore[no-untyped-call]
         if tcp is None:
-            assert client._server is not None and client._server.stderr is not None
+            assert client._server is not None
+            assert client._server.stderr is not None
             assert client._server.returncode == 0, await client._server.stderr.read()
             said = log.read_text(encoding="utf-8")
             assert " ERROR " not in said, said[said.index(" ERROR ") :][:4_000]

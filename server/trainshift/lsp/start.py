@@ -50,7 +50,7 @@ def serve_stdio() -> int:
 
 
 def serve_tcp(host: str, port: int, ready: Callable[[str], None]) -> int:
-    """Serve one client that connects to a TCP port, for debugging; returns the exit status, or ends with it."""
+    """Serve one client that connects to a TCP port, for debugging; returns or ends with the status."""
     import socket
 
     try:
