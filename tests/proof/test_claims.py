@@ -167,6 +167,23 @@ def test_ranks_that_were_stopped_before_the_end_of_epochs_that_differ() -> None:
         assert judged(ranks)["ends"].verdict == verdict
 
 
+def test_what_follows_the_last_step_is_not_said_to_hold_unless_it_was_run() -> None:
+    def ends(first: Record, second: Record, before: Record) -> Claim:
+        ranks = [run(replace(each, stopped=True)) for each in (first, second)]
+        return claims(Seen(run(before), ranks, limit=STEPS))[0]
+
+    through, left = ({"finished": finished} for finished in (True, False))
+    found = ends(record(0, **through), record(1, **through), record(0, **through))
+    assert (found.verdict, found.title) == ("holds", "It starts and ends on every rank")
+    found = ends(record(0, **through), record(1, **left), record(0, **through))
+    assert (found.verdict, found.title) == ("holds", "It starts and trains on every rank")
+    assert "was not run" in found.says
+    broken = record(1, error_after="Traceback\nValueError: no checkpoint\n")
+    found = ends(record(0, **through), broken, record(0, **through))
+    assert (found.verdict, "ValueError: no checkpoint" in found.says) == ("not seen", True)
+    assert ends(record(0, **through), broken, record(0, **left)).verdict == "holds"
+
+
 def test_ranks_that_hide_all_gpus() -> None:
     assert judged(pair(gpus=[""]))["gpu"].verdict == "not seen"
     assert judged(pair(gpus=["0"]))["gpu"].verdict == "fails"

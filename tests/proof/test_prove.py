@@ -203,6 +203,7 @@ def test_what_is_right_holds(script: str, tmp_path: Path) -> None:
     del seen["worth"]
     assert set(seen.values()) == {"holds"}, result["claims"]
     assert (result["verdict"], result["stopped"], result["steps"]) == ("holds", True, 20)
+    assert "run to its end" in result["claims"][0]["says"]
     assert not any(result["differences"][1:])
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
 

@@ -103,7 +103,14 @@ def show(result: dict[str, Any], format_: str, colour: str) -> None:
         printer.line((line, ""))
     printer.line(("", ""))
     _, style = MARKS[result["verdict"]]
-    printer.line((VERDICTS[result["verdict"]], style))
+    printer.line((verdict(result), style))
+
+
+def verdict(result: dict[str, Any]) -> str:
+    """The verdict in words; what was stopped holds as far as it was run."""
+    if result["stopped"] and result["verdict"] == "holds":
+        return f"It holds for {result['steps']} steps."
+    return VERDICTS[result["verdict"]]
 
 
 def told(claim: dict[str, Any]) -> list[str]:

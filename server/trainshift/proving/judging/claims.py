@@ -41,7 +41,7 @@ def claims(seen: Seen) -> list[Claim]:
     """All claims, in the order of the specification."""
     few = "" if seen.steps >= FEWEST_STEPS else few_steps(seen)
     table: tuple[tuple[str, str, Callable[[Seen], Found], bool], ...] = (
-        ("ends", "It starts and ends on every rank", ends, False),
+        ("ends", f"It starts and {'trains' if seen.is_left else 'ends'} on every rank", ends, False),
         ("weights", "All ranks have the same weights", weights, True),
         ("averaged", "Gradients are averaged, once", averaged, not wraps_twice(seen)),
         ("broadcast", "All ranks start from rank 0's variables", broadcast, True),
@@ -107,10 +107,26 @@ def ends(seen: Seen) -> Found:
                 "Average what decides: hvd.callbacks.MetricAverageCallback() on all ranks.",
                 "HV09",
             )
-    after = f", stopped after {seen.steps} steps" if any(record.stopped for record in seen.records) else ""
-    found.says = f"All {seen.size} ranks ended{after}."
-    found.unseen = uneven(seen.records) if after else ""
+    if not any(record.stopped for record in seen.records):
+        found.says = f"All {seen.size} ranks ended."
+        return found
+    trained = f"All {seen.size} ranks took {seen.steps} steps, and none waited for another."
+    rest = "was not run" if seen.is_left else "was run to its end"
+    found.says = f"{trained} What the script does after its training {rest}."
+    found.unseen = uneven(seen.records) or stopped_badly(seen)
     return found
+
+
+def stopped_badly(seen: Seen) -> str:
+    """What went wrong after the training was ended, on a rank and not in the original; empty if nothing."""
+    for rank, record in enumerate(seen.records):
+        if record.error_after and seen.before.finished:
+            why = record.error_after.strip().splitlines()[-1][:300]
+            return (
+                f"After its training was ended, rank {rank} stopped with an error, and one process did not: "
+                f"{why.rstrip('.')}. See with --steps 0 whether it does so at the end."
+            )
+    return ""
 
 
 def weights(seen: Seen) -> Found:

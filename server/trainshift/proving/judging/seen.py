@@ -70,6 +70,11 @@ class Seen:
         """Whether the training was ended before its end."""
         return any(record.stopped for record in [self.before, *self.records])
 
+    @property
+    def is_left(self) -> bool:
+        """Whether what follows the steps that were taken was not run to its end on all ranks."""
+        return any(record.stopped and not record.finished for record in self.records)
+
 
 @dataclass
 class Found:

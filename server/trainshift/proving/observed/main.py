@@ -76,10 +76,12 @@ def main() -> None:
     status: Any = 0
     try:
         run()
+        observer.record.finished = True
     except SystemExit as stop:
         status = stop.code
         if isinstance(status, str):
             observer.record.error = status
+        observer.record.finished = not status
     except Stopped:
         pass
     except BaseException:
@@ -127,6 +129,7 @@ def look_closer(observer: Observer, directory: Path, settings: dict[str, Any]) -
     leave = os._exit
 
     def observed_exit(status: int) -> None:
+        observer.record.finished = not status and not (observer.stopping and observer.stopping.is_left)
         finish()
         leave(status)
 

@@ -69,7 +69,8 @@ class Record:
     (`trainshift.proving.observed.data`). `gpus` are the lists ("0", or "0,1") of the GPUs that its
     sessions were given or, where there was none, TensorFlow's runtime; of those that are not there.
     `stopped` says that the training was ended after as many steps as were asked for, `error_after` what
-    then went wrong.  `warms_up` says that a callback of Horovod's raises the rate, `adasum` that
+    then went wrong, `finished` that the script came to its own end all the same.  `warms_up` says that a
+    callback of Horovod's raises the rate, `adasum` that
     gradients are combined so; `reduced` says how Horovod puts gradients together; `shards` counts the
     datasets of which a share was taken. `epochs` are the numbers of batches in one epoch, of each
     training that tells; `losses` and `rows` are those of each time that gradients
@@ -94,6 +95,7 @@ class Record:
     data: list[list[Column]] = field(default_factory=list)
     evaluated: list[int] = field(default_factory=list)
     stopped: bool = False
+    finished: bool = False
     error_after: str = ""
     warms_up: bool = False
     adasum: bool = False

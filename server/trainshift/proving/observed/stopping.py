@@ -38,6 +38,7 @@ class Stopping:
         self.is_due = False
         self.beyond = 0
         self.told = False
+        self.is_left = False
         self.depth = 0
         self.fits = 0
         self.sessions = 0
@@ -64,6 +65,7 @@ class Stopping:
             self.beyond += 1
             # This one takes its steps where no Python of the script is in between.
             if self.beyond > 2 * self.limit + 2:
+                self.is_left = True
                 self.finish()
                 os._exit(0)
             return

@@ -37,7 +37,7 @@ def draws_batches(program: Program, loop: Statement) -> bool:
     if handed:
         return all(_hands_out(program, site) for site in handed)
     asked = [site for site in program.script.sites_named(*_NEXT) if site.statement in inside]
-    pipelines = [each for each in (_iterated(program, site) for site in asked) if each is not None]
+    pipelines = [each for site in asked for each in _iterated(program, site)]
     if pipelines:
         return all(_is_endless_draw(program, each) for each in pipelines)
     return any(True for _ in _chosen(program, loop))
@@ -63,14 +63,13 @@ def run_in(program: Program, loop: Statement) -> list[Statement]:
     return [each for each in program.script.statements if each in inside or each.scope.function() in called]
 
 
-def asked_of(program: Program, loop: Statement) -> Occurrence | None:
-    """The one dataset of which each turn of a loop asks for the next element, whatever else it does."""
+def asked_of(program: Program, loop: Statement) -> list[Occurrence]:
+    """What each turn of a loop asks for the next element of, in one place: a dataset, or one of several."""
     inside = set(loop.walk())
     asked = [site for site in program.script.sites_named(*_NEXT) if site.statement in inside]
-    found = [_iterated(program, site) for site in asked]
-    if len(found) != 1 or asked[0].statement.parent is not loop or asked[0].statement.scope is not loop.scope:
-        return None
-    return found[0]
+    if len(asked) != 1 or asked[0].statement.parent is not loop or asked[0].statement.scope is not loop.scope:
+        return []
+    return _iterated(program, asked[0])
 
 
 def takes_batches(program: Program, loop: Statement) -> bool:
@@ -155,20 +154,20 @@ def _lies_in(scope: Scope | None, owners: set[Scope]) -> bool:
     return scope is not None
 
 
-def _iterated(program: Program, site: Site) -> Occurrence | None:
-    """What an iterator goes through of which a call asks for the next element: ``next(iter(ds))``."""
+def _iterated(program: Program, site: Site) -> list[Occurrence]:
+    """What the iterators go through of which a call asks for the next element: ``next(iter(ds))``."""
     function = site.node.func
     node = function.value if isinstance(function, ast.Attribute) else argument(site.node, 0)
     if node is None:
-        return None
+        return []
     step = program.names.steps_back(Occurrence(node, site.scope, site.statement))
     sources = step.sources if step is not None else [Occurrence(node, site.scope, site.statement)]
-    for each in sources:
-        if isinstance(each.node, ast.Call):
-            names = program.names.full_names(each.node.func, each.scope, each.statement)
-            if "builtins.iter" in names and each.node.args:
-                return each.part(each.node.args[0])
-    return None
+    calls = [(each, each.node) for each in sources if isinstance(each.node, ast.Call) and each.node.args]
+    return [
+        each.part(call.args[0])
+        for each, call in calls
+        if "builtins.iter" in program.names.full_names(call.func, each.scope, each.statement)
+    ]
 
 
 def _is_endless_draw(program: Program, at: Occurrence) -> bool:

@@ -291,27 +291,32 @@ class DividedData:
         return self._index_loops[iteration]
 
     def _of_next(self, iteration: Iteration) -> LoopData | None:
-        """How the dataset is divided that each turn of a loop asks for the next of, and the turns."""
+        """How the datasets are divided that each turn of a loop asks for the next of, and the turns."""
         numbers, statement = iteration.at, iteration.statement
         turns = turns_of(numbers.node) if isinstance(numbers.node, ast.Call) else None
         if isinstance(turns, ast.Constant):
             turns = turns if isinstance(turns.value, int) and turns.value >= _MANY else None
-        source = asked_of(self._program, statement) if turns is not None else None
-        if turns is None or source is None or self._is_outer(iteration) or self._iterated.is_part(statement):
+        sources = asked_of(self._program, statement) if turns is not None else []
+        if turns is None or not sources or self._is_outer(iteration) or self._iterated.is_part(statement):
             return None
-        root = self._pipelines.read(source)
-        nodes = list(self._pipelines.upstream(root))
-        own = any(self._knowledge.likeness(node) is Order.OWN or node.is_share for node in nodes)
+        known = self._knowledge
+        roots = [self._pipelines.read(source) for source in sources]
+        rows = [list(self._pipelines.upstream(root)) for root in roots]
         counted = Place(numbers.part(turns), Form.COUNT)
-        if own and root.is_dataset and not any(node.unseen for node in nodes):
-            return LoopData(iteration, How.STEPS, (counted,))
-        cut = _Cutting(self._program, {id(node.at.node) for node in nodes}, counted=True)
-        found = cut.of(root, batched=False, chained=False)
-        if isinstance(found, str):
-            return LoopData(iteration, How.WHOLE, reason=found)
-        places = tuple(self._place(node) for node in found)
-        drawing = (node.site for node in nodes if node.site is not None and self._knowledge.draws(node))
-        return LoopData(iteration, How.STEPS, (*places, counted), tuple(drawing))
+        cut = _Cutting(self._program, {id(node.at.node) for row in rows for node in row}, counted=True)
+        places: dict[Node, None] = {}
+        drawing: list[Site] = []
+        for root, row in zip(roots, rows, strict=True):
+            own = any(known.likeness(node) is Order.OWN or node.is_share for node in row)
+            if own and root.is_dataset and not any(node.unseen for node in row):
+                continue
+            found = cut.of(root, batched=False, chained=False)
+            if isinstance(found, str):
+                return LoopData(iteration, How.WHOLE, reason=found)
+            places.update(dict.fromkeys(found))
+            drawing += [node.site for node in row if node.site is not None and known.draws(node)]
+        cuts = (self._place(node) for node in places)
+        return LoopData(iteration, How.STEPS, (*cuts, counted), tuple(drawing))
 
     def _is_outer(self, iteration: Iteration) -> bool:
         """Whether each turn of a loop is a training of its own, as that on a fold is."""
