@@ -30,12 +30,16 @@ class Program:
         whole: Program | None = None,
         choices: Choices | None = None,
         origin: tuple[Program, Passage] | None = None,
+        *,
+        is_excerpt: bool = False,
     ) -> None:
         self.script = script
         self.whole = whole or self
         self.choices: Choices = (whole.choices if whole else choices) or Choices()
         self.origin = origin
         """The program that this one was made of before rules were asked, and the way from its text."""
+        self.is_excerpt = is_excerpt
+        """Whether statements of its file are left out: not every use of a name is seen."""
         self.names = script.names
         self._facts: dict[Callable[[Program], Any], Any] = {}
         self._linked: dict[Script, Program] = {}

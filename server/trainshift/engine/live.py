@@ -326,7 +326,7 @@ def _alone(
     """What is found in some chunks of a text when they are read with what they name and nothing else."""
     if not wanted:
         return ()
-    program = Program(Script(Code(source, _with_named(chunks, wanted))))
+    program = Program(Script(Code(source, _with_named(chunks, wanted))), is_excerpt=True)
     found = judge(program, settings.without_hazards).found
     program.forget()
     start, end = wanted[0].offset, wanted[-1].offset + len(wanted[-1].text)

@@ -71,6 +71,7 @@ class Aliases:
     """How one script names TensorFlow."""
 
     def __init__(self, program: Program) -> None:
+        self._program = program
         self._script = program.script
         self._readings = program.fact(Readings)
         self._names = program.names
@@ -377,7 +378,7 @@ class Aliases:
         None where that could change what the script does, or where not every use of it is seen.
         """
         binding, statement = alias.binding, alias.binding.statement
-        name = _plain_target(binding)
+        name = _plain_target(binding) if not self._program.is_excerpt else ""
         if not name or statement is None or alias.dynamic or alias.held or not dotted(alias.value):
             return None
         if alias.value is not binding.value:  # one of several that it may be
