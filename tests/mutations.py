@@ -109,6 +109,27 @@ MUTATIONS: tuple[Callable[[str], str], ...] = (
 )  # fmt: skip
 
 
+def _both(first: Callable[[str], str], second: Callable[[str], str]) -> Callable[[str], str]:
+    def mutated(text: str) -> str:
+        return second(first(text))
+
+    mutated.__name__ = f"{first.__name__}, then {second.__name__}"
+    return mutated
+
+
+PAIRS = tuple(
+    _both(first, second)
+    for first, second in (
+        (renamed, crlf),
+        (respelled, shifted),
+        (plain_import, tabbed),
+        (spread, unended),
+        (unparsed, commented),
+    )
+)
+"""Each mutation once, two at a time."""
+
+
 def _tokens(text: str) -> list[tokenize.TokenInfo]:
     return list(tokenize.generate_tokens(io.StringIO(text, newline="").readline))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from finding_fixtures import FINDING_CASES, FindingCase, program_of
 from fixtures import SCRIPTS, TRANSFORM_CASES
 from lossless import comments
-from mutations import MUTATIONS
+from mutations import PAIRS
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.engine.checking import check, fix
@@ -37,8 +37,8 @@ def test_a_rewrite_breaks_no_restriction_anew(name: str) -> None:
 @pytest.mark.sampled
 def test_layout_does_not_change_the_verdict(case: FindingCase, quick: bool) -> None:
     judged = _judged(program_of(case.script, case.others), case)
-    at = len(case.name) % len(MUTATIONS)
-    for mutate in MUTATIONS[at : at + 1] if quick else MUTATIONS:
+    at = len(case.name) % len(PAIRS)
+    for mutate in PAIRS[at : at + 1] if quick else PAIRS:
         text = mutate(case.script)
         program = program_of(text, case.others)
         assert _judged(program, case) == judged, mutate.__name__

@@ -90,9 +90,16 @@ def mnist(session: Session) -> Document:
 
 
 @pytest.mark.parametrize("name", SLOWLY)
-async def test_the_whole_file_is_what_convert_makes_of_it(puller: Session, name: str) -> None:
+async def test_a_script_becomes_what_convert_makes_of_it(puller: Session, name: str) -> None:
     path = SCRIPTS / name / "before.py"
     document = puller.open(text_of(path), path.as_uri())
+    await _assert_same_edit_alone(puller, document, path)
+    await _assert_same_file(puller, document, path)
+    await _assert_same_statements(puller, document, path)
+    puller.close(document)
+
+
+async def _assert_same_file(puller: Session, document: Document, path: Path) -> None:
     menu = await puller.actions(document, 0, only=[FILE])
     after = text_of(path.with_name("after.py"))
     if report(path)["status"] == "converted":
@@ -104,13 +111,9 @@ async def test_the_whole_file_is_what_convert_makes_of_it(puller: Session, name:
         assert action.disabled is not None
         assert action.disabled.reason == report(path)["reason"]
         assert after == document.text
-    puller.close(document)
 
 
-@pytest.mark.parametrize("name", SLOWLY)
-async def test_each_statement_is_what_convert_makes_of_it(puller: Session, name: str) -> None:
-    path = SCRIPTS / name / "before.py"
-    document = puller.open(text_of(path), path.as_uri())
+async def _assert_same_statements(puller: Session, document: Document, path: Path) -> None:
     lines = sorted({place.line for place in changes(path)})
     # The command line starts anew for each line: it is asked for every third, the core for all.
     expected = statements(path, lines) | {line: converted(path, line) for line in lines[::3]}
@@ -123,7 +126,42 @@ async def test_each_statement_is_what_convert_makes_of_it(puller: Session, name:
         hints = {each.code for each in quick.diagnostics or ()}
         assert hints <= {place.code for place in changes(path)}
         assert hints
-    puller.close(document)
+
+
+async def _assert_same_edit_alone(puller: Session, document: Document, path: Path) -> None:
+    """The command tells what it would do, and does nothing."""
+    puller.messages.clear()
+    puller.edits.clear()
+    answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri, "apply": False})
+    outline = await puller.outline(document.uri)
+    assert (document.version, puller.edits, puller.messages) == (1, [], [])
+    told = report(path)
+    assert (answer["applied"], answer["status"], answer["reason"]) == (False, told["status"], told["reason"])
+    assert outline["reason"] == told["reason"]
+    assert outline["changes"] == len(told["applied"])
+    if told["status"] == "converted":
+        (action,) = await puller.actions(document, 0, only=[FILE])
+        edit = structured(answer["edit"])
+        assert edit == (await puller.resolve(action)).edit
+        assert puller.texts_after(edit)[document.uri] == converted(path)
+        assert outline["status"] == "convertible"
+    else:
+        assert answer["edit"] is None
+        assert outline["status"] == told["status"]
+    lines = lines_of(document.text)
+    for mine, theirs in NOTES.items():
+        wanted = [
+            {
+                "rule": each["rule"],
+                "uri": document.uri,
+                "line": each["line"],
+                "column": units(lines[each["line"] - 1][: each["column"] - 1], puller.encoding) + 1,
+                "text": each["text"],
+            }
+            for each in told[theirs]
+        ]
+        found = [{key: value for key, value in each.items() if key != "optional"} for each in answer[mine]]
+        assert found == wanted, mine
 
 
 async def test_a_hint_can_be_fixed_where_it_is_shown(puller: Session) -> None:
@@ -517,45 +555,6 @@ async def test_the_command_tells_when_the_editor_does_not_apply_its_edit(puller:
     puller.refuses = ""
     assert (answer["applied"], answer["reason"]) == (False, "the document is read only")
     assert document.version == 1
-
-
-@pytest.mark.parametrize("name", SLOWLY)
-async def test_the_edit_alone_is_what_convert_makes_of_it(puller: Session, name: str) -> None:
-    path = SCRIPTS / name / "before.py"
-    document = puller.open(text_of(path), path.as_uri())
-    puller.messages.clear()
-    puller.edits.clear()
-    answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri, "apply": False})
-    outline = await puller.outline(document.uri)
-    assert (document.version, puller.edits, puller.messages) == (1, [], [])
-    told = report(path)
-    assert (answer["applied"], answer["status"], answer["reason"]) == (False, told["status"], told["reason"])
-    assert outline["reason"] == told["reason"]
-    assert outline["changes"] == len(told["applied"])
-    if told["status"] == "converted":
-        (action,) = await puller.actions(document, 0, only=[FILE])
-        edit = structured(answer["edit"])
-        assert edit == (await puller.resolve(action)).edit
-        assert puller.texts_after(edit)[document.uri] == converted(path)
-        assert outline["status"] == "convertible"
-    else:
-        assert answer["edit"] is None
-        assert outline["status"] == told["status"]
-    lines = lines_of(document.text)
-    for mine, theirs in NOTES.items():
-        wanted = [
-            {
-                "rule": each["rule"],
-                "uri": document.uri,
-                "line": each["line"],
-                "column": units(lines[each["line"] - 1][: each["column"] - 1], puller.encoding) + 1,
-                "text": each["text"],
-            }
-            for each in told[theirs]
-        ]
-        found = [{key: value for key, value in each.items() if key != "optional"} for each in answer[mine]]
-        assert found == wanted, mine
-    puller.close(document)
 
 
 @pytest.mark.parametrize("applies", [True, False])
