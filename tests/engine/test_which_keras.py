@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from trainshift.core.choices import CHOICES, Choices
+from trainshift.engine.cells import Plain
+from trainshift.engine.checking import check, fixed
 from trainshift.engine.conversion import Status, convert
+from trainshift.engine.settings import Settings
 from trainshift.engine.versions.demands import demand_for, read_demands
 from trainshift.engine.versions.runtime import Runtime, installed, judge, settled
 
@@ -257,3 +260,63 @@ def test_what_keras_3_wants_otherwise_anyway_is_told_and_left() -> None:
     ]
     assert "reset_states()" in result.text
     assert not [each for each in convert(text).decisions if each.rule == "HV01"]
+
+
+BY_HAND = """import horovod.tensorflow.keras as hvd
+import keras
+import numpy as np
+
+hvd.init()
+noise = np.random.default_rng(hvd.rank())
+x, y = noise.normal(size=(64, 8)), noise.normal(size=(64, 1))
+model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1)])
+model.compile({optimizer}, "mse")
+model.fit(x, y, epochs=8 // hvd.size() + 1, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
+"""
+WRAPPED = BY_HAND.format(optimizer="hvd.DistributedOptimizer(keras.optimizers.Adam(1e-3 * hvd.size()))")
+PLAIN = BY_HAND.format(optimizer="keras.optimizers.Adam(1e-3 * hvd.size())")
+HAZARDS = Settings(select=("HZ07", "HZ23"))
+
+
+def _hazards(text: str, runtime: Runtime | None, settings: Settings = HAZARDS) -> dict[str, str]:
+    found = check(text, settings, demanded=lambda: runtime).diagnostics
+    return {each.code: each.verdict.value for each in found}
+
+
+@pytest.mark.parametrize(
+    ("requirements", "hazards"),
+    [
+        ("tensorflow==2.18", {"HZ07": "violated", "HZ23": "violated"}),
+        ("keras>=3", {"HZ07": "violated", "HZ23": "violated"}),
+        ("tensorflow==2.15", {}),
+        ("tensorflow", {}),
+    ],
+)
+def test_hazards_are_those_of_the_keras_that_a_project_asks_for(
+    requirements: str, hazards: dict[str, str]
+) -> None:
+    assert _hazards(WRAPPED, judge(read_demands("requirements.txt", requirements).demands)) == hazards
+
+
+def test_what_is_only_installed_makes_a_hazard_unknown() -> None:
+    runtime = installed(demand_for("tensorflow", "2.21"))
+    assert _hazards(WRAPPED, runtime) == {"HZ07": "unknown", "HZ23": "unknown"}
+    assert _hazards(WRAPPED, None) == {}
+
+
+def test_the_settings_tell_the_keras_of_hazards() -> None:
+    settings = Settings(select=("HZ07", "HZ23"), chosen={"keras": "3"})
+    found = check(WRAPPED, settings).diagnostics
+    assert {each.code: each.verdict.value for each in found} == {"HZ07": "violated", "HZ23": "violated"}
+    assert "(for Keras 3, as was chosen)" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("requirements", "written"),
+    [("tensorflow==2.18", "model.optimizer.apply ="), ("tensorflow==2.15", "hvd.DistributedOptimizer(")],
+)
+def test_a_fix_is_written_for_the_keras_that_a_project_asks_for(requirements: str, written: str) -> None:
+    runtime = _asked(requirements)
+    text = PLAIN.replace(", callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)]", "")
+    result = fixed(Plain(text), Settings(select=("HZ",)), demanded=lambda: runtime)
+    assert written in result.text

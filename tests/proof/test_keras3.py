@@ -18,10 +18,13 @@ from fixtures import SCRIPTS as KERAS2_SCRIPTS
 from programs import changed, encoded, texts
 from programs import converted as of_program
 from proof.code import Code
-from proof.harness import Place, prove
+from proof.harness import Place, prove, run_converted
 from proof.odd import runs, settings
 from proof.proving import failing, proven, verdicts
 from trainshift.core.choices import KERAS_3, KERAS_LEGACY, Choices
+from trainshift.core.names.script import Script, read_script
+from trainshift.core.program import Program
+from trainshift.core.ranks.work.for_keras2 import ForKeras2
 from trainshift.engine.conversion import Status, convert
 from trainshift.proving.interpreter import Interpreter, ask
 from trainshift.proving.observed.kerases import FLAG
@@ -169,6 +172,52 @@ model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
 model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.01 * hvd.size())), "mse", jit_compile=False)
 model.fit(x, x.sum(axis=1), batch_size=8, epochs=2, verbose=0)
 """
+# Each function of Horovod's for Keras 2 by itself: the error that it ends with, or whether weights are alike.
+TRIED = """import horovod.tensorflow as hvd_tf
+import horovod.tensorflow.keras as hvd
+import keras
+import numpy as np
+import tensorflow as tf
+
+hvd.init()
+x = np.random.RandomState(hvd.rank()).normal(size=(64, 4)).astype("float32")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, kernel_initializer="ones")])
+
+
+def fit(optimizer="sgd", *callbacks):
+    model.compile(optimizer, "mse", jit_compile=False)
+    model.fit(x, x.sum(axis=1) * 2, epochs=1, verbose=0, callbacks=callbacks)
+    every = hvd_tf.allgather(tf.constant(model.get_weights()[0]))
+    return "alike" if np.ptp(np.reshape(every, (2, -1)), axis=0).max() == 0 else "apart"
+
+
+def gradient():
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(x))
+    hvd_tf.DistributedGradientTape(tape).gradient(loss, model.trainable_variables)
+
+
+named = hvd.callbacks
+TRIALS = {
+    "DistributedOptimizer": lambda: fit(hvd.DistributedOptimizer(keras.optimizers.SGD(0.1))),
+    "BroadcastGlobalVariablesCallback": lambda: fit("sgd", named.BroadcastGlobalVariablesCallback(0)),
+    "MetricAverageCallback": lambda: fit("sgd", named.MetricAverageCallback()),
+    "LearningRateWarmupCallback": lambda: fit("sgd", named.LearningRateWarmupCallback(0.1)),
+    "LearningRateScheduleCallback": lambda: fit("sgd", named.LearningRateScheduleCallback(0.1, 1.0)),
+    "SyncBatchNormalization": lambda: hvd_tf.SyncBatchNormalization(),
+    "KerasState": lambda: hvd.elastic.KerasState(model, keras.optimizers.SGD()).sync(),
+    "TensorFlowKerasState": lambda: hvd_tf.elastic.TensorFlowKerasState(model, keras.optimizers.SGD()).sync(),
+    "DistributedGradientTape": gradient,
+    "broadcast_variables": lambda: hvd_tf.broadcast_variables(model.variables, root_rank=0),
+    "BroadcastGlobalVariablesHook": lambda: hvd_tf.BroadcastGlobalVariablesHook(0),
+}
+for name, trial in TRIALS.items():
+    try:
+        print(name, trial(), sep=": ")
+    except Exception as error:
+        text = str(error).strip().rpartition("Error: ")[2].partition(" passed")[0]
+        print(name, type(error).__name__, text, sep=": ")
+"""
 CORE = ("ends", "weights", "averaged", "broadcast", "rate")
 # The claim that fails for each mistake, in what people are told.
 CLAIMS = {
@@ -190,6 +239,17 @@ def test_prove_sees_what_horovod_does_not_average(tmp_path: Path) -> None:
     assert {"weights", "averaged", "broadcast"} <= failing(result)
     (claim,) = (each for each in result["claims"] if each["id"] == "averaged")
     assert "hvd.allreduce" in claim["do"]
+
+
+def test_what_horovod_has_for_keras_2_ends_as_is_told() -> None:
+    runs = run_converted(Code({"train.py": TRIED.encode()}, ("train.py",)), place=KERAS3)
+    seen = {line for run in runs for line in run.stdout.splitlines() if ": " in line}
+    script = read_script(TRIED)
+    assert isinstance(script, Script)
+    program = Program(script, choices=Choices(keras=KERAS_3))
+    told = {f"{each.name}: {each.error}" for each in program.fact(ForKeras2).failing}
+    assert seen == {"DistributedOptimizer: apart", *told}
+    assert {site.name for site in program.fact(ForKeras2).silent} == {"DistributedOptimizer"}
 
 
 def test_prove_names_the_claim_that_a_mistake_breaks(blunder: str, tmp_path: Path) -> None:

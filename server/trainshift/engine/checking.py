@@ -303,7 +303,7 @@ def _check(
     read = program.script.facts
     try:
         judgement = judge(program, settings, demanded=demanded, files=files)
-        weigh = _weighing(program, judgement, settings, files)
+        weigh = _weighing(program, judgement, settings, files, demanded)
         return report_on(program.script, judgement, settings, path, weigh)
     finally:
         program.forget()
@@ -339,9 +339,11 @@ def judge(
         asked -= static_graphs.OF_PADDLE_3
     result = Judgement(())
     if not _HAZARDS.isdisjoint(codes) and (uses_horovod(program) or _is_used_with_horovod(program, files)):
-        # What starts the script, and what mends it, is asked only where Horovod is used.
+        # What starts and mends the script, and which Keras it is for, is asked only where Horovod is used.
         from trainshift.engine.effects.hazards import found_around
+        from trainshift.engine.versions.runtime import settled
 
+        program.choices = settled(settings.choices, demanded())
         result = found_around(program, asked | (codes & _HAZARDS), files, pause)
     elif asked:
         result = find(program, asked - _HAZARDS, pause)
@@ -374,7 +376,7 @@ def matter(findings: Iterable[Finding], settings: Settings) -> frozenset[str]:
 
 
 def _weighing(
-    program: Program, judgement: Judgement, settings: Settings, files: ParsedFiles | None
+    program: Program, judgement: Judgement, settings: Settings, files: ParsedFiles | None, demanded: Demanded
 ) -> Weigh | None:
     """Tells the effects of findings by asking the conversion; None where they do not matter."""
     codes = matter(judgement.found, settings)
@@ -382,8 +384,9 @@ def _weighing(
         return None
     # The rules of the conversion are loaded only where they have a say.
     from trainshift.engine.effects.asking import outcomes_around
+    from trainshift.engine.versions.runtime import settled
 
-    return Effects(outcomes_around(program.script, files, codes)).of
+    return Effects(outcomes_around(program.script, files, codes, settled(settings.choices, demanded()))).of
 
 
 def unread(failure: ParseFailure, path: str, settings: Settings) -> CheckReport:

@@ -31,7 +31,9 @@ from trainshift.core.names.values import Instance, Literal
 from trainshift.core.program import Program
 from trainshift.core.ranks.strangers import Strangers
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.rates import RATE_CALLBACKS, Rates
+from trainshift.core.ranks.work.for_keras2 import ForKeras2
+from trainshift.core.ranks.work.own_horovod import RATE_CALLBACKS
+from trainshift.core.ranks.work.rates import Rates
 from trainshift.core.ranks.work.scaling import Scaling
 from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.edit import Change, Edit
@@ -247,6 +249,8 @@ def _ignored(program: Program) -> Iterator[Finding]:
         old = program.fact(Strangers).uses_graphs
         verdict = Verdict.HARMLESS if old else Verdict.VIOLATED
         message = "lr= is ignored since TensorFlow 2.11, and the default rate holds. Write learning_rate=."
+        if program.fact(ForKeras2).is_keras3:
+            message = "lr= is no argument of Keras 3's optimizers: ValueError. Write learning_rate=."
         span, value = program.script.span(word, site), program.script.span(word.value, site)
         edit = Edit(span.start, value.start, "learning_rate=")
         fix = Change("HZ06", "Write learning_rate=", span, (edit,))

@@ -16,6 +16,10 @@ Wrap the optimizer with `hvd.DistributedOptimizer` and compile with what that gi
 
 `fit`, `train_on_batch`, `minimize` and Estimators with an optimizer that is not wrapped: one that never was,
 a string, a copy beside the wrapped one, one that is wrapped later, or one that `load_model` of Keras brings.
+On Keras 3 (TensorFlow 2.16 and later) also one that is wrapped: Horovod's wrap averages nothing there, and
+does not say so. Take it out, and let `trainshift convert` write what averages. Where Keras 3 is only what
+is installed, that is unknown.
+
 Fine is a model whose `train_step` has a distributed tape, and one that rank 0 trains alone.
 """
 
@@ -25,6 +29,7 @@ from trainshift.core.finding import Related, Verdict
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.work.for_keras2 import ForKeras2
 from trainshift.core.text.edit import Change
 from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import KERAS
@@ -32,21 +37,36 @@ from trainshift.restrictions.facts.places import beside, hazard, horovod_name, r
 from trainshift.restrictions.restriction import Findings
 
 _NOT = "Gradients are not averaged: the ranks train apart."
+_TAKE_OUT = "Take it out, and let trainshift convert write what does."
 
 
 def check(program: Program) -> Findings:
     """One finding for each call that has a model trained by an optimizer of each rank's own."""
+    for_keras2 = program.fact(ForKeras2)
     for plain in program.fact(Together).plain_optimizers:
         related: tuple[Related, ...] = ()
         fix = None
         message = f"{_NOT} Wrap the optimizer with hvd.DistributedOptimizer."
-        if plain.site.name == "load_model":
+        if plain.unheeded is not None:
+            name = plain.unheeded.name
+            message = f"On Keras 3 Horovod's {name} averages nothing ({for_keras2.because}). {_TAKE_OUT}"
+            if plain.unheeded is not plain.site:
+                related = (beside(program, plain.unheeded, "the call without effect"),)
+        elif for_keras2.is_keras3:
+            message = f"{_NOT} Let trainshift convert write what averages them on Keras 3."
+        elif plain.site.name == "load_model":
             message = f"{_NOT} Keras loads a plain optimizer here; use hvd.load_model."
             fix = _loaded_by_horovod(program, plain.site)
         elif plain.unused is not None:
             message = f"{_NOT} The wrapped optimizer is not the one that is used here."
             related = (beside(program, plain.unused, "the wrapped optimizer"),)
         yield hazard(program, "HZ07", Verdict.VIOLATED, plain.site, message, related, fix, asks=True)
+    if not for_keras2.is_certain:
+        for site in for_keras2.silent:
+            message = (
+                f"On Keras 3 this averages nothing ({for_keras2.because}). Check which Keras it runs on."
+            )
+            yield hazard(program, "HZ07", Verdict.UNKNOWN, site, message)
 
 
 def _loaded_by_horovod(program: Program, site: Site) -> Change | None:

@@ -37,6 +37,7 @@ from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.dependence import tests_around
 from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.work.for_keras2 import ForKeras2
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.ranks.work.own_values import OwnValues
 from trainshift.core.ranks.work.rates import RATES
@@ -58,6 +59,7 @@ _DEEPEST = 2
 _BY_CLOCK = "A rank stops by its own clock, and the others wait for it. Broadcast what rank 0 decides."
 _BY_VALUE = "This rank leaves by a value of its own, and the others wait for it. Average it first."
 _BY_METRICS = f"A rank stops by its own metrics, and the others wait for it. Add {_AVERAGING} before."
+_BY_OWN = "A rank stops by its own metrics, and the others wait for it. Average them first."
 _RATE = "This rank sets its rate by values of its own, so the rates differ in silence. Average them first."
 _PASSED = "Some ranks only come to what is done together here, by values of their own. Average them first."
 _SESSIONS = (Pattern.SESSION, Pattern.MONITORED_SESSION)
@@ -176,8 +178,9 @@ def _of_own(
         shared = all(each.startswith("val_") for each in metrics) and own.shares_validation(fit)
         verdict = Verdict.UNKNOWN if shared and not judged else Verdict.VIOLATED
         fixed = verdict is Verdict.VIOLATED and at_end and not judged
+        by_metrics = _BY_OWN if program.fact(ForKeras2).is_keras3 else _BY_METRICS
         fix = _averaged(program, element) if fixed else None
-        yield hazard(program, "HZ13", verdict, statement, _RATE if is_rate else _BY_METRICS, fix=fix)
+        yield hazard(program, "HZ13", verdict, statement, _RATE if is_rate else by_metrics, fix=fix)
 
 
 def _logged(program: Program, test: Occurrence, depth: int = 0) -> Iterator[str]:
@@ -275,13 +278,15 @@ def _is_optimizer(program: Program, node: ast.expr, statement: Statement) -> boo
 def _by_own_metrics(
     program: Program, site: Site, element: Occurrence, value: Instance | UserInstance, kind: str
 ) -> Iterator[Finding]:
-    message = f"{kind} decides by this rank's own metrics, so ranks part. Put {_AVERAGING} before it."
+    on_keras3 = program.fact(ForKeras2).is_keras3
+    average = "average them" if on_keras3 else f"put {_AVERAGING} before it"
+    message = f"{kind} decides by this rank's own metrics, so ranks part. {average[0].upper()}{average[1:]}."
     watched = _watched(program, value, kind)
     if watched.startswith("val_") and program.fact(OwnValues).shares_validation(site):
         message = (
             f"{kind} decides by this rank's own metrics. They are equal only if all ranks validate on "
             "the same "
-            f"data; else put {_AVERAGING} before it."
+            f"data; else {average}."
         )
         yield hazard(program, "HZ13", Verdict.UNKNOWN, element, message)
     else:
@@ -289,10 +294,13 @@ def _by_own_metrics(
 
 
 def _averaged(program: Program, element: Occurrence) -> Change | None:
-    """The average in front of a callback that is written out in a list, or added to one."""
+    """The average in front of a callback that is written out in a list, or added to one.
+
+    None for Keras 3, on which Horovod's callback does not work.
+    """
     statement, name = element.statement, horovod_name(program, element, KERAS)
     path = expression_path(statement.node, element.node) if statement is not None else []
-    if not name or len(path) < 2 or statement is None:
+    if not name or len(path) < 2 or statement is None or program.fact(ForKeras2).is_keras3:
         return None
     title, average = "Average the metrics first", f"{name}.callbacks.{_AVERAGING}()"
     span = program.script.span(element.node, element.scope)

@@ -17,6 +17,11 @@ Import the module that has the name, or pass what it takes.
 Names that `horovod.tensorflow`, `horovod.tensorflow.keras` or `horovod.keras` do not have, unknown and
 missing arguments, `average` beside `op`, `broadcast_global_variables` in TensorFlow 2, and callbacks that
 fail with the momentum of new optimizers. `average` alone is harmless: Horovod still takes it.
+
+Also what does not work on Keras 3, in a project that asks for it or a script that needs it: Horovod's
+callbacks and its elastic state of a Keras model, its tape and `broadcast_variables` where they are given
+variables of Keras' own, and from TensorFlow 2.16 on its hook. What `trainshift convert` writes for Keras 3
+works there. Where Keras 3 is only what is installed, that is unknown.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks import horovod_api
 from trainshift.core.ranks.strangers import Stranger, Strangers
+from trainshift.core.ranks.work.for_keras2 import ForKeras2
 from trainshift.core.ranks.work.rates import Rates
 from trainshift.core.text.edit import Change, Edit
 from trainshift.core.training.horovod import Horovod
@@ -43,9 +49,11 @@ _NUMBERS = (ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.Call)
 
 def check(program: Program) -> Findings:
     """One finding for each use that Horovod does not take."""
+    failing = {each.site.node for each in program.fact(ForKeras2).failing}
     for each in program.fact(Strangers).all:
-        verdict = Verdict.HARMLESS if each.is_mild else Verdict.VIOLATED
-        fix = _fix(program, each)
+        broken = Verdict.VIOLATED if each.is_certain else Verdict.UNKNOWN
+        verdict = Verdict.HARMLESS if each.is_mild else broken
+        fix = _fix(program, each) if each.place.node not in failing else None
         yield hazard(program, "HZ23", verdict, each.place, each.message, fix=fix)
 
 

@@ -7,12 +7,11 @@ is Keras 2 there, on which Horovod's wraps work, but not its hook, nor what call
 
 from __future__ import annotations
 
-from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, KERAS_BOTH, KERAS_LEGACY, KERAS_NAMES
+from trainshift.core.choices import KERAS_3, KERAS_BOTH, KERAS_LEGACY
 from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
-from trainshift.core.training.loop_kinds import Pattern
-from trainshift.core.training.loops import Loops
-from trainshift.rewriting.keras_signs import KerasSigns
+from trainshift.core.ranks.work.keras_signs import KerasSigns
+from trainshift.core.ranks.work.which_keras import WhichKeras
 
 
 class Target:
@@ -21,21 +20,22 @@ class Target:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._choices = program.choices
+        self._which = program.fact(WhichKeras)
 
     @cached_property
     def is_keras3(self) -> bool:
         """Whether what is written runs on Keras 3; else it is for Keras 2."""
-        return self._keras[0] in (KERAS_3, KERAS_BOTH)
+        return self._which.keras in (KERAS_3, KERAS_BOTH)
 
     @property
     def is_legacy(self) -> bool:
         """Whether it is Keras 2 by `tf_keras`, on TensorFlow 2.16 and later."""
-        return self._keras[0] == KERAS_LEGACY
+        return self._which.keras == KERAS_LEGACY
 
     @property
     def is_newer(self) -> bool:
         """Whether it runs on TensorFlow 2.16 and later, with either Keras."""
-        return self._keras[0] in (KERAS_3, KERAS_LEGACY)
+        return self._which.keras in (KERAS_3, KERAS_LEGACY)
 
     @property
     def has_own_hook(self) -> bool:
@@ -45,29 +45,22 @@ class Target:
     @property
     def name(self) -> str:
         """What it is written for, as people call it."""
-        return KERAS_NAMES[self._keras[0]]
+        return self._which.name
 
     @property
     def why(self) -> str:
         """What asks for the Keras that it is written for; "" where somebody chose that, or nothing tells."""
-        return self._keras[1]
+        return self._which.why
 
     @property
     def told(self) -> str:
         """What it is written for and why, as a clause: "for Keras 3, because ..."."""
-        because = (
-            f"because {self.why}"
-            if self.why
-            else "as was chosen"
-            if self.is_chosen
-            else "as nothing asks for 3"
-        )
-        return f"for {self.name}, {because}"
+        return f"for {self.name}, {self._which.because}"
 
     @property
     def is_chosen(self) -> bool:
         """Whether a person chose the Keras."""
-        return self._choices.keras != KERAS_AUTO and not self._choices.why_keras
+        return self._which.is_chosen
 
     @property
     def against(self) -> str:
@@ -75,45 +68,14 @@ class Target:
         signs = self._program.fact(KerasSigns)
         sign = signs.of_2 if self.is_keras3 else None
         installed, told = self._choices.installed
-        if sign is None and installed not in ("", self._keras[0]) and self._choices.is_open:
+        if sign is None and installed not in ("", self._which.keras) and self._choices.is_open:
             return told
         return sign.told if sign is not None else ""
-
-    @cached_property
-    def _keras(self) -> tuple[str, str]:
-        """Which Keras, and what asks for it: a person, the project, or the script's own signs."""
-        asked, why = self._choices.keras, self._choices.why_keras
-        if self.is_chosen:
-            return asked, ""
-        signs = self._program.whole.fact(KerasSigns)
-        if signs.of_legacy is not None:
-            return KERAS_LEGACY, signs.of_legacy.told
-        if asked == KERAS_LEGACY and signs.bare is not None and not signs.names_tensorflows:
-            return KERAS_3, signs.bare.told
-        if asked != KERAS_AUTO:
-            return asked, why
-        if signs.of_2 is None and signs.of_3 is not None:
-            return KERAS_3, signs.of_3.told
-        if self._choices.installed[0]:
-            return self._choices.installed
-        if self._choices.is_open:
-            return self._open(signs)
-        return KERAS_2, ""
-
-    def _open(self, signs: KerasSigns) -> tuple[str, str]:
-        """Which Keras where nobody says so and none is installed: by what files are called, else both."""
-        if (sign := signs.of_2 or signs.of_names) is not None:
-            return sign.keras, sign.told
-        loops = self._program.whole.fact(Loops).all
-        is_of_tapes = {each.pattern for each in loops} == {Pattern.GRAD_TAPE}
-        if is_of_tapes and signs.suits_both:
-            return KERAS_BOTH, "nothing tells which is used"
-        return KERAS_2, ""
 
     @property
     def is_open(self) -> bool:
         """Whether nothing tells for which Keras it is to be written, and it is for Keras 2 therefore."""
-        return self._choices.is_open and self._keras == (KERAS_2, "")
+        return self._which.is_open
 
     def of_model(self, model: str, tf: str) -> str:
         """The variables of a model that a broadcast is given; `tf` is the name of TensorFlow's module."""

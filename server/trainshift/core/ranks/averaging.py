@@ -13,6 +13,7 @@ from trainshift.core.names.values import Function, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.flaws import Flaw, at, reaching
+from trainshift.core.ranks.work.for_keras2 import ForKeras2
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.text.facts import Scope, Site, Statement, argument
 from trainshift.core.training.horovod import Horovod
@@ -36,7 +37,9 @@ class Averaging:
         self._script = program.script
         self._names = program.names
         calls = program.fact(Horovod).calls(*_WRAPS, *_REDUCTIONS)
-        self.calls = {site.node: site for site in calls}
+        unheeded = program.fact(ForKeras2).unheeded
+        self.calls = {site.node: site for site in calls if site.node not in unheeded}
+        self._unheeded = {site.node: site for site in calls if site.node in unheeded}
 
     def flaws(self) -> Iterator[Flaw]:
         """The steps whose gradients are not averaged, and what averages them again."""
@@ -237,6 +240,10 @@ class Averaging:
     def averages(self, at: Occurrence) -> bool:
         """Whether what averages reaches an expression, on any way."""
         return bool(self._reaching(self.calls, at))
+
+    def unheeded(self, of: Occurrence) -> Site | None:
+        """The wrap that an optimizer or a model comes from, and that averages nothing on Keras 3."""
+        return next(iter(self._reaching(self._unheeded, of)), None) if self._unheeded else None
 
     def reached(self, wanted: dict[ast.Call, Site], of: Occurrence) -> list[Site]:
         """Those of some calls whose results reach an expression."""

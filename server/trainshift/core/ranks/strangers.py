@@ -14,7 +14,8 @@ from trainshift.core.nodes import Nodes
 from trainshift.core.program import Program
 from trainshift.core.ranks import horovod_api
 from trainshift.core.ranks.branches import Branches
-from trainshift.core.ranks.work.rates import RATE_CALLBACKS
+from trainshift.core.ranks.work.for_keras2 import ForKeras2
+from trainshift.core.ranks.work.own_horovod import RATE_CALLBACKS
 from trainshift.core.text.facts import (
     Binding,
     Site,
@@ -41,13 +42,14 @@ _BY_MOMENTUM = ("sgd", "rmsprop")
 class Stranger(NamedTuple):
     """A use that Horovod does not take; `missing` are required arguments that are not given.
 
-    `is_mild` tells that Horovod takes it for now.
+    `is_mild` tells that Horovod takes it for now, `is_certain` that the program surely runs on what does not.
     """
 
     place: Occurrence
     message: str
     missing: tuple[str, ...] = ()
     is_mild: bool = False
+    is_certain: bool = True
 
 
 class Strangers:
@@ -63,7 +65,7 @@ class Strangers:
     def all(self) -> list[Stranger]:
         """Every such use, one for each place."""
         found: dict[ast.AST, Stranger] = {}
-        for each in (*self._members(), *self._imports(), *self._arguments(), *self._uses()):
+        for each in (*self._failing(), *self._members(), *self._imports(), *self._arguments(), *self._uses()):
             found.setdefault(each.place.node, each)
         return list(found.values())
 
@@ -82,6 +84,15 @@ class Strangers:
         """Whether a loop of the program trains by a tape or by `fit`."""
         loops = self._program.fact(Loops).own
         return any(loop.pattern in (Pattern.GRAD_TAPE, Pattern.OPTIMIZER) for loop in loops)
+
+    # What Keras 3 does not have
+
+    def _failing(self) -> Iterator[Stranger]:
+        of_keras2 = self._program.fact(ForKeras2)
+        for site, name, error, told in of_keras2.failing:
+            message = f"Horovod's {name} {told}: {error} ({of_keras2.because})."
+            at = Occurrence(site.node, site.scope, site.statement)
+            yield Stranger(at, message, is_certain=of_keras2.is_certain)
 
     # Names
 

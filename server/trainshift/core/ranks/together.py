@@ -32,11 +32,15 @@ _LAUNCHING = ("run", "run_remote")
 
 
 class Plain(NamedTuple):
-    """A call that takes gradients which nothing averages; `unused` is the wrap beside it, if any."""
+    """A call that takes gradients which nothing averages.
+
+    `unused` is the wrap beside it, if any, `unheeded` the one that is used and averages nothing on Keras 3.
+    """
 
     site: Site
     loop: Loop | None
     unused: Site | None = None
+    unheeded: Site | None = None
 
 
 class Together:
@@ -272,18 +276,23 @@ class Together:
                 continue
             groups = averaging.compiles_by_model(loop)
             if not any(groups):
+                unheeded = next(filter(None, map(averaging.unheeded, loop.models)), None)
                 loads = [site for model in loop.models for site in self._loads(model)]
-                if loads:
-                    yield Plain(loads[0], loop)
+                if unheeded is not None or loads:
+                    yield Plain(unheeded or loads[0], loop, unheeded=unheeded)
                 continue
             for compiles in groups:
                 if all(self._compiles_plain(site, averaging) for site in compiles):
-                    used = (self._beside(each) for each in self._names.given(compiles[-1], 0, "optimizer"))
-                    yield Plain(compiles[-1], loop, next(used, None))
+                    given = self._names.given(compiles[-1], 0, "optimizer")
+                    unheeded = next(filter(None, map(averaging.unheeded, given)), None)
+                    used = (self._beside(each) for each in given if unheeded is None)
+                    yield Plain(compiles[-1], loop, next(used, None), unheeded)
 
     def _compiles_plain(self, site: Site, averaging: Averaging) -> bool:
         given = self._names.given(site, 0, "optimizer")
-        return not any(map(averaging.averages, given)) and all(map(self._is_known_optimizer, given))
+        return not any(map(averaging.averages, given)) and all(
+            self._is_known_optimizer(each) or averaging.unheeded(each) is not None for each in given
+        )
 
     def _is_known_optimizer(self, at: Occurrence) -> bool:
         values = self._names.values(*at[:3])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from trainshift.core.choices import Choices
 from trainshift.core.finding import Effect
 from trainshift.core.names.script import Script
 from trainshift.core.names.workspace import MOST_CONVERTED
@@ -55,8 +56,10 @@ def _causes(rule: str, reason: str) -> frozenset[str]:
     return named or _GUARDED[rule] & _SEEN_BY_RULES
 
 
-def outcomes_around(script: Script, files: ParsedFiles | None, codes: Collection[str]) -> tuple[Outcome, ...]:
-    """What a conversion does in a script because of findings of some `codes`.
+def outcomes_around(
+    script: Script, files: ParsedFiles | None, codes: Collection[str], choices: Choices | None = None
+) -> tuple[Outcome, ...]:
+    """What a conversion by `choices` does in a script because of findings of some `codes`.
 
     That is the conversion of the first program that trains of those which it is part of, as `files` tell.
     """
@@ -65,15 +68,19 @@ def outcomes_around(script: Script, files: ParsedFiles | None, codes: Collection
     starts = Programs(files).starts(script.path) if files is not None and is_part else ()
     for start in starts[:MOST_STARTS]:
         code = files.read(start) if files is not None and start != script.path else None
-        found = _outcomes(linked(code, start, files, MOST_CONVERTED), codes) if code is not None else None
+        found = (
+            _outcomes(linked(code, start, files, MOST_CONVERTED), codes, choices)
+            if code is not None
+            else None
+        )
         if found is not None:
             return tuple(each for each in found if each.path == script.path)
-    return tuple(each for each in _outcomes(script, codes) or () if each.path == script.path)
+    return tuple(each for each in _outcomes(script, codes, choices) or () if each.path == script.path)
 
 
-def _outcomes(script: Script, codes: Collection[str]) -> tuple[Outcome, ...] | None:
+def _outcomes(script: Script, codes: Collection[str], choices: Choices | None) -> tuple[Outcome, ...] | None:
     """What a conversion of the program that a script starts does; None where it does not train."""
-    analysis = analyze_script(script, relying_on=frozenset(codes), is_shared=True)
+    analysis = analyze_script(script, choices=choices, relying_on=frozenset(codes), is_shared=True)
     trains = analysis.outlook.convertible or analysis.outlook.refused
     found = outcomes_of(analysis) if trains else None
     if analysis.read is not analysis.program:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from trainshift.core.choices import Choices
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.joined import Joined
 from trainshift.core.lazy import cached_property
@@ -102,17 +103,23 @@ def _started_elsewhere(
     for start in Programs(files).starts(path)[:_MOST_PROGRAMS]:
         if start == path:
             continue
-        known = files.answers.get((start, codes)) if files.answers is not None else None
-        whole = known if isinstance(known, _Elsewhere) else _judged(start, path, codes, files, pause)
+        key = start, codes, program.choices
+        known = files.answers.get(key) if files.answers is not None else None
+        whole = known if isinstance(known, _Elsewhere) else _judged(*key, path, files, pause)
         if files.answers is not None and whole is not None:
-            files.answers[start, codes] = whole
+            files.answers[key] = whole
         if whole is not None and path in whole.paths:
             found[start] = whole
     return found
 
 
 def _judged(
-    start: str, path: str, codes: frozenset[str], files: ParsedFiles, pause: Callable[[], None]
+    start: str,
+    codes: frozenset[str],
+    choices: Choices,
+    path: str,
+    files: ParsedFiles,
+    pause: Callable[[], None],
 ) -> _Elsewhere | None:
     """The program that a file starts, if it trains with Horovod and another file is a part of it."""
     code = files.read(start)
@@ -120,7 +127,7 @@ def _judged(
         return None
     script = linked(code, start, files, MOST_CONVERTED)
     reached = [script] if script.workspace is None else script.workspace.reachable
-    whole = Program(Joined(reached) if len(reached) > 1 else script)
+    whole = Program(Joined(reached) if len(reached) > 1 else script, choices=choices)
     try:
         paths = frozenset(each.path for each in reached)
         if not uses_horovod(whole):
@@ -143,7 +150,7 @@ def _with_fixes(
     program: Program, found: tuple[Finding, ...], pause: Callable[[], None]
 ) -> tuple[Finding, ...]:
     """The findings, those that a change of the conversion mends with that change."""
-    analysis = analyze_script(program.script, pause, is_shared=True)
+    analysis = analyze_script(program.script, pause, choices=program.choices, is_shared=True)
     try:
         if analysis.read is not analysis.program:
             return found

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from trainshift.core.finding import Verdict
 from trainshift.core.names import api
-from trainshift.core.names.values import Function, Instance
+from trainshift.core.names.values import Function
 from trainshift.core.program import Program
+from trainshift.core.ranks.work.for_keras2 import ForKeras2
+from trainshift.core.ranks.work.keras_signs import TENSORFLOW, KerasSigns
 from trainshift.core.ranks.work.own_horovod import HOOK
 from trainshift.core.text.facts import Scope, Site, argument
 from trainshift.core.text.source import Span, one_line
@@ -23,7 +25,6 @@ from trainshift.engine.outlook.starred import hidden_fit, hidden_start
 from trainshift.engine.unseen import unrun_step, unseen_run, unseen_training
 from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.keras.fits import Fits
-from trainshift.rewriting.keras_signs import TENSORFLOW, KerasSigns
 from trainshift.rewriting.strategies.leaving import Leaving
 from trainshift.rewriting.strategies.uses import Strategies
 from trainshift.rewriting.target import Target
@@ -65,10 +66,10 @@ _NO_TEXT = "{name} cannot be converted for Keras 3 yet; use TensorFlow 2.15"
 # What Horovod has for Keras 2, and what its optimizer does on Keras 3 in silence.
 _FOR_KERAS_2 = ("DistributedOptimizer", "DistributedGradientTape", "BroadcastGlobalVariablesCallback")
 _APART = "hvd.{name} does not work on Keras 3, where the ranks would train apart; take it out first"
+_FAILS = "hvd.{name} {told}; take it out first"
 _GONE = "Horovod has no hvd.{name} from TensorFlow 2.16 on; take it out first"
 _ESTIMATOR = "tf.estimator ends with TensorFlow 2.15; use that, or a Keras model"
 _BARE = "line {line} imports keras, which is Keras 3 beside tf_keras; import it from tensorflow or tf_keras"
-_OF_GRAPHS = ("tensorflow.compat.v1.train.", "tensorflow.train.")
 _STATELESS = "stateless_apply"
 _APPLIED = "stateless_apply(...) of an optimizer is not converted; use apply_gradients(zip(grads, weights))"
 _BACKEND = 'Keras runs on {backend} here, and Horovod needs TensorFlow; set KERAS_BACKEND to "tensorflow"'
@@ -142,8 +143,10 @@ def _without_text(program: Program) -> Outlook | None:
     for site in program.script.sites_named(_STATELESS):
         return _refused(program, site, _APPLIED)
     for site in program.fact(Horovod).calls(*_FOR_KERAS_2):
-        if not _is_of_graph(program, site):
+        if not program.fact(ForKeras2).is_of_graph(site):
             return _refused(program, site, _APART.format(name=site.name))
+    for failing in program.fact(ForKeras2).failing:
+        return _refused(program, failing.site, _FAILS.format(name=failing.name, told=failing.told))
     strategies = program.fact(Strategies).makers
     if strategies or program.choices.sync_batch_norm:
         reason = _NO_TEXT.format(name="this program")
@@ -151,15 +154,6 @@ def _without_text(program: Program) -> Outlook | None:
             return _refused(program, strategies[0], reason)
         return Outlook(False, True, reason, code=_OF_LOOPS)
     return None
-
-
-def _is_of_graph(program: Program, site: Site) -> bool:
-    """Whether a call wraps an optimizer of TensorFlow 1, which Horovod does on all versions."""
-    wrapped = argument(site.node, 0, "optimizer")
-    values = program.names.site_values(wrapped, site) if wrapped is not None else ()
-    return bool(values) and all(
-        isinstance(value, Instance) and value.cls.startswith(_OF_GRAPHS) for value in values
-    )
 
 
 def _refused(program: Program, site: Site, reason: str) -> Outlook:

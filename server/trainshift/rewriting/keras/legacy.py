@@ -11,9 +11,9 @@ import sys
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.ranks.work.keras_signs import FLAG, KerasSigns
 from trainshift.core.text.edit import Edit
 from trainshift.core.text.facts import Statement
-from trainshift.rewriting.keras_signs import FLAG, KerasSigns
 from trainshift.rewriting.target import Target
 
 

@@ -18,6 +18,8 @@ from trainshift.core.training.horovod import Horovod
 BROADCAST = "BroadcastGlobalVariablesCallback"
 AVERAGE = "MetricAverageCallback"
 HOOK = "BroadcastGlobalVariablesHook"
+RATE_CALLBACKS = ("LearningRateWarmupCallback", "LearningRateScheduleCallback")
+"""Horovod's callbacks that set a rate."""
 _BATCH_ENDS = ("on_train_batch_end", "on_batch_end")
 _EPOCH_ENDS = "on_epoch_end"
 _BEGINS, _IN_SESSION = "begin", "after_create_session"

@@ -12,6 +12,7 @@ from trainshift.core.names.values import Instance, Literal, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks.work.own_horovod import RATE_CALLBACKS
 from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.facts import Site, alternatives, argument, arguments, children, last_name
 from trainshift.core.training.horovod import Horovod
@@ -19,7 +20,6 @@ from trainshift.core.training.steps import Steps
 
 WRAPS = ("DistributedOptimizer", "PartialDistributedOptimizer", "create_distributed_optimizer")
 TAPE_WRAPS = ("DistributedGradientTape", "PartialDistributedGradientTape")
-RATE_CALLBACKS = ("LearningRateWarmupCallback", "LearningRateScheduleCallback")
 RATES = ("learning_rate", "lr")
 # What sets a rate later on.
 _SETTING = (*RATE_CALLBACKS, "LearningRateScheduler", "assign", "set_value")

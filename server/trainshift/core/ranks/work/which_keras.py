@@ -1,0 +1,92 @@
+"""Which Keras: by which one a program runs, and what tells it (SPEC-TF 4)."""
+
+from __future__ import annotations
+
+from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, KERAS_BOTH, KERAS_LEGACY, KERAS_NAMES
+from trainshift.core.lazy import cached_property
+from trainshift.core.program import Program
+from trainshift.core.ranks.work.keras_signs import KerasSigns
+from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loops import Loops
+
+
+class WhichKeras:
+    """The Keras of one program: what a person chose, the project asks for, or the script's own signs tell."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._choices = program.choices
+
+    @property
+    def keras(self) -> str:
+        """Which it is, as choices name it; `KERAS_BOTH` where a text is to run on either."""
+        return self._found[0]
+
+    @property
+    def why(self) -> str:
+        """What asks for it; "" where somebody chose it, or nothing tells."""
+        return self._found[1]
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return KERAS_NAMES[self.keras]
+
+    @property
+    def because(self) -> str:
+        """What asks for it, as a clause: "because requirements.txt:1 asks for tensorflow 2.18"."""
+        if self.why:
+            return f"because {self.why}"
+        return "as was chosen" if self.is_chosen else "as nothing asks for 3"
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether a person chose it."""
+        return self._choices.keras != KERAS_AUTO and not self._choices.why_keras
+
+    @property
+    def is_demanded(self) -> bool:
+        """Whether a person, the project or the script itself asks for it, so that it runs on no other."""
+        signs = self._program.whole.fact(KerasSigns)
+        return self._choices.keras != KERAS_AUTO or (signs.of_2 is None and signs.of_3 is not None)
+
+    @property
+    def is_guessed(self) -> bool:
+        """Whether it is told by nothing but what files and a few methods are called."""
+        return not self.is_demanded and not self._choices.installed[0]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing tells which it is, and it counts as Keras 2 therefore."""
+        return self._choices.is_open and self._found == (KERAS_2, "")
+
+    @cached_property
+    def _found(self) -> tuple[str, str]:
+        """Which Keras, and what asks for it."""
+        asked, why = self._choices.keras, self._choices.why_keras
+        if self.is_chosen:
+            return asked, ""
+        signs = self._program.whole.fact(KerasSigns)
+        if signs.of_legacy is not None:
+            return KERAS_LEGACY, signs.of_legacy.told
+        if asked == KERAS_LEGACY and signs.bare is not None and not signs.names_tensorflows:
+            return KERAS_3, signs.bare.told
+        if asked != KERAS_AUTO:
+            return asked, why
+        if signs.of_2 is None and signs.of_3 is not None:
+            return KERAS_3, signs.of_3.told
+        if self._choices.installed[0]:
+            return self._choices.installed
+        if self._choices.is_open:
+            return self._open(signs)
+        return KERAS_2, ""
+
+    def _open(self, signs: KerasSigns) -> tuple[str, str]:
+        """Which Keras where nobody says so and none is installed: by what files are called, else both."""
+        if (sign := signs.of_2 or signs.of_names) is not None:
+            return sign.keras, sign.told
+        loops = self._program.whole.fact(Loops).all
+        is_of_tapes = {each.pattern for each in loops} == {Pattern.GRAD_TAPE}
+        if is_of_tapes and signs.suits_both:
+            return KERAS_BOTH, "nothing tells which is used"
+        return KERAS_2, ""
