@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 import pytest
 
-from trainshift.proving.judging.claims import claims
+from trainshift.proving.judging.claims import claims, share_of_epoch
 from trainshift.proving.judging.seen import Claim, Seen
 from trainshift.proving.judging.shares import judge_shares
 from trainshift.proving.judging.timeline import Reduction, repeated
@@ -247,6 +247,18 @@ def test_trainings_one_after_the_other_are_cut_at_other_places() -> None:
     ranks = [batches(*cut(0, 40)[rank::2] * 2, *cut(0, 40)[rank::2]) for rank in range(2)]
     assert shares(whole, *ranks).startswith("fails")
     assert shares(whole, *ranks, steps=(10, 5)).startswith("holds")
+
+
+def test_data_that_are_also_gone_through_whole_do_not_make_an_epoch_undivided() -> None:
+    for whole, own, divided in (
+        ([40, 8], [20, 8], True),
+        ([40, 8], [40, 8], False),
+        ([40, 40, 8], [40, 20, 8], None),
+        ([41], [21, 41], False),
+        ([], [20], None),
+    ):
+        ranks = [record(rank, epochs=own) for rank in range(2)]
+        assert share_of_epoch(record(0, epochs=whole), ranks) is divided
 
 
 def test_ranks_that_end_before_all_was_seen() -> None:

@@ -14,6 +14,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.facts import Site, argument
 from trainshift.core.training.alike import Alike
 from trainshift.core.training.horovod import Horovod
+from trainshift.rewriting.datasets.operations import DIRECTORIES
 
 TENSORFLOW, NUMPY, PYTHON = "tensorflow.random", "numpy.random", "random"
 _ALL = (TENSORFLOW, NUMPY, PYTHON)
@@ -35,7 +36,7 @@ GENERATORS = frozenset(
     }
 )
 """What gives an object that draws numbers of its own."""
-READING = ("flow", "flow_from_dataframe", "flow_from_directory", "image_dataset_from_directory")
+READING = ("flow", "flow_from_dataframe", "flow_from_directory", *DIRECTORIES)
 """What reads data in an order that its seed decides."""
 
 

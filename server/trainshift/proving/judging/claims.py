@@ -329,13 +329,22 @@ def fewest(seen: Seen, records: Sequence[Record]) -> list[str]:
 
 
 def share_of_epoch(before: Record, records: Sequence[Record]) -> bool | None:
-    """Whether an epoch of a rank is its share of the original's; None where the lengths are not known."""
-    if not before.epochs or not all(record.epochs for record in records):
+    """Whether an epoch of a rank is its share of the original's; None where that is not known.
+
+    So it is where their lengths are not known, and where only some of the longest are shares: a script may
+    also go through all of its data to plot or to measure them.
+    """
+    size, whole, own = len(records), before.epochs, records[0].epochs if records else []
+    if not whole or not all(record.epochs for record in records):
         return None
-    size, whole, own = len(records), max(before.epochs), max(records[0].epochs)
-    if size > 1 and whole >= size and whole // size <= own <= -(-whole // size) + 1 and own < whole:
-        return True
-    return False if own >= whole else None
+    longest = max(whole)
+    same = len(whole) == len(own)
+    lengths = [two for one, two in zip(whole, own) if one == longest] if same else [max(own)]
+    least, most = longest // size, min(-(-longest // size) + 1, longest - 1)
+    is_share = [longest >= size > 1 and least <= each <= most for each in lengths]
+    if any(is_share):
+        return True if all(is_share) else None
+    return False if all(each >= longest for each in lengths) else None
 
 
 def scaled(record: Record, factor: float) -> Record:

@@ -30,12 +30,13 @@ METHODS: dict[str, bool] = {
     "make_one_shot_iterator": False,
     "make_initializable_iterator": False,
 }
+# Functions that read the files of a folder, in two parts if they are asked for both.
+DIRECTORIES = ("image_dataset_from_directory", "text_dataset_from_directory", "audio_dataset_from_directory")
 # Functions that make datasets of a known length, and those of which it is not known.
-_DIRECTORIES = ("image_dataset_from_directory", "text_dataset_from_directory", "audio_dataset_from_directory")
 COUNTED = frozenset(
     {
         "from_tensor_slices", "from_tensors", "range", "list_files", "load", "as_dataset",
-        "timeseries_dataset_from_array", *_DIRECTORIES,
+        "timeseries_dataset_from_array", *DIRECTORIES,
     }
 )  # fmt: skip
 # Functions that read files, one after the other, and whether they shuffle unless they are told not to.
@@ -52,14 +53,14 @@ SOURCES = frozenset(
     {
         "tensorflow_datasets.load",
         "tensorflow_datasets.as_dataset",
-        *(f"tensorflow.keras.preprocessing.{name}" for name in _DIRECTORIES),
-        *(f"tensorflow.keras.utils.{name}" for name in _DIRECTORIES),
+        *(f"tensorflow.keras.preprocessing.{name}" for name in DIRECTORIES),
+        *(f"tensorflow.keras.utils.{name}" for name in DIRECTORIES),
     }
 )
 # What draws the order of what it makes, unless it is told otherwise: by which argument, and its default.
 DRAWING = {
     "list_files": ("shuffle", True),
-    **dict.fromkeys(_DIRECTORIES, ("shuffle", True)),
+    **dict.fromkeys(DIRECTORIES, ("shuffle", True)),
     "timeseries_dataset_from_array": ("shuffle", False),
     "load": ("shuffle_files", False),
     "as_dataset": ("shuffle_files", False),

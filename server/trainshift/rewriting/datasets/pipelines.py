@@ -14,7 +14,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.facts import Binding, Scope, Site, Statement, argument, arguments
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.datasets.dry_runs import DryRuns
-from trainshift.rewriting.datasets.operations import METHODS, SOURCES, WRAPPERS
+from trainshift.rewriting.datasets.operations import DIRECTORIES, METHODS, SOURCES, WRAPPERS
 
 _ITERATORS = ("make_one_shot_iterator", "make_initializable_iterator")
 
@@ -258,4 +258,4 @@ def _zipped(pipelines: Pipelines, node: Node) -> list[ast.expr]:
 
 def _gives_several(node: Node) -> bool:
     """Whether a node is a call of what gives several datasets at once, or passes that on."""
-    return not node.is_source or node.operation in ("load", "as_dataset", "image_dataset_from_directory")
+    return not node.is_source or node.operation in ("load", "as_dataset", *DIRECTORIES)
