@@ -11,8 +11,9 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.order import out_of_order
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.expand import ORDERED
-from trainshift.derivatives.reading.function import Function, bound, own_nodes
+from trainshift.derivatives.reading.function import Function, bound, own_nodes, root_of
 from trainshift.derivatives.reading.nodes import Nodes, method
+from trainshift.derivatives.reading.once import gone_through, resized_by_call
 from trainshift.derivatives.reading.reader import CHANGING, LOSING, READING, Reader, loses
 from trainshift.derivatives.result import Refusal
 from trainshift.derivatives.tables import table
@@ -136,7 +137,9 @@ class Checks:
                 case ast.AugAssign(target, op, value) if type(op).__name__ not in _KNOWN:
                     if reader.value(target) or reader.value(value):
                         self.refuse(node, f"no derivative of {ast.unparse(node)} is known")
-                case ast.AugAssign(target, ast.Mult(), value) if reader.kind(target).has("list", "tuple"):
+                case ast.AugAssign(target, ast.Mult(), value) if reader.kind(target).listed(
+                    self.whole.arrays
+                ):
                     if reader.value(target) and not reader.value(value):
                         text = f"{ast.unparse(target)} = {ast.unparse(target)} * {ast.unparse(value)}"
                         self.refuse(node, f"*= repeats a list in place: write {text}")
@@ -163,7 +166,7 @@ class Checks:
                 elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult):
                     self._joined(reader, node)
         self._shared(function)
-        self._sequences(function, inside)
+        self._sequences(function, reader, inside)
         self._changes(function, reader, inside)
         for call, said in out_of_order(function, reader, inside):
             self.refuse(call, said)
@@ -334,22 +337,24 @@ class Checks:
             case _:
                 self.refuse(node, f"{text} is changed: change what has a name in the function")
 
-    def _sequences(self, function: Function, inside: Iterable[ast.AST]) -> None:
+    def _sequences(self, function: Function, reader: Reader, inside: Iterable[ast.AST]) -> None:
         for node in inside:
-            if (
-                isinstance(node, ast.For)
-                and isinstance(node.iter, ast.Name)
-                and function.active(node.iter.id)
-            ):
-                for inner in terms.walk(node):
-                    if (
-                        isinstance(inner, ast.Call)
-                        and isinstance(inner.func, ast.Attribute)
-                        and inner.func.attr in (*CHANGING, "pop")
-                        and isinstance(inner.func.value, ast.Name)
-                        and inner.func.value.id == node.iter.id
-                    ):
-                        self.refuse(inner, f"the loop's sequence changes inside the loop: {node.iter.id}")
+            if not isinstance(node, ast.For):
+                continue
+            for source in gone_through(node.iter):
+                name = root_of(source)
+                if name is None or not function.active(name):
+                    continue
+                text = ast.unparse(source)
+                for inner in (each for line in node.body for each in terms.walk(line)):
+                    if not isinstance(inner, ast.Call):
+                        continue
+                    if isinstance(inner.func, ast.Attribute):
+                        own = inner.func.attr in (*CHANGING, "pop") and ast.unparse(inner.func.value) == text
+                    else:
+                        own = resized_by_call(reader, inner, source)
+                    if own:
+                        self.refuse(inner, f"the loop's sequence changes inside the loop: {text}")
 
 
 _KNOWN = {*table.OPERATORS, "Pow", "MatMult", "FloorDiv"}

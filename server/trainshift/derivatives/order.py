@@ -25,6 +25,7 @@ def out_of_order(
         calls = [(each, changed_by_call(reader, each)) for each in _calls(part)]
         if not calls:
             continue
+        sharing = reader.whole.sharing(function)
         value = getattr(part, "value", None)
         split = not is_test and value is not None and reader.value(value)
         untold = {id(each) for test in _conditions(part) for each in terms.walk(test)}
@@ -34,7 +35,7 @@ def out_of_order(
             (each, {name for name in names if function.active(name) or (split and id(each) not in untold)})
             for each, names in calls
         ]
-        within = {id(each) for call, names in calls if names for each in terms.walk(call)}
+        inside_of = [(call, {id(each) for each in terms.walk(call)}) for call, names in calls if names]
         for call, names in calls:
             if not names:
                 continue
@@ -46,12 +47,32 @@ def out_of_order(
                 yield call, f"{said} in what has no derivative: call it on a line of its own"
                 continue
             is_method = isinstance(call.func, ast.Attribute)
+            within = {id(each) for each in terms.walk(call)}
+            for around, its in inside_of:
+                within |= _handed(reader, around) if id(call) in its else its
+            shown = sharing.with_names(names) if sharing else names
             for each in _read(part):
                 early = _place(each) < _place(call)
-                if each.id in names and id(each) not in within and (early or not is_method):
+                if each.id in shown and id(each) not in within and (early or not is_method):
                     yield call, f"{said}, {_TOO}"
                     break
         yield from _moved(function, reader, part)
+
+
+def _handed(reader: Reader, call: ast.Call) -> set[int]:
+    """The variables that are given to a call as they are, or elements that stay: what changes in these
+    meanwhile, the call sees."""
+    given = [*call.args, *(each.value for each in call.keywords)]
+    if isinstance(call.func, ast.Attribute):
+        given.append(call.func.value)
+    rebound = {name for each in reader.whole.every() for name in each.foreign}
+    found: set[int] = set()
+    for each in given:
+        while isinstance(each, ast.Subscript) and not reader.kind(each.value).has("changed"):
+            each = each.value
+        if isinstance(each, ast.Name) and each.id not in rebound:
+            found.add(id(each))
+    return found
 
 
 def _moved(function: Function, reader: Reader, part: ast.AST) -> Iterator[tuple[ast.expr, str]]:

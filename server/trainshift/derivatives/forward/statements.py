@@ -218,10 +218,18 @@ class Forward(Values):
             self.out += [line, dot]
 
     def _with_names(self, names: set[str | None]) -> set[str]:
-        """Variables with their other names: what is read by these must be read before it is changed."""
+        """Variables with their other names: what is read by these must be read before it is changed.
+
+        Two parameters, or a captured variable, may be one thing whenever their kinds let them.
+        """
         sharing = self.function.whole.sharing(self.function)
         own = {each for each in names if each is not None}
-        return sharing.with_names(own) if sharing else own
+        if sharing is None:
+            return own
+        own = sharing.with_names(own)
+        outer = {*self.function.params, *self.function.around}
+        met = {each for each in outer if any(sharing.meets(each, one) for one in own & outer)}
+        return own | sharing.with_names(met)
 
     def _return(self, node: ast.Return) -> None:
         value = node.value or ast.Constant(None)

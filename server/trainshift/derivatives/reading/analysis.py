@@ -80,6 +80,9 @@ class Analysis:
         around = {each for each in sharing.altered() if each not in function.local}
         found = not around <= function.altered
         function.altered |= around
+        if not sharing.shown_by <= function.shown:
+            function.shown |= sharing.shown_by
+            found = True
         if function in self._asked_early and sharing.summary() != function.summary:
             function.summary = sharing.summary()
             found = True

@@ -72,6 +72,9 @@ class Shares(Protocol):
     def active(self, name: str) -> bool:
         """Whether a variable, also one of another function, is active."""
 
+    def meets(self, one: str, other: str) -> bool:
+        """Whether two variables may have a container or an array in common."""
+
     def conflicts(self) -> Iterable[Conflict]:
         """The changes of what two names share."""
 
@@ -152,6 +155,8 @@ class Function:
         self.escapes = False
         # The variables around it whose contents it changes, by whatever name or call.
         self.altered: set[str] = set()
+        # Its own variables that may be an array of who calls it, which `+=` changes in place.
+        self.shown: set[str] = set()
         # The lists that hold what a loop goes through, where its body may change that.
         self.sequences: set[str] = set()
         self.summary = Summary()
@@ -260,7 +265,7 @@ class Function:
 
     def forget(self) -> None:
         """Has what is known of the variables around it worked out anew."""
-        for each in ("outside", "reached"):
+        for each in ("outside", "reached", "around"):
             self.__dict__.pop(each, None)
 
     @cached_property
@@ -289,6 +294,11 @@ class Function:
             waiting += following
             found |= {(owner, name) for name in names if (owner := function.owner(name)) is not None}
         return frozenset(each for each in found if each[0] not in seen)
+
+    @cached_property
+    def around(self) -> set[str]:
+        """The variables around it that its own lines name."""
+        return {each for each in self._named()[0] if self.owner(each) is not None}
 
     def _named(self) -> tuple[set[str], list[Function]]:
         """The variables of others that its own lines name, and the functions in it, named or called there."""

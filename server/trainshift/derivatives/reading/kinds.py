@@ -123,6 +123,30 @@ class Kind:
         return self.has("box", "list", "tuple", "dict")
 
     @property
+    def arrayish(self) -> bool:
+        """Whether the value may be an array, where there are any."""
+        return not self.has("list", "tuple", "dict", "function")
+
+    def listed(self, arrays: bool) -> bool:
+        """Whether the value is a list or tuple, or has elements and can be nothing else where there are no
+        `arrays`."""
+        return self.has("list", "tuple") or (self.container and not arrays and not self.has("dict", "array"))
+
+    @property
     def numeric(self) -> bool:
         """Whether the value is calculated with and never asked for an element."""
         return self.has("number", "scalar") and not self.container
+
+
+def reaches(arrays: bool, kind: Kind, wanted: Kind) -> bool:
+    """Whether a value of a kind may be, or hold, one of another kind, where there may be `arrays`."""
+    arrays = arrays and wanted.arrayish
+    return any(each is wanted.found() or (arrays and each.arrayish) for each in kind.with_elements())
+
+
+def meet(arrays: bool, one: Kind, other: Kind) -> bool:
+    """Whether values of two kinds may have a container in common, or one of the `arrays` there may be."""
+    mine, theirs = one.with_elements(), other.with_elements()
+    if any(each in theirs and each.container for each in mine):
+        return True
+    return arrays and any(each.arrayish for each in mine) and any(each.arrayish for each in theirs)

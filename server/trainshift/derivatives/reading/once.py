@@ -104,8 +104,42 @@ def reassigned(reader: Reader, node: ast.For) -> set[str]:
             if name and any(root_of(one) == name and _depth(each) <= _depth(one) for one in sources):
                 found.add(name)
         elif isinstance(each, ast.Call) and not isinstance(each.func, ast.Attribute):
-            found |= changed_by_call(reader, each)
+            changed = changed_by_call(reader, each)
+            rebound = {name for one in reader.whole.every() for name in one.foreign}
+            found |= {
+                name for name in changed if name in rebound or any(root_of(one) == name for one in sources)
+            }
     return found
+
+
+def gone_through(source: ast.expr) -> list[ast.expr]:
+    """The variables and elements that a loop goes through as they are, without a copy."""
+    match source:
+        case ast.Name() | ast.Subscript():
+            return [] if isinstance(getattr(source, "slice", None), ast.Slice) else [source]
+        case ast.Call(ast.Name("enumerate" | "zip" | "reversed"), args):
+            return [one for each in args for one in gone_through(each)]
+        case ast.Call(ast.Attribute(base, "items" | "values" | "keys"), []):
+            return gone_through(base)
+    return []
+
+
+def resized_by_call(reader: Reader, call: ast.Call, source: ast.expr) -> bool:
+    """Whether a call of a function of the file may make a list or dict longer or shorter, or may give what is
+    an element of something other elements."""
+    name = root_of(source)
+    target = reader.target(call)
+    for each in [target] if target else reader.possible(call):
+        sharing = reader.whole.sharing(each)
+        grown = {param for param, value in bound(each, call) if root_of(value) == name}
+        grown |= {one for owner, one in each.outside if one == name and reader.function.owner(one) is owner}
+        if isinstance(source, ast.Subscript):
+            again = reader.kind(source).has("changed") and any(each.kind(one).changes for one in grown)
+        else:
+            again = sharing is None or bool(grown & sharing.grown)
+        if again:
+            return True
+    return False
 
 
 def _depth(node: ast.expr) -> int:
@@ -120,7 +154,7 @@ def changed_inside(reader: Reader, node: ast.For) -> bool:
     for each in (part for line in node.body for part in terms.walk(line)) if given else ():
         if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and root_of(each) in given:
             return True
-        if isinstance(each, ast.Call) and terms.names_read(each) & given:
+        if isinstance(each, ast.Call) and (terms.names_read(each) | changed_by_call(reader, each)) & given:
             return True
     return False
 

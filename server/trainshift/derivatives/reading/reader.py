@@ -106,7 +106,7 @@ class Reader(KindReader):
             return False
         inside = (terms.names_read(each.node) for each in function.nested.values())
         own = target.id in function.local and target.id not in function.params
-        return not own or any(target.id in each for each in inside)
+        return not own or target.id in function.shown or any(target.id in each for each in inside)
 
     def _called(self, node: ast.expr) -> None:
         assert isinstance(node, ast.Call)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Conflict, Function, Shared, Summary, bound, root_of
-from trainshift.derivatives.reading.kinds import Kind
+from trainshift.derivatives.reading.kinds import Kind, meet, reaches
 from trainshift.derivatives.reading.live import Live
 from trainshift.derivatives.reading.nodes import Nodes
 from trainshift.derivatives.reading.reader import CHANGING, LOSING
@@ -46,6 +46,8 @@ class Sharing:
         self.undone: set[str] = set()
         # Parameters that `+=` and its like change in place, if they are arrays.
         self.augmented: set[str] = set()
+        # What `+=` and its like change in place, which who calls the function may know.
+        self.shown_by: set[str] = set()
         always = {name for _, name in function.reached}
         for each in function.nested.values():
             always |= terms.names_read(each.node)
@@ -120,7 +122,7 @@ class Sharing:
 
     def meets(self, one: str, other: str) -> bool:
         """Whether two variables may have a container or an array in common, by their kinds."""
-        return self._meet(self.function.kind(one), self.function.kind(other))
+        return meet(self.whole.arrays, self.function.kind(one), self.function.kind(other))
 
     def with_names(self, names: set[str]) -> set[str]:
         """Names with all that were ever one with them."""
@@ -220,16 +222,21 @@ class Sharing:
 
     def _perhaps_in_place(self, node: ast.stmt, name: str) -> None:
         """What may be a number or an array is given another value, or is changed where others see it."""
-        function, start = self.function, self.whole.start
+        function = self.function
         if name in function.local and name not in function.params:
             return
-        again = any(start.name in terms.names_read(line) for each in self.whole.every() for line in each.body)
         alone = all(isinstance(each, ast.AugAssign) for each in function.assignments(name))
-        if function is start and alone and not again:
+        if alone and not self._is_called():
             self.augmented.add(name)
         else:
             shared = Shared(node, name, "what it is given", _number(name))
             self.found.setdefault((id(node), name, ""), Conflict(shared, node, True))
+
+    def _is_called(self) -> bool:
+        """Whether the function is called by one that is differentiated."""
+        start = self.whole.start
+        lines = (line for each in self.whole.every() for line in each.body)
+        return self.function is not start or any(start.name in terms.names_read(line) for line in lines)
 
     def _calls(self, node: ast.stmt, part: ast.AST, pairs: Pairs) -> Pairs:
         """The pairs after the calls in a part of a statement; notes what they change."""
@@ -309,7 +316,7 @@ class Sharing:
         """A function changes something that it knows: all else that it knows must be something else."""
         for other in given:
             its = self._kind(other.id) if isinstance(other, ast.Name) else self.reader.kind(other)
-            if other is changed or not self._reaches(its, kind):
+            if other is changed or not reaches(self.whole.arrays, its, kind):
                 continue
             theirs = self.sources(other)
             for name in self.sources(changed):
@@ -345,7 +352,7 @@ class Sharing:
                 continue
             if shared.twice is not None:
                 inside = deep or not isinstance(changed, ast.Name)
-                if inside and name in live and self._reaches(shared.twice, kind):
+                if inside and name in live and reaches(self.whole.arrays, shared.twice, kind):
                     if itself and kind.has("array"):
                         self.in_place.add(id(node))
                     elif unknown:
@@ -365,6 +372,13 @@ class Sharing:
             if other.endswith(GIVEN) and self._partner_shows(pair, name, kind):
                 if not unknown or not isinstance(changed, ast.Name):
                     self.arguments.add(other.removesuffix(GIVEN))
+                own = isinstance(changed, ast.Name) and name not in self.function.params
+                if itself and own and (self.whole.reverse or self._is_called()):
+                    if kind.has("array"):
+                        self.shown_by.add(name)
+                    elif unknown and not self.whole.tensors:
+                        shared = Shared(node, name, other.removesuffix(GIVEN), _number(changed))
+                        self.found.setdefault((id(node), name, other), Conflict(shared, node, True))
             elif other in live and self._partner_shows(pair, name, kind):
                 if itself and kind.has("array") and shared.unless is None:
                     self.in_place.add(id(node))
@@ -376,7 +390,7 @@ class Sharing:
     def _partner_shows(self, pair: frozenset[str], name: str, kind: Kind) -> bool:
         """Whether the other name of a pair shows a change of a value of a kind."""
         other = next(iter(pair - {name}), name)
-        return other != self.function.result and self._reaches(self._kind(other), kind)
+        return other != self.function.result and reaches(self.whole.arrays, self._kind(other), kind)
 
     def _kind(self, name: str) -> Kind:
         if name in self.strangers:
@@ -389,16 +403,9 @@ class Sharing:
         owner, name = self.strangers.get(name, (self.function, name))
         return owner.active(name)
 
-    def _reaches(self, kind: Kind, wanted: Kind) -> bool:
-        """Whether a value of a kind may be, or hold, one of another kind."""
-        arrays = self.arrayish(wanted)
-        return any(
-            each is wanted.found() or (arrays and self.arrayish(each)) for each in kind.with_elements()
-        )
-
     def arrayish(self, kind: Kind) -> bool:
         """Whether a value of a kind may be an array."""
-        return self.whole.arrays and not kind.has(*CONTAINERS, "function")
+        return self.whole.arrays and kind.arrayish
 
     # What names are made of.
 
@@ -472,7 +479,7 @@ class Sharing:
             for other in others - {one}:
                 pair = frozenset((one, other))
                 known = pair in pairs and pairs[pair].unless is None
-                if known or not self._meet(self._kind(one), self._kind(other)):
+                if known or not meet(self.whole.arrays, self._kind(one), self._kind(other)):
                     continue
                 pairs[pair] = Shared(node, one, other, unless, stored)
                 if not any(each.endswith(GIVEN) for each in pair):
@@ -484,14 +491,6 @@ class Sharing:
         inside = self._kind(name).with_elements() - {self._kind(name).found()}
         kinds, arrays = [self._kind(each).found() for each in others], any(map(self.arrayish, inside))
         return any(each in inside or (arrays and self.arrayish(each)) for each in kinds)
-
-    def _meet(self, one: Kind, other: Kind) -> bool:
-        """Whether values of two kinds may have a container or an array in common."""
-        mine, theirs = one.with_elements(), other.with_elements()
-        for each in mine:
-            if each in theirs and each.container:
-                return True
-        return any(map(self.arrayish, mine)) and any(map(self.arrayish, theirs))
 
 
 def _number(value: ast.expr | str) -> ast.expr:

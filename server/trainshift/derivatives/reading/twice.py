@@ -40,7 +40,7 @@ class Twice:
         match value:
             case ast.Tuple(elts) | ast.List(elts) | ast.Dict(values=elts):
                 for one, other in combinations(elts, 2):
-                    if self._one(one, other, pairs) and (found := self._changeable(one)):
+                    if found := self._both(one, other, pairs):
                         return found
                 keys: list[object] = list(range(len(elts)))
                 if isinstance(value, ast.Dict):
@@ -61,8 +61,9 @@ class Twice:
                         return kind.element()
                 return None
             case ast.BinOp(left, ast.Add(), right) if self.reader.kind(value).has("list", "tuple"):
-                if self._one(left, right, pairs):
-                    return self._changeable(ast.Subscript(left, terms.constant(0), ast.Load()))
+                if self._linked(left, right, pairs):
+                    if found := self._changeable(ast.Subscript(left, terms.constant(0), ast.Load())):
+                        return found
                 lists = [each.elts for each in (left, right) if isinstance(each, ast.List)]
                 joined = [each for some in lists for each in some]
                 found = self.held(ast.List(joined, ast.Load()), pairs, kind)
@@ -101,12 +102,33 @@ class Twice:
             return False
         return ast.Compare(terms.copied(one.slice), [ast.NotEq()], [terms.copied(other.slice)])
 
-    def _one(self, one: ast.expr, other: ast.expr, pairs: Pairs) -> bool:
-        if not isinstance(one, ast.Name | ast.Subscript):
-            return False
-        if isinstance(one, ast.Name) and isinstance(other, ast.Name) and one.id != other.id:
-            return frozenset((one.id, other.id)) in pairs
-        return terms.same(one, other)
+    def _both(self, one: ast.expr, other: ast.expr, pairs: Pairs) -> Kind | None:
+        """The kind of what two values may both be, or both hold, if that may be changed."""
+        if isinstance(other, ast.IfExp):
+            one, other = other, one
+        if isinstance(one, ast.IfExp):
+            return self._both(one.body, other, pairs) or self._both(one.orelse, other, pairs)
+        if any(isinstance(each, ast.Constant) or self.sharing.nodes.certain(each) for each in (one, other)):
+            return None
+        if self.apart(one, other) is True or not self._linked(one, other, pairs):
+            return None
+        theirs = self.reader.kind(other).with_elements()
+        arrays = any(map(self.sharing.arrayish, theirs))
+        common = [
+            each
+            for each in self.reader.kind(one).with_elements()
+            if (each in theirs if each.container else arrays and self.sharing.arrayish(each))
+        ]
+        return max(common, key=lambda each: len(each.with_elements()), default=None)
+
+    def _linked(self, one: ast.expr, other: ast.expr, pairs: Pairs) -> bool:
+        """Whether two values may come of one variable, or of two that share something."""
+        theirs = self.sharing.sources(other)
+        return any(
+            name == each or frozenset((name, each)) in pairs
+            for name in self.sharing.sources(one)
+            for each in theirs
+        )
 
     def _changeable(self, value: ast.expr) -> Kind | None:
         """The kind of a value that may be changed in place: of no number."""

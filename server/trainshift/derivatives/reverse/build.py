@@ -171,8 +171,11 @@ class Build(Analysis):
                 bar = way.helper("_zeros", terms.name(name))
                 if outermost and changed is not None and name in changed:
                     # In the structure that the argument has before it is changed.
-                    way.forward.insert(0, terms.assign(way.bar(name), bar))
-                    bar = terms.name(way.bar(name))
+                    held = way.bar(name)
+                    if held in terms.names_bound([*way.forward, *way.out]):
+                        held = function.fresh(held)
+                    way.forward.insert(0, terms.assign(held, bar))
+                    bar = terms.name(held)
             elif outermost and way.boxlike(name) and not kind.has("linked", "array"):
                 bar = way.helper("_like", bar, terms.name(name))
             way.ask_length(name)

@@ -192,6 +192,8 @@ class Changes(Lines):
             if not active or not self.is_present(name):
                 for each in backs:
                     each()
+                if self._pulls(root, lines):
+                    self._send(root, None, lines)
                 return
             slot = self.place(place)
             assert slot is not None
@@ -262,7 +264,7 @@ class Changes(Lines):
         """The adjoint of an element that is put back."""
         kind = self.nodes.reader.kind(place)
         base = self.nodes.reader.kind(place.value)
-        if base.has("array") or (kind.numeric and not self.whole.arrays) or not kind.words:
+        if base.has("array") or (kind.numeric and not self.whole.arrays):
             return terms.constant(0.0)
         if not isinstance(place.slice, ast.Slice) and base.has("dict"):
             if not kind.container:
@@ -411,7 +413,7 @@ class Changes(Lines):
                     self.emit(terms.assign(tail, ast.List([], ast.Load())))
                 else:
                     self.emit(ast.Expr(self._popped(owner, call)))
-            if bar is not None:
+            if bar is not None or self._pulls(root, lines):
                 self._send(root, bar, lines)
 
         return back
