@@ -261,6 +261,23 @@ def test_data_that_are_also_gone_through_whole_do_not_make_an_epoch_undivided() 
         assert share_of_epoch(record(0, epochs=whole), ranks) is divided
 
 
+def test_what_was_also_gone_through_whole_is_not_told_of_a_training_that_was_stopped() -> None:
+    seen = [batches(*cut(0, 40), *cut(0, 40), *cut(0, 12))]
+    seen += [batches(*cut(0, 40)[rank::2] * 2, *cut(0, 40)[rank::2]) for rank in range(2)]
+    for whole, own, verdict in (
+        ([], [], "fails"),
+        ([10, 10], [10, 10], "fails"),
+        ([10, 10], [10, 5], "not seen"),
+    ):
+        epochs = (whole, own, own)
+        runs = [
+            run(record(0, data=data, epochs=each, stopped=True))
+            for data, each in zip(seen, epochs, strict=True)
+        ]
+        found = claims(Seen(runs[0], runs[1:], data=runs[1:], limit=STEPS))
+        assert [each.verdict for each in found if each.id == "data"] == [verdict]
+
+
 def test_ranks_that_end_before_all_was_seen() -> None:
     whole = batches(*cut(0, 160))
     halves = [batches(*cut(0, 160)[rank::2]) for rank in range(2)]

@@ -21,7 +21,7 @@ from trainshift.proving.judging.endings import (
     stack_places,
 )
 from trainshift.proving.judging.seen import Claim, Found, Seen, counted, sentences
-from trainshift.proving.judging.shares import are_divided, judge_shares, uneven
+from trainshift.proving.judging.shares import ALSO_WHOLE, Shares, are_divided, judge_shares, uneven
 from trainshift.proving.judging.speed import speed
 from trainshift.proving.judging.timeline import repeated
 from trainshift.proving.observed.record import Record
@@ -331,20 +331,28 @@ def fewest(seen: Seen, records: Sequence[Record]) -> list[str]:
 def share_of_epoch(before: Record, records: Sequence[Record]) -> bool | None:
     """Whether an epoch of a rank is its share of the original's; None where that is not known.
 
-    So it is where their lengths are not known, and where only some of the longest are shares: a script may
-    also go through all of its data to plot or to measure them.
+    So it is where their lengths are not known, and where only some of the longest are shares.
+    """
+    found = set(longest_epochs(before, records))
+    return found.pop() if len(found) == 1 else None
+
+
+def longest_epochs(before: Record, records: Sequence[Record]) -> list[bool | None]:
+    """Of each of the longest epochs whether a rank's is its share (True), or as long (False), or neither.
+
+    A script may train on its data and also go through all of them, to plot or to measure them.
     """
     size, whole, own = len(records), before.epochs, records[0].epochs if records else []
     if not whole or not all(record.epochs for record in records):
-        return None
+        return []
     longest = max(whole)
     same = len(whole) == len(own)
     lengths = [two for one, two in zip(whole, own) if one == longest] if same else [max(own)]
     least, most = longest // size, min(-(-longest // size) + 1, longest - 1)
-    is_share = [longest >= size > 1 and least <= each <= most for each in lengths]
-    if any(is_share):
-        return True if all(is_share) else None
-    return False if all(each >= longest for each in lengths) else None
+    return [
+        True if longest >= size > 1 and least <= each <= most else False if each >= longest else None
+        for each in lengths
+    ]
 
 
 def scaled(record: Record, factor: float) -> Record:
@@ -389,6 +397,8 @@ def data(seen: Seen) -> Found:
         )
         return found
     shares = judge_shares(seen.original, seen.data, share_of_epoch(seen.before, records))
+    if shares.told_by_epochs and seen.is_cut and {True, False} <= {*longest_epochs(seen.before, records)}:
+        shares = Shares(unseen=ALSO_WHOLE)
     found.fails, found.unseen, found.says = list(shares.fails), shares.unseen, shares.says
     found.places = [
         (each.applied_at, "", 0) for each in records[0].optimizers[:1] if each.applied_at and shares.fails

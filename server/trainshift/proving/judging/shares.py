@@ -22,16 +22,24 @@ from trainshift.proving.observed.record import Record, Run
 # are not by chance.
 SOME, MOST = 0.02, 0.75
 UNDIVIDED = "An epoch of each rank has as many batches as the original's: it is not divided."
+ALSO_WHOLE = (
+    "The script also goes through all of its data, and was stopped: which batches it trains on is not known. "
+    "See it by --steps 0."
+)
 STRANGE = "Rank {} trains on data that the original has not, so epochs cannot be compared."
 
 
 @dataclass(frozen=True)
 class Shares:
-    """What was found: what is wrong, or why nothing can be told, or what was seen."""
+    """What was found: what is wrong, or why nothing can be told, or what was seen.
+
+    `told_by_epochs` says that what is wrong is told by which batches an epoch holds, whoever asked for them.
+    """
 
     fails: tuple[str, ...] = ()
     unseen: str = ""
     says: str = ""
+    told_by_epochs: bool = False
 
 
 def judge_shares(original: Run, ranks: Sequence[Run], divided: bool | None) -> Shares:
@@ -69,7 +77,7 @@ def judge_shares(original: Run, ranks: Sequence[Run], divided: bool | None) -> S
     vacuous = [fault for fault in faults if fault.startswith(("proof-is-vacuous", "data-not-seen"))]
     texts = [fault.partition(": ")[2] for fault in faults if fault not in vacuous]
     if texts:
-        return Shares(tuple(f"{text[:1].upper()}{text[1:]}." for text in texts))
+        return Shares(tuple(f"{text[:1].upper()}{text[1:]}." for text in texts), told_by_epochs=True)
     if vacuous:
         return Shares(unseen=f"{vacuous[0].partition(': ')[2].capitalize()}.")
     return Shares(says="Each rank saw elements of its own, and together they are the original's epoch.")
