@@ -109,7 +109,9 @@ MUTATIONS: tuple[Callable[[str], str], ...] = (
 )  # fmt: skip
 
 
-def _both(first: Callable[[str], str], second: Callable[[str], str]) -> Callable[[str], str]:
+def both(first: Callable[[str], str], second: Callable[[str], str]) -> Callable[[str], str]:
+    """One mutation, then another."""
+
     def mutated(text: str) -> str:
         return second(first(text))
 
@@ -118,7 +120,7 @@ def _both(first: Callable[[str], str], second: Callable[[str], str]) -> Callable
 
 
 PAIRS = tuple(
-    _both(first, second)
+    both(first, second)
     for first, second in (
         (renamed, crlf),
         (respelled, shifted),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fixtures import PROGRAMS, ProgramFolder
 from lossless import assert_lossless
-from mutations import commented, crlf, respelled, shifted, spread, tabbed, unended, unparsed
+from mutations import both, commented, crlf, respelled, shifted, spread, tabbed, unended, unparsed
 from programs import ROOT, Texts, analyzed, changed, converted, fully_converted, in_memory, texts, with_change
 from trainshift.cli.main import cli
 from trainshift.core.finding import Verdict
@@ -27,7 +27,7 @@ from trainshift.engine.settings import HAZARD_CODES, RESTRICTION_CODES
 from trainshift.engine.workspace import read_linked
 
 # Those that leave what other files import its name.
-MUTATIONS = (respelled, commented, spread, unparsed, crlf, tabbed, unended, shifted)
+MUTATIONS = (both(respelled, shifted), both(unparsed, commented), both(spread, unended), both(tabbed, crlf))
 BY_NAME = {program.name: program for program in PROGRAMS}
 
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
