@@ -121,13 +121,20 @@ def test_a_sum_of_losses_that_are_divided_may_be_an_average() -> None:
 
 
 def test_gradients_that_the_script_averages_once_more() -> None:
-    def times(*by_script: str) -> int:
-        wrapped = [f"DistributedGradientTape_Allreduce/{shape}" for shape in ("[3, 2]", "[2]", "[]")]
-        names = [*wrapped, *(f"HorovodAllreduce_x/{shape}" for shape in by_script)]
-        each = [Reduction(name, name.rpartition("/")[2], 0.0, 1.0) for name in names]
-        return repeated(each * STEPS, STEPS)
+    ended = [step + 0.5 for step in range(STEPS)]
+
+    def times(*by_script: str, late: float = 0.25) -> int:
+        wrapped = [(f"DistributedGradientTape_Allreduce/{shape}", 0.0) for shape in ("[3, 2]", "[2]", "[]")]
+        names = [*wrapped, *((f"HorovodAllreduce_x/{shape}", late) for shape in by_script)]
+        reductions = [
+            Reduction(name, name.rpartition("/")[2], step + start, step + start + 0.1)
+            for step in range(STEPS)
+            for name, start in names
+        ]
+        return repeated(reductions, ended)
 
     assert times() == times("[]") == times("[2]", "[]") == 1
+    assert times("[3, 2]", "[2]", "[]", late=0.75) == 1  # What the step has made of the weights.
     assert times("[3, 2]", "[2]", "[]") == times("[3, 2]", "[2]") == 2
 
 

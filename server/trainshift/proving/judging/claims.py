@@ -229,8 +229,8 @@ def averaged(seen: Seen) -> Found:
             found.do = "Average them once: wrap the tape or the optimizer, and divide by nothing else."
         if result.is_fault:
             found.places.append((optimizer.applied_at, "", 0))
-    times = repeated(seen.reductions, seen.steps)
-    if not found.fails and times > 1 and len(first.optimizers) == 1:
+    times = repeated(seen.reductions, first.optimizers[0].ended) if len(first.optimizers) == 1 else 1
+    if not found.fails and times > 1:
         found.fails.append(f"Horovod reduces the gradients {times} times in each step.")
         found.do = "Average them once: wrap the tape or the optimizer, not both."
         found.places.append((first.optimizers[0].applied_at, "", 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,19 +75,24 @@ def share(reductions: Sequence[Reduction], start: float, end: float) -> float:
     return spent / (end - start) if end > start else 0.0
 
 
-def repeated(reductions: Sequence[Reduction], steps: int) -> int:
+def repeated(reductions: Sequence[Reduction], ended: Sequence[float]) -> int:
     """How many times Horovod reduces tensors of the shapes of the gradients in every step; at least 1.
 
     A wrap reduces all gradients. Another one does, and so may the script by itself: losses and metrics, which
-    it averages, too, are numbers, and the statistics of a layer have not the shapes of all gradients.
+    it averages, too, are numbers, and the statistics of a layer have not the shapes of all gradients. What it
+    averages between a step, of which `ended` has the times, and the next gradients may be weights.
     """
+    steps = len(ended)
     groups: dict[str, Counter[str]] = {}
     by_script: Counter[str] = Counter()
-    for each in reductions:
+    wrapped = -1  # The step of the last gradients that a wrap has reduced.
+    for each in sorted(reductions, key=lambda each: each.start):
         group, marked, _ = each.name.partition("_Allreduce")
+        step = bisect_left(ended, each.start)
         if marked and group.startswith("Distributed"):
             groups.setdefault(group, Counter())[each.shape] += 1
-        else:
+            wrapped = step
+        elif step == wrapped:
             by_script[each.shape] += 1
     often = [counts for counts in groups.values() if max(counts.values()) >= max(2, steps - 1)]
     times = max((sum(counts == other for other in often) for counts in often), default=1)
