@@ -195,8 +195,13 @@ def _share(data: str, hvd: str, length: str = "") -> str:
 def _made_alike(program: Program, draw: Draw) -> tuple[Edit, ...]:
     """The edits by which all ranks draw one order before the data are divided."""
     site, layout = draw.site, program.fact(Layout)
-    if draw.remedy in (Remedy.SEED, Remedy.STATE):
+    if draw.remedy is Remedy.STATE:
         return layout.add_keyword(site, draw.remedy.value, "0")
+    if draw.remedy is Remedy.SEED:
+        # Datasets that are zipped or mixed had orders of their own, which one seed would make equal.
+        calls = [*program.at(site).script.sites_named(site.name)]
+        same = [each for each in calls if each.node is site.node]
+        return layout.add_keyword(site, draw.remedy.value, str(calls.index(same[0]) if same else 0))
     sent = f"{program.at(site).fact(Prerequisites).hvd}.broadcast_object"
     if draw.remedy is Remedy.SENT:
         return layout.put(site.node, site, handed_to(sent))
