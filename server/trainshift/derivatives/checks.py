@@ -346,7 +346,12 @@ class Checks:
                 if name is None or not function.active(name):
                     continue
                 text = ast.unparse(source)
+                # What gets another value meanwhile is gone through as a copy on the way back.
+                copied = self.whole.reverse and name in terms.names_bound(node.body)
                 for inner in (each for line in node.body for each in terms.walk(line)):
+                    if copied and isinstance(inner, ast.Subscript) and isinstance(inner.ctx, ast.Store):
+                        if root_of(inner) == name:
+                            self.refuse(inner, f"the loop's sequence changes inside the loop: {text}")
                     if not isinstance(inner, ast.Call):
                         continue
                     if isinstance(inner.func, ast.Attribute):

@@ -168,3 +168,19 @@ def asked_by(index: ast.expr) -> set[str]:
         elif isinstance(each, ast.Attribute):
             found -= terms.names_read(each.value)
     return found
+
+
+def changed_as_given(reader: Reader, name: str) -> bool:
+    """Whether a function may change what a parameter was given, which gets another value in it."""
+    for line in reader.function.body:
+        rebound = name in terms.names_bound([line])
+        inside = isinstance(line, ast.If | ast.For | ast.While)
+        if rebound and not inside:
+            return False
+        for each in terms.walk(line):
+            if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and root_of(each) == name:
+                return True
+            again = isinstance(each, ast.Call) and reader.target(each) is reader.function
+            if isinstance(each, ast.Call) and not again and name in changed_by_call(reader, each):
+                return True
+    return False

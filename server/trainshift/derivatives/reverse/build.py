@@ -12,7 +12,8 @@ from trainshift.derivatives.layout import function_of, listed, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.kinds import Kind
-from trainshift.derivatives.reading.reader import loses
+from trainshift.derivatives.reading.once import changed_as_given
+from trainshift.derivatives.reading.reader import Reader, loses
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.reverse.ways import Ways
 
@@ -110,8 +111,10 @@ class Build(Analysis):
         values."""
         rebound = terms.names_bound(function.body) & self.signature(function)[1]
         for name in sorted(rebound):
-            if (function, name) in self.captured_bars:
-                said = f"{name} gets another value and is captured by a function inside: give it another name"
+            captured = (function, name) in self.captured_bars
+            if captured or (function in self.names and changed_as_given(Reader(function), name)):
+                why = "is captured by a function inside" if captured else "is changed"
+                said = f"{name} gets another value and {why}: give it another name"
                 raise Impossible((Refusal(function.node.lineno, function.node.col_offset + 1, said),))
         return rebound
 
@@ -225,7 +228,8 @@ class Build(Analysis):
         undone = sorted(name for name in way.contents & sharing.changed if function.owner(name) is function)
         before: list[ast.stmt] = []
         after: list[ast.stmt] = []
-        if function.value.container or function.value.has("array"):
+        known = function.value.container or function.value.has("array")
+        if known or (self.arrays and sharing.returned & set(undone)):
             if any(sharing.meets(function.result, each) for each in undone):
                 value = terms.name(function.result)
                 way.forward.append(terms.assign(function.result, way.helper("_copied", value)))
