@@ -73,6 +73,8 @@ _SAYS = {
     Remedy.SENT_AFTER: "rank 0 sends the others what `{}` draws, so that all ranks have one order",
 }
 
+_ALIKE = "`{}` gets a seed: zipped datasets that its function makes keep the same pairs in every epoch"
+
 
 def propose(program: Program) -> Proposals:
     """One change for each statement in which data are divided, and a remark on each loop with all of them."""
@@ -105,7 +107,10 @@ def propose(program: Program) -> Proposals:
             program.script.statement_span(statement),
             edits,
             tuple(edit for draw in draws for edit in _made_alike(program, draw)),
-            doubts=tuple(dict.fromkeys(doubt for loop in loops for doubt in loop.doubts)),
+            doubts=(
+                *dict.fromkeys(doubt for loop in loops for doubt in loop.doubts),
+                *(_ALIKE.format(draw.site.name) for draw in draws if _is_zipped_with_itself(program, draw)),
+            ),
             decisions=(
                 *dict.fromkeys(loop.said(_shown(program, loop)) for loop in loops),
                 *(_SAYS[draw.remedy].format(draw.site.name) for draw in draws if draw.remedy is not None),
@@ -207,6 +212,16 @@ def _made_alike(program: Program, draw: Draw) -> tuple[Edit, ...]:
         return layout.put(site.node, site, handed_to(sent))
     name = program.script.text(site.node.args[0], site)
     return (*layout.isolate(site.statement), layout.after(site.statement, [f"{name} = {sent}({name})"]))
+
+
+def _is_zipped_with_itself(program: Program, draw: Draw) -> bool:
+    """Whether a shuffle that gets a seed makes several datasets, which may be zipped with each other."""
+    function = draw.site.scope.function()
+    if draw.remedy is not Remedy.SEED or function is None or len(program.names.callers(function)[0]) < 2:
+        return False
+    return any(
+        program.names.calls(site, "tensorflow.data.Dataset.zip") for site in program.script.sites_named("zip")
+    )
 
 
 def _shown(program: Program, loop: LoopData) -> str:
