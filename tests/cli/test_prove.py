@@ -18,7 +18,7 @@ from trainshift.cli.main import cli
 from trainshift.cli.proof_report import show
 from trainshift.proving.interpreter import Interpreter, ask
 from trainshift.proving.interrupts import interruptible
-from trainshift.proving.observed.links import Links
+from trainshift.proving.observed.links import Links, Others
 from trainshift.proving.project import Copier, Project, as_module, top_of
 from trainshift.proving.prove import IDLE, Watch, marked, processor_time, waiting
 
@@ -158,6 +158,44 @@ def test_what_is_linked_is_not_written_through(tmp_path: Path) -> None:
     (copy / "work" / "images" / "0.png").write_text("other")
     links.own(str(tmp_path / "elsewhere"))
     links.own(3)
+    assert (top / "data" / "large.bin").stat().st_size == 300_000
+    assert (top / "images" / "0.png").read_text() == ""
+
+
+def test_what_a_rank_writes_the_others_find_and_own_only_what_they_write(tmp_path: Path) -> None:
+    top, _, copier = project(tmp_path)
+    (top / "old.h5").write_text("old")
+    (top / "same.txt").write_text("same")
+    homes = [tmp_path / "run" / f"rank{rank}" for rank in range(2)]
+    for home in homes:
+        (home / "record").mkdir(parents=True)
+        copier.copy(home)
+    (homes[0] / "work" / "same.txt").write_text("same")
+    zero, one = (Others(str(home)) for home in homes)
+    first, second = (home / "work" for home in homes)
+    one.look()
+    assert not [path for path in second.iterdir() if str(homes[0]) in str(path.resolve())]
+    for name in ("old.h5", "new.h5", "out/new.txt", "data/large.bin", "both.txt", "images/0.png"):
+        zero.links.own(first / name, keep=False)
+        (first / name).parent.mkdir(exist_ok=True)
+        (first / name).write_text("of rank 0")
+    (second / "both.txt").write_text("of rank 1")
+    one.look()
+    assert {name: (second / name).read_text() for name in ("old.h5", "out/new.txt", "images/0.png")} == {
+        "old.h5": "of rank 0",
+        "out/new.txt": "of rank 0",
+        "images/0.png": "of rank 0",
+    }
+    assert (second / "data" / "large.bin").read_text() == "of rank 0"
+    assert ((second / "both.txt").read_text(), (second / "same.txt").is_symlink()) == ("of rank 1", False)
+    one.links.own(second / "new.h5")
+    (second / "new.h5").write_text("of rank 1")
+    zero.look()
+    assert [(home / "new.h5").read_text() for home in (first, second)] == ["of rank 0", "of rank 1"]
+    zero.links.own(first / "old.h5")
+    (first / "old.h5").unlink()
+    one.look()
+    assert not (second / "old.h5").is_symlink()
     assert (top / "data" / "large.bin").stat().st_size == 300_000
     assert (top / "images" / "0.png").read_text() == ""
 

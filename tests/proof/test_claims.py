@@ -91,6 +91,22 @@ def test_what_is_right_holds() -> None:
         assert found[name].verdict == "holds", found[name]
 
 
+def test_a_rank_that_reads_what_another_writes_is_told_to_wait() -> None:
+    """It finds the file once it has waited; so one that does not find it has not."""
+    zero, one = pair()
+    zero = replace(zero, files=("work/out/m.h5", "work/ckpt/model-2.index", "work/h5"))
+    for error, name in (
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'out/m.h5'", "out/m.h5"),
+        ("NotFoundError: Unsuccessful TensorSliceReader: failed to find ckpt/model-2.", "ckpt/model-2"),
+        ("OSError: Unable to open file (name = '/s/rank1/here/out/m.h5', errno = 2)", "out/m.h5"),
+        ("FileNotFoundError: no data/out/m.h5.gz", ""),
+    ):
+        failed = replace(one, exit_code=1, record=Record(error=f"Traceback\n{error}\n"))
+        ends = judged([zero, failed])["ends"]
+        assert (ends.verdict, ends.code) == ("fails", "HV08" if name else ""), error
+        assert not name or f"has written {name}: " in ends.do
+
+
 @pytest.mark.parametrize(
     ("factors", "noise", "reduced", "verdict"),
     [

@@ -78,6 +78,11 @@ if hvd.rank() == 0:
 model.fit(x, y, batch_size=16, epochs=4, callbacks=callbacks, verbose=2 if hvd.rank() == 0 else 0)
 """
 
+# All ranks read what rank 0 has written in place of an older file, once they have waited for it.
+READ = """hvd.broadcast(0, root_rank=0)
+model.load_weights("weights.h5")
+"""
+
 BROADCAST = """        hvd.broadcast_variables(model.variables, root_rank=0)
         hvd.broadcast_variables(optimizer.variables, root_rank=0)
 """
@@ -196,8 +201,9 @@ def changed(text: str, changes: list[tuple[str, str]]) -> str:
     return text
 
 
-@pytest.mark.parametrize("script", [TAPE, FIT], ids=["tape", "fit"])
+@pytest.mark.parametrize("script", [TAPE + READ, FIT], ids=["tape", "fit"])
 def test_what_is_right_holds(script: str, tmp_path: Path) -> None:
+    (tmp_path / "weights.h5").write_text("of another training")
     result = proven(tmp_path, script)
     seen = verdicts(result)
     del seen["worth"]
@@ -205,7 +211,8 @@ def test_what_is_right_holds(script: str, tmp_path: Path) -> None:
     assert (result["verdict"], result["stopped"], result["steps"]) == ("holds", True, 20)
     assert "run to its end" in result["claims"][0]["says"]
     assert not any(result["differences"][1:])
-    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+    assert {path.name for path in tmp_path.iterdir()} == {"train.py", "weights.h5"}
+    assert (tmp_path / "weights.h5").read_text() == "of another training"
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake[0])
@@ -223,6 +230,7 @@ def test_each_mistake_fails_at_its_claim(mistake: Mistake, tmp_path: Path) -> No
             ]
             assert places or not line or claim["id"] not in ("averaged", "rate", "output", "weights"), claim
             assert all(place["path"] == "train.py" for place in claim["places"])
+            assert not any("hvd.init" in place["text"] for place in claim["places"])
 
 
 # Whatever a script does besides, it is seen through to its end, and nothing of it is left.

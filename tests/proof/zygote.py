@@ -9,7 +9,6 @@ file descriptor names; see `proof.forks`, which is at its other end.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import gc
 import importlib
@@ -20,7 +19,6 @@ import signal
 import socket
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -79,8 +77,6 @@ LARGEST_PACKET = 1 << 20
 # How often it is asked, while a process runs, whether one has ended.
 INTERVAL = 0.02
 PR_SET_PDEATHSIG = 1
-# What observes puts another in its place.
-_EXIT = os._exit
 
 
 def main() -> None:
@@ -102,24 +98,7 @@ def main() -> None:
         become(**request)
         if PACKAGE in os.environ:
             observe_by(os.environ.pop(PACKAGE))
-        try:
-            importlib.import_module("trainshift.proving.observed.main").main()
-        except SystemExit as end:
-            leave(end.code)
-
-
-def leave(status: str | int | None) -> None:
-    """End as Python does, but for taking all apart: a thread of TensorFlow's may be in native code then.
-
-    Where such a one comes back into Python it is ended by an abort, once in a thousand processes.
-    """
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    with suppress(Exception):
-        sys.stdout.flush()
-    with suppress(Exception):
-        sys.stderr.flush()
-    _EXIT(status if isinstance(status, int) else 0)
+        importlib.import_module("trainshift.proving.observed.main").main()
 
 
 def convert() -> None:

@@ -19,6 +19,7 @@ from trainshift.proving.judging.endings import (
     is_failed,
     reason,
     stack_places,
+    unawaited,
 )
 from trainshift.proving.judging.seen import Claim, Found, Seen, counted, sentences
 from trainshift.proving.judging.shares import ALSO_WHOLE, Shares, are_divided, judge_shares, uneven
@@ -33,6 +34,7 @@ AVERAGE_ON_KERAS3 = (
     "Give the optimizer what hvd.allreduce makes of each gradient: Horovod's wraps fail on Keras 3."
 )
 MEND = "Mend what ended it; the ranks that were still waiting for it were ended, too."
+AWAIT = "Let all ranks wait until one has written"
 XLA = "Set model.jit_compile = False: on GPUs Keras 3 compiles by XLA, which knows no Horovod."
 SUMMED = "Average them: leave `op` as it is, or give op=hvd.Average."
 
@@ -82,6 +84,9 @@ def ends(seen: Seen) -> Found:
         found.places += error_places(run, rank)
         found.do = XLA if ends_in_xla(run) else MEND
         found.code = ""
+        if name := unawaited(run, seen.ranks):
+            found.do = f"{AWAIT} {name}: call hvd.broadcast(0, root_rank=0) before it is read."
+            found.code = "HV08"
         break
     if not found.fails and seen.stuck:
         ended = [rank for rank, run in enumerate(seen.ranks) if run.exit_code >= 0]

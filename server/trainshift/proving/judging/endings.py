@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from trainshift.proving.observed.record import Run
 
 # The line of a traceback that names what went wrong.
 ERROR = re.compile(r"[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
+# An error is told by so many last lines of what was said.
+MOST_LINES = 4
 # A line of a traceback, or of a stack, that is the script's own.
 OWN_LINE = re.compile(r'\s*File "[^"]*/rank\d+/(?:work|here)/')
 
@@ -44,6 +47,24 @@ def reason(run: Run) -> str:
     lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
     named = [line for line in lines if ERROR.match(line)]
     return (named or lines)[-1][:300] if lines else ""
+
+
+def unawaited(failed: Run, ranks: Sequence[Run]) -> str:
+    """A file by whose lack a rank ended and that another one has written; empty if there is none.
+
+    What others have written is found here once they were waited for, as in one folder.
+    """
+    error = ((failed.record.error if failed.record else "") or failed.stderr).strip()
+    said = "\n".join(error.splitlines()[-MOST_LINES:])
+    for run in ranks:
+        for file in run.files if run is not failed else ():
+            name = file.partition("/")[2]
+            # A checkpoint is called by what its files have in common.
+            known: str = name.removesuffix(".index")
+            named = re.search(rf"(?<![\w.-]){re.escape(known)}(?!\.?[\w-])", said)
+            if known and named and file not in failed.files:
+                return known
+    return ""
 
 
 def error_places(run: Run, rank: int) -> list[tuple[str, str, int]]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
+import re
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from trainshift.proving.observed.distribution import Distribution
-from trainshift.proving.observed.links import CHANGING, Links
+from trainshift.proving.observed.links import CHANGING, Links, Others
 
 CACHES = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "KERAS_HOME", "MPLCONFIGDIR")
 # TensorFlow's native writers, which Python's audit events do not show: module, name, and the place or
@@ -26,6 +29,8 @@ NATIVE_WRITERS: tuple[tuple[str, str, int | str], ...] = (
     ("tensorflow.python.ops.gen_io_ops", "write_file", 0),
     ("tensorflow.io", "write_file", 0),
 )
+# What the operations are called in which Horovod's ranks wait for each other.
+COLLECTIVE = re.compile(r"horovod_(grouped_)?(all|barrier|broadcast|join|reducescatter)")
 
 
 class Files(Distribution):
@@ -34,9 +39,11 @@ class Files(Distribution):
     def hook_files(self, home: Path) -> None:
         """Have every file that is opened for writing outside `home` noted, and temporary directories.
 
-        No link in `home` is written through.
+        No link in `home` is written through. Where a person wants to see it, what other ranks write is found
+        there, too.
         """
-        links = Links([str(home)])
+        others = Others(str(home)) if self.stopping else None
+        links = others.links if others else Links([str(home)])
         ignored = [home, Path("/dev"), Path("/proc"), Path(sys.prefix), Path(sys.base_prefix)]
         ignored += [Path(os.environ[name]) for name in CACHES if name in os.environ]
         written = self.record.written_elsewhere
@@ -46,7 +53,8 @@ class Files(Distribution):
                 return
             links.own(path, keep=keep)
             place = Path(os.path.abspath(os.fsdecode(path)))
-            if self.details and not place.is_relative_to(home / "tmp") and place != Path(os.devnull):
+            own = any(place.is_relative_to(home / name) for name in ("tmp", "record"))
+            if self.details and not own and place != Path(os.devnull):
                 self.details.note_place(self.details.wrote, str(place))
             inside = any(place.is_relative_to(directory) for directory in ignored)
             if not inside and "__pycache__" not in place.parts and str(place) not in written:
@@ -84,6 +92,38 @@ class Files(Distribution):
             hook(importlib.import_module(NATIVE_WRITERS[0][0]), name, 0, links.own)
         hook(self.tf.compat.v1.train.Saver, "save", 2, links.own)
         if "h5py" in sys.modules:
-            for name, tell in (("create", note), ("open", links.own)):
-                hook(sys.modules["h5py"].h5f, name, 0, tell)
+            h5f: Any = sys.modules["h5py"].h5f
+            open_file = h5f.open
+
+            def opened(path: Any, flags: int = h5f.ACC_RDWR, *args: Any, **kwargs: Any) -> Any:
+                if flags & h5f.ACC_RDWR:
+                    links.own(path)
+                return open_file(path, flags, *args, **kwargs)
+
+            h5f.open = opened
+            hook(h5f, "create", 0)
         sys.addaudithook(audit)
+        if others and others.folders and self.stopping:
+            self.stopping.waited = others.look
+            self.hook_waiting(others.look)
+
+    def hook_waiting(self, look: Callable[[], None]) -> None:
+        """Have `look` called after all by which a rank waits for others, and that TensorFlow does not run."""
+
+        def hook(owner: Any, name: str) -> None:
+            original = getattr(owner, name)
+
+            # AutoGraph leaves alone what is defined here, and does not look any further.
+            def call(*args: Any, **kwargs: Any) -> Any:
+                result = original(*args, **kwargs)
+                look()
+                return result
+
+            setattr(owner, name, call)
+
+        hook(time, "sleep")
+        if importlib.util.find_spec("horovod"):
+            operations: Any = importlib.import_module("horovod.tensorflow.mpi_ops").MPI_LIB
+            for name in dir(operations):
+                if COLLECTIVE.match(name):
+                    hook(operations, name)

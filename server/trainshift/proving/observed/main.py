@@ -8,6 +8,7 @@ The hooks are laid before the script starts (`trainshift.proving.observed.observ
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import faulthandler
 import importlib
@@ -16,6 +17,7 @@ import os
 import runpy
 import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -34,6 +36,8 @@ from trainshift.proving.observed.surroundings import route_logs, set_seeds, shif
 SETTINGS = "TRAINSHIFT_PROVE"
 PR_SET_PDEATHSIG = 1
 RANK_VARIABLES = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+# A script's is observed.
+_EXIT = os._exit
 
 
 def starter() -> tuple[Callable[[], object], str]:
@@ -92,7 +96,21 @@ def main() -> None:
     if status and observer.stopping and observer.stopping.is_due:
         observer.record.error_after, observer.record.error, status = observer.record.error, "", 0
     observer.finish(directory)
-    sys.exit(1 if isinstance(status, str) else status)
+    leave(status)
+
+
+def leave(status: Any) -> None:
+    """End as Python does, with what the script has registered for its end, but take nothing apart.
+
+    A thread of TensorFlow's or Horovod's may be in native code then.  Where such a one comes back into
+    Python, that ends it by an abort, once in a thousand processes, and no script is to blame.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    _EXIT(status & 0xFF if isinstance(status, int) else int(status is not None))
 
 
 def place() -> tuple[Path, int]:

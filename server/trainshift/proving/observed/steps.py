@@ -174,8 +174,10 @@ class Steps(Values):
                 weights = [values[number] for number in trained]
                 watch.record.weights.append(digest(weights))
                 self.changed(watch, step, weights)
-        if self.stopping and executed:
-            self.stopping.boundary()
+        if self.stopping:
+            self.stopping.waited()
+            if executed:
+                self.stopping.boundary()
 
     def hook_graph_gradients(self, owner: Any, name: str, target: str) -> None:
         """Have the gradients that a function of this name returns observed, in a session's graph.

@@ -33,6 +33,8 @@ class Stopping:
         self.tf = tf
         self.limit = limit
         self.finish = finish
+        # Is called where this process may have waited for others.
+        self.waited: Callable[[], None] = lambda: None
         self.counts: dict[int, int] = {}
         self.last = 0
         self.is_due = False
@@ -121,6 +123,7 @@ class Stopping:
             finally:
                 self.depth -= 1
             if not self.depth:
+                self.waited()
                 self.boundary()
             return result
 

@@ -10,12 +10,13 @@ from trainshift.core.program import Program
 from trainshift.core.text import expressions as framed
 from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.text.expressions import ELEMENT, Frame
-from trainshift.core.text.facts import Site, Statement, expression_path
+from trainshift.core.text.facts import Site, Statement, arguments, expression_path
 from trainshift.core.training.effects import Effects
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
 from trainshift.rewriting.ranks.root_only import RootOnly
+from trainshift.rewriting.ranks.summary_writers import is_writer
 
 
 def guard_changes(
@@ -42,7 +43,7 @@ def guard_changes(
             continue
         alone = call.form in (Form.GUARD, Form.BIND, Form.RELOAD)
         requires = program.fact(Layout).isolate(call.site.statement) if alone else ()
-        doubts = (call.doubt,) if call.doubt else ()
+        doubts = tuple(filter(None, (call.doubt, missed(program, call))))
         edits = forms[call.form](program, call)
         yield Change(rule, title, target, edits, requires, doubts, optional=is_optional(call))
 
@@ -58,6 +59,25 @@ def stands_alone(program: Program, call: RootCall) -> bool:
             if not all(isinstance(each, ast.Name) and each.id not in read for each in targets):
                 return False
     return all(program.fact(Effects).of_expression(each) is None for each in given)
+
+
+def missed(program: Program, call: RootCall) -> str:
+    """What other ranks call with None, since rank 0 alone gets it: the path of a checkpoint; or nothing."""
+    node, site = call.site.statement.node, call.site
+    made = program.names.full_names(site.node.func, site.scope, site.statement)
+    if call.form is not Form.CONDITIONAL or not isinstance(node, ast.Assign) or any(map(is_writer, made)):
+        return ""
+    bound = {target.id for target in node.targets if isinstance(target, ast.Name)}
+    kept = [each for each in program.fact(RootOnly).calls if not each.reason]
+    guarded = {each.site.statement for each in kept if each.form in (Form.GUARD, Form.BIND, Form.RELOAD)}
+    alone = {each.site for each in kept}
+    for use in program.script.sites:
+        given = {part.id for part in arguments(use.node) if isinstance(part, ast.Name)}
+        if not given & bound or use.scope.function() is not site.scope.function() or use in alone:
+            continue
+        if guarded.isdisjoint(use.statement.path()) and not program.fact(Horovod).site_on_root(use):
+            return f"on other ranks {min(given & bound)} is None in {program.script.text(use.node, use)}"
+    return ""
 
 
 def conditional(program: Program, call: RootCall, otherwise: str) -> tuple[Edit, ...]:
