@@ -204,9 +204,9 @@ def _made_alike(program: Program, draw: Draw) -> tuple[Edit, ...]:
         return layout.add_keyword(site, draw.remedy.value, "0")
     if draw.remedy is Remedy.SEED:
         # Datasets that are zipped or mixed had orders of their own, which one seed would make equal.
-        calls = [*program.at(site).script.sites_named(site.name)]
-        same = [each for each in calls if each.node is site.node]
-        return layout.add_keyword(site, draw.remedy.value, str(calls.index(same[0]) if same else 0))
+        nodes = [each.node for each in program.at(site).script.sites_named(site.name)]
+        seed = nodes.index(site.node) if site.node in nodes else 0
+        return layout.add_keyword(site, draw.remedy.value, str(seed))
     sent = f"{program.at(site).fact(Prerequisites).hvd}.broadcast_object"
     if draw.remedy is Remedy.SENT:
         return layout.put(site.node, site, handed_to(sent))

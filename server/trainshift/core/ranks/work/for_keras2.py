@@ -16,6 +16,7 @@ from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
+from trainshift.core.ranks.flaws import at
 from trainshift.core.ranks.work.own_horovod import AVERAGE, BROADCAST, HOOK, RATE_CALLBACKS
 from trainshift.core.ranks.work.which_keras import WhichKeras
 from trainshift.core.text.facts import Site, argument
@@ -37,14 +38,12 @@ FAILING = {
 _NO_CONSTANT = "AttributeError: module 'keras.backend' has no attribute 'constant'"
 _NO_ASSIGN = "AttributeError: 'SymbolicTensor' object has no attribute 'assign'"
 _NO_HOOK = "AttributeError: module 'horovod.tensorflow' has no attribute 'BroadcastGlobalVariablesHook'"
-_BACKEND = "K"
-# A list of variables is not followed through more names and sums than this.
-_DEEPEST = 6
-
-
 _FAILS = "does not work on Keras 3"
 _KNOWS_NOT = "does not take the variables of Keras 3"
 _GONE = "is gone from TensorFlow 2.16 on"
+_BACKEND = "K"
+# A list of variables is not followed through more names and sums than this.
+_DEEPEST = 6
 
 
 class Failing(NamedTuple):
@@ -118,27 +117,27 @@ class ForKeras2:
             yield from (Failing(site, AVERAGE, _NO_CONSTANT) for site in self._horovod.calls(AVERAGE))
         for gradient in self._program.fact(Steps).gradients:
             given = argument(gradient.site.node, 1, "sources")
-            if gradient.wrapped and given is not None and self._has_keras_own(_at(given, gradient.site)):
+            if gradient.wrapped and given is not None and self._has_keras_own(at(given, gradient.site)):
                 yield Failing(gradient.site, "DistributedGradientTape", _NO_REF, _KNOWS_NOT)
         for site in self._horovod.calls("broadcast_variables"):
             given = argument(site.node, 0, "variables")
-            if given is not None and self._has_keras_own(_at(given, site)):
+            if given is not None and self._has_keras_own(at(given, site)):
                 yield Failing(site, "broadcast_variables", _NO_ASSIGN, _KNOWS_NOT)
 
-    def _has_keras_own(self, at: Occurrence, depth: int = 0) -> bool:
+    def _has_keras_own(self, listed: Occurrence, depth: int = 0) -> bool:
         """Whether a list is known to hold variables that Keras made, and not their values."""
-        node = at.node
+        node = listed.node
         if depth > _DEEPEST:
             return False
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            return self._has_keras_own(at.part(node.func), depth + 1)
+            return self._has_keras_own(listed.part(node.func), depth + 1)
         if isinstance(node, ast.BinOp):
-            return any(self._has_keras_own(at.part(each), depth + 1) for each in (node.left, node.right))
+            return any(self._has_keras_own(listed.part(each), depth + 1) for each in (node.left, node.right))
         if isinstance(node, ast.Attribute) and node.attr in VARIABLE_LISTS:
-            values = self._names.values(node.value, at.scope, at.statement)
+            values = self._names.values(node.value, listed.scope, listed.statement)
             return bool(values) and all(map(self._is_of_keras, values))
         if isinstance(node, ast.Name):
-            step = self._names.steps_back(at)
+            step = self._names.steps_back(listed)
             sources = step.sources if step is not None and not step.unseen else ()
             return bool(sources) and all(self._has_keras_own(each, depth + 1) for each in sources)
         return False
@@ -151,7 +150,3 @@ class ForKeras2:
         if isinstance(value, Instance) and value.cls.startswith(_OF_GRAPHS):
             return False
         return self._names.is_a(value, *_OWNERS)
-
-
-def _at(node: ast.expr, site: Site) -> Occurrence:
-    return Occurrence(node, site.scope, site.statement)
