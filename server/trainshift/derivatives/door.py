@@ -11,7 +11,7 @@ from trainshift.core.text.edit import Edit
 from trainshift.derivatives.checks import Checks
 from trainshift.derivatives.choice import chosen
 from trainshift.derivatives.forward.build import Tangents
-from trainshift.derivatives.layout import Layout
+from trainshift.derivatives.layout import Layout, last_line
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.expand import expand
 from trainshift.derivatives.reading.module import MADE, Module
@@ -201,7 +201,7 @@ def _edits(
         if module.text[first:end].rstrip() != text.rstrip():
             edits.append(Edit(first, end, text))
     if new:
-        end = source.next_line(source.line_starts[(node.end_lineno or 1) - 1])
+        end = source.next_line(source.line_starts[last_line(module, node) - 1])
         start = "" if module.text[:end].endswith(("\n", "\r")) else source.newline
         blank = source.newline * 2
         edits.append(Edit(end, end, start + blank + blank.join(new)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from trainshift.derivatives import terms
 from trainshift.derivatives.reading.module import Module
 
 STEP = "    "
@@ -24,39 +25,24 @@ class Layout:
         self.module = module
         self.lines: list[str] = []
         self.waiting: list[int] = []
-        self.last = 0
+        # Behind which line of the user's the function ends that is printed, each inside the one before it.
+        self.ends = [10**9]
         if origin is not None:
-            first = origin.body[0].lineno
-            start = origin.lineno if first == origin.lineno else origin.lineno + 1
-            end = origin.end_lineno or origin.lineno
-            self.waiting = list(range(self._head_end(origin), end + 1))
-            del start
-            after = end + 1
-            while after <= len(module.lines) and after in module.comments:
-                column = module.comments[after][0]
-                if column <= origin.col_offset:
-                    break
-                self.waiting.append(after)
-                after += 1
+            said = _docstring(origin)
+            lines = range(origin.lineno, last_line(module, origin) + 1)
+            self.waiting = [each for each in lines if each not in said]
         self.origin = origin
-
-    def _head_end(self, origin: ast.FunctionDef) -> int:
-        first = origin.body[0]
-        if (
-            isinstance(first, ast.Expr)
-            and isinstance(first.value, ast.Constant)
-            and isinstance(first.value.value, str)
-        ):
-            return (first.end_lineno or first.lineno) + 1
-        return origin.lineno + (first.lineno > origin.lineno)
 
     def function(self, node: ast.FunctionDef) -> str:
         """The text of a top-level function."""
-        self._definition(node, "", outer=True)
+        comment = self._beside(self.origin) if self.origin is not None else ""
+        self._definition(node, "", outer=True, comment=comment)
         return "\n".join(self.lines) + "\n"
 
-    def _definition(self, node: ast.FunctionDef, margin: str, outer: bool = False) -> None:
-        self.lines.append(f"{margin}def {node.name}({ast.unparse(node.args)}):")
+    def _definition(
+        self, node: ast.FunctionDef, margin: str, outer: bool = False, comment: str = ""
+    ) -> None:
+        self.lines.append(f"{margin}def {node.name}({ast.unparse(node.args)}):{comment}")
         inner = margin + STEP
         body = node.body
         first = body[0]
@@ -77,18 +63,18 @@ class Layout:
             self._statement(node, margin)
 
     def _rest(self, margin: str) -> None:
-        """The comments that no statement has taken, once the user's part is over."""
-        self._above(10**9, margin)
+        """The comments that no statement has taken, once the user's part of a function is over."""
+        self._above(self.ends[-1], margin, False)
         while self.lines and not self.lines[-1]:
             self.lines.pop()
 
-    def _above(self, line: int, margin: str) -> None:
+    def _above(self, line: int, margin: str, empty: bool = True) -> None:
         """The comments and empty lines above a line of the user's."""
         while self.waiting and self.waiting[0] < line:
             number = self.waiting.pop(0)
             text = self.module.lines[number - 1]
             if not text.strip():
-                if self.lines[-1] and number > 1 and line < 10**9:
+                if self.lines[-1] and number > 1 and empty:
                     self.lines.append("")
             elif number in self.module.comments:
                 self.lines.append(margin + self.module.comments[number][1])
@@ -100,6 +86,8 @@ class Layout:
             head = node.test
         elif isinstance(node, ast.For):
             head = node.iter
+        elif isinstance(node, ast.FunctionDef):
+            head = max([node.args, *terms.walk(node.args)], key=lambda each: getattr(each, "end_lineno", 0))
         end = max(getattr(head, "end_lineno", None) or node.lineno, node.lineno)
         lines = [each for each in self.waiting if node.lineno <= each <= end and each in self.module.comments]
         found = [self.module.comments[each][1] for each in lines]
@@ -130,7 +118,12 @@ class Layout:
             case ast.FunctionDef():
                 if self.lines and self.lines[-1]:
                     self.lines.append("")
-                self._definition(node, margin)
+                if isinstance(beside, ast.FunctionDef):
+                    self.ends.append((beside.end_lineno or beside.lineno) + 1)
+                self._definition(node, margin, comment=comment)
+                if isinstance(beside, ast.FunctionDef):
+                    self._rest(margin + STEP)
+                    self.ends.pop()
                 self.lines.append("")
             case _:
                 self.lines.append(f"{margin}{simple(node)}{comment}")
@@ -178,6 +171,22 @@ class Layout:
             self.lines.append(margin + line[len(old) :] if line.startswith(old) else line)
         self.waiting = [each for each in self.waiting if each > last]
         return True
+
+
+def _docstring(origin: ast.FunctionDef) -> range:
+    """The lines of a function's docstring."""
+    match origin.body[0]:
+        case ast.Expr(ast.Constant(str())) as first:
+            return range(first.lineno, (first.end_lineno or first.lineno) + 1)
+    return range(0)
+
+
+def last_line(module: Module, origin: ast.FunctionDef) -> int:
+    """The last line of a function, with the comments below it that stand as far right as its body does."""
+    line = origin.end_lineno or origin.lineno
+    while line + 1 in module.comments and module.comments[line + 1][0] > origin.col_offset:
+        line += 1
+    return line
 
 
 def _is_pullback(node: ast.stmt) -> bool:
