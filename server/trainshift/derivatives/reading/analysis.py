@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
+from trainshift.derivatives.apart import apart
 from trainshift.derivatives.reading.function import Function, Rows, Summary
 from trainshift.derivatives.reading.joined import tell_joined
 from trainshift.derivatives.reading.module import Module
@@ -47,7 +48,8 @@ class Analysis:
     def function(self, name: str) -> Function:
         """A function of the file, read when it is first asked for."""
         if name not in self.functions:
-            self.functions[name] = Function(self.module.functions[name], None, self)
+            node = apart(self.module.functions[name], self.module.names)
+            self.functions[name] = Function(node, None, self)
         return self.functions[name]
 
     def settle(self) -> None:

@@ -10,6 +10,7 @@ from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, Shared, root_of
+from trainshift.derivatives.reading.joined import no_lists
 from trainshift.derivatives.reading.once import asked_by, changed_inside, once, reassigned
 from trainshift.derivatives.reading.reader import Reader
 
@@ -69,6 +70,7 @@ class Expander:
             made.extend(new)
             if not isinstance(node, ast.For) and not hasattr(node, "told"):
                 made.extend(self.asked.get(id(node), ()))
+                made.extend(no_lists(self.function, node))
                 for each in new:
                     each.told = True  # type: ignore[attr-defined]
             self.before = outer

@@ -228,6 +228,14 @@ class Function:
         arguments = self.node.args
         return len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
 
+    def default(self, param: str) -> ast.expr | None:
+        """The default of a parameter."""
+        arguments = self.node.args
+        places = [*arguments.posonlyargs, *arguments.args]
+        pairs = [*zip(reversed(places), reversed(arguments.defaults), strict=False)]
+        pairs += [*zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+        return next((value for arg, value in pairs if arg.arg == param), None)
+
     def takes(self, call: ast.Call) -> bool:
         """Whether it can be called with the arguments of a call."""
         named = all(each.arg in self.params for each in call.keywords)

@@ -1,10 +1,13 @@
-"""Which sums join lists, in a function of no arrays: those whose values have elements (SPEC-AD AD36)."""
+"""Which sums join lists: in a function of no arrays those whose values have elements (SPEC-AD AD36). Where there
+are arrays, only the values may tell."""
 
 from __future__ import annotations
 
 import ast
 
+from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, own_nodes
+from trainshift.derivatives.reading.nodes import Nodes
 from trainshift.derivatives.reading.reader import Reader
 
 _GONE_THROUGH = frozenset(
@@ -27,6 +30,90 @@ def tell_joined(function: Function) -> bool:
         for value in [*whole, *_with_elements(reader, node)]:
             found = _told(reader, value, bool(_ARRAYS & imported)) or found
     return found
+
+
+def no_lists(function: Function, node: ast.stmt) -> list[ast.stmt]:
+    """Asks whether what a statement adds or repeats is arrays or numbers, as it is taken for, where nothing but
+    the values tells; for the way back, since tangents are joined as values are."""
+    made: list[ast.stmt] = []
+    lists = terms.display([terms.name("list"), terms.name("tuple")])
+    for each in _perhaps_lists(function, node):
+        text = ast.unparse(each)
+        test = ast.UnaryOp(ast.Not(), terms.call("isinstance", terms.copied(each), terms.copied(lists)))
+        said = f"{text} is a list: write list({text}) where it is added or repeated"
+        made.append(ast.Assert(test, ast.Constant(said)))
+    return made
+
+
+def _perhaps_lists(function: Function, node: ast.stmt) -> list[ast.expr]:
+    """The variables and elements that a statement adds or repeats, and that may be lists."""
+    value = getattr(node, "value", None)
+    if not (function.whole.arrays and function.whole.reverse and isinstance(value, ast.expr)):
+        return []
+    reader, nodes = Reader(function), Nodes(function)
+    found: dict[str, ast.expr] = {}
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        match each:
+            case ast.BinOp(left, ast.Add(), right) if _open(nodes, left) and _open(nodes, right):
+                parts = [left, right]
+            case ast.BinOp(left, ast.Mult(), right):
+                parts = [
+                    one
+                    for one, times in ((left, right), (right, left))
+                    if not reader.value(times) and _perhaps_count(nodes, times) and _open(nodes, one)
+                ]
+            case ast.BinOp(left, ast.Sub() | ast.Div() | ast.Pow() | ast.MatMult(), right):
+                # No list would do.
+                waiting += [part for one in (left, right) for part in _parts_of_no_list(one)]
+                continue
+            case ast.Lambda():
+                continue
+            case _:
+                parts = []
+        for part in parts:
+            if isinstance(part, ast.Name | ast.Subscript) and reader.value(part):
+                found.setdefault(ast.unparse(part), part)
+        waiting += [part for part in terms.children(each) if isinstance(part, ast.expr)]
+    return list(found.values())
+
+
+def _open(nodes: Nodes, value: ast.expr) -> bool:
+    """Whether a value may be a list for all that is known."""
+    match value:
+        case ast.Name() | ast.Subscript() if not isinstance(getattr(value, "slice", None), ast.Tuple):
+            kind = nodes.reader.kind(value)
+            told = kind.has("array", "list", "tuple", "dict", "real", "scalar", "function")
+            return not told and not nodes.settled(value) and not _is_told(nodes, value)
+        case ast.BinOp(left, ast.Add(), right):
+            return _open(nodes, left) and _open(nodes, right)
+    return False
+
+
+def _is_told(nodes: Nodes, value: ast.expr) -> bool:
+    """Whether what gives a variable its values tells that these are no lists: a library, or a default."""
+    if not isinstance(value, ast.Name):
+        return False
+    function, module = nodes.function, nodes.module
+    if value.id in function.params:
+        return isinstance(function.default(value.id), ast.Constant)
+    values = [getattr(each, "value", None) for each in function.assignments(value.id)]
+    return bool(values) and all(isinstance(each, ast.Call) and module.dotted(each.func) for each in values)
+
+
+def _perhaps_count(nodes: Nodes, value: ast.expr) -> bool:
+    """Whether a value may be a whole number."""
+    if isinstance(value, ast.Constant):
+        return isinstance(value.value, int)
+    return _is_count(value) or (isinstance(value, ast.Name) and _open(nodes, value))
+
+
+def _parts_of_no_list(value: ast.expr) -> list[ast.expr]:
+    """What is left to look at in a value that is no list: the operands of a sum are none, either."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Mult):
+        return [part for one in (value.left, value.right) for part in _parts_of_no_list(one)]
+    return [value]
 
 
 def _with_elements(reader: Reader, node: ast.AST) -> list[ast.expr]:

@@ -170,17 +170,37 @@ def asked_by(index: ast.expr) -> set[str]:
     return found
 
 
-def changed_as_given(reader: Reader, name: str) -> bool:
-    """Whether a function may change what a parameter was given, which gets another value in it."""
-    for line in reader.function.body:
+def changed_as_given(reader: Reader, name: str, asked: frozenset[str] = frozenset()) -> bool:
+    """Whether a function may change what a parameter was given, which gets another value in it.
+
+    `asked` are the parameters that are being asked for already: a call of itself does to them what it does.
+    """
+    function, asked = reader.function, asked | {name}
+    for line in function.body:
         rebound = name in terms.names_bound([line])
         inside = isinstance(line, ast.If | ast.For | ast.While)
         if rebound and not inside:
-            return False
+            return name in terms.names_read(line) and _given_on(reader, line, name, asked)
         for each in terms.walk(line):
             if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and root_of(each) == name:
                 return True
-            again = isinstance(each, ast.Call) and reader.target(each) is reader.function
+            again = isinstance(each, ast.Call) and reader.target(each) is function
             if isinstance(each, ast.Call) and not again and name in changed_by_call(reader, each):
                 return True
+        if _given_on(reader, line, name, asked):
+            return True
+    return False
+
+
+def _given_on(reader: Reader, line: ast.stmt, name: str, asked: frozenset[str]) -> bool:
+    """Whether a line gives a variable to the function itself, by a parameter whose argument that changes."""
+    function = reader.function
+    bound_anew = terms.names_bound(function.body)
+    for each in terms.walk(line):
+        if not (isinstance(each, ast.Call) and reader.target(each) is function):
+            continue
+        for param, value in bound(function, each):
+            if root_of(value) == name and param not in asked and function.kind(param).changes:
+                if param not in bound_anew or changed_as_given(reader, param, asked):
+                    return True
     return False

@@ -11,16 +11,15 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.layout import function_of, listed, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, root_of
-from trainshift.derivatives.reading.kinds import Kind
+from trainshift.derivatives.reading.kinds import Kind, meet
 from trainshift.derivatives.reading.once import changed_as_given
 from trainshift.derivatives.reading.reader import Reader, loses
 from trainshift.derivatives.result import Impossible, Refusal
+from trainshift.derivatives.reverse.left import put_right, reads_of
 from trainshift.derivatives.reverse.ways import Ways
 
-# Where only the structure of a value is read, not what it holds.
 # After so many readings of one function something goes round in circles.
 MOST_RUNS = 40
-SHAPES = frozenset(("_cells", "_zeros", "len"))
 
 
 class Build(Analysis):
@@ -32,6 +31,11 @@ class Build(Analysis):
     def _kept_around(self) -> dict[Function, set[str]]:
         """What is kept in the functions that are being made, each inside the one before it."""
         return {}
+
+    @cached_property
+    def _put_back(self) -> list[Kind]:
+        """The kinds of what the pullbacks of called functions change in the values that these gave."""
+        return []
 
     # What functions are called, and what they give back.
 
@@ -92,7 +96,7 @@ class Build(Analysis):
                 way.present.update(self.signature(function)[1] - self._rebound(function))
             way.run()
             self._finish(way, first is not None)
-            reads, inside = _reads(way)
+            reads, inside = reads_of(way)
             inside = sharing.with_names(inside | way.lengths)
             if reads <= kept and inside <= contents and way.idle_found == idle:
                 break
@@ -102,6 +106,8 @@ class Build(Analysis):
             raise RuntimeError("what the way back reads does not settle")
         del self._kept_around[function]
         self._check_changes(function, way)
+        if not first:
+            self._put_back.extend(map(function.kind, sharing.returned & sharing.changed & way.contents))
         self.helpers |= way.helpers
         self.needs |= way.needs
         return way
@@ -225,14 +231,8 @@ class Build(Analysis):
         function = way.function
         sharing = self.sharing(function)
         assert sharing is not None
-        undone = sorted(name for name in way.contents & sharing.changed if function.owner(name) is function)
         before: list[ast.stmt] = []
         after: list[ast.stmt] = []
-        known = function.value.container or function.value.has("array")
-        if known or (self.arrays and sharing.returned & set(undone)):
-            if any(sharing.meets(function.result, each) for each in undone):
-                value = terms.name(function.result)
-                way.forward.append(terms.assign(function.result, way.helper("_copied", value)))
         for name in sorted(sharing.augmented):
             # The argument itself, if it is an array: the way back may read it as it was.
             given, held = function.fresh(name), function.fresh(name)
@@ -260,9 +260,12 @@ class Build(Analysis):
         """The gradient of the function at the start, after all vjp that it needs."""
         start = self.start
         others: list[ast.FunctionDef] = []
-        called = self._called()
-        recursive = start in called
-        main = self._wrapper() if recursive else self._inline()
+        way = None
+        if start in self._called():
+            self.made_name(start)
+        else:
+            start.used.add("value_bar")
+            way = self.way(start, "value_bar")
         done: set[Function] = set()
         while True:
             waiting = [each for each in self.names if each.parent is None and each not in done]
@@ -271,7 +274,7 @@ class Build(Analysis):
             for each in waiting:
                 done.add(each)
                 others.append(self.vjp(each))
-        return [*others, main]
+        return [*others, self._inline(way) if way else self._wrapper()]
 
     def _called(self) -> set[Function]:
         found: set[Function] = set()
@@ -282,14 +285,15 @@ class Build(Analysis):
                         found.add(self.functions[name])
         return found
 
-    def _inline(self) -> ast.FunctionDef:
+    def _inline(self, way: Ways) -> ast.FunctionDef:
         start = self.start
-        start.used.add("value_bar")
-        way = self.way(start, "value_bar")
         arguments = same_arguments(start.node.args)
         arguments.kwonlyargs = [*arguments.kwonlyargs, ast.arg("value_bar")]
         arguments.kw_defaults = [*arguments.kw_defaults, terms.constant(1.0)]
         value = start.result
+        if self._undoes_value(way):
+            self.helpers.add("_copied")
+            way.forward.append(terms.assign(value, terms.call("_copied", terms.name(value))))
         if value in terms.names_bound(way.out):
             # Another value that the name had is put back.
             value = start.fresh(value)
@@ -298,6 +302,25 @@ class Build(Analysis):
         body = [*way.forward, _mark(), *way.out, ast.Return(result)]
         said = f"The value of {start.name}, and its gradient by {listed(self.wrt)}{self._numbers()}."
         return function_of(self.made, arguments, said, body)
+
+    def _undoes_value(self, way: Ways) -> bool:
+        """Whether the way back may change what the function at the start gives, here or in what it calls."""
+        start, sharing = self.start, self.sharing(self.start)
+        assert sharing is not None
+        undone = {each for each in way.contents & sharing.changed if start.owner(each) is start}
+        known = start.value.container or start.value.has("array")
+        if known or (self.arrays and sharing.returned & undone):
+            if any(sharing.meets(start.result, each) for each in undone):
+                return True
+        return self._puts_back_value()
+
+    def _puts_back_value(self) -> bool:
+        """Whether the pullbacks of called functions may change what the function at the start gives."""
+        kind = self.start.kind(self.start.result)
+        if any(each.found() in kind.with_elements() for each in self._put_back):
+            return True
+        known = kind.container or kind.has("array")
+        return known and any(meet(self.arrays, kind, each) for each in self._put_back)
 
     def _wrapper(self) -> ast.FunctionDef:
         start = self.start
@@ -324,7 +347,7 @@ class Build(Analysis):
         sharing = self.sharing(start)
         assert sharing is not None
         undone = sorted(sharing.arguments & set(start.params))
-        if start.value.changes or any(sharing.meets(start.result, each) for each in undone):
+        if start.value.changes or self._puts_back_value() or any(sharing.meets(start.result, each) for each in undone):
             self.helpers.add("_copied")
             body.append(terms.assign(value, terms.call("_copied", terms.name(value))))
         after: list[ast.stmt] = []
@@ -426,62 +449,6 @@ class Build(Analysis):
 def _cannot_undo(node: ast.Call) -> Impossible:
     said = f"{ast.unparse(node)} changes what the way back reads and cannot be undone"
     return Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
-
-
-def _reads(way: Ways) -> tuple[set[str], set[str]]:
-    """The names that the way back reads, and those whose contents it reads."""
-    reads: set[str] = set()
-    inside: set[str] = set()
-    waiting: list[ast.AST] = [*way.out, way.bars_back]  # type: ignore[attr-defined]
-    for each in way.forward:
-        for inner in terms.walk(each):
-            if isinstance(inner, ast.FunctionDef) and inner.name.startswith("pullback"):
-                waiting.extend(inner.body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            reads.add(node.id)
-            inside.add(node.id)
-            continue
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SHAPES:
-            read = set().union(*(terms.names_read(argument) for argument in node.args))
-            reads |= read
-            if node.func.id == "len":
-                inside |= read & way.grown
-            continue
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            if node.func.id in ("_like", "_unbroadcast", "_copied"):
-                if node.func.id != "_copied":
-                    waiting.append(node.args[0])
-                reads |= terms.names_read(node)
-                continue
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in ("pop", "append") and isinstance(node.func.value, ast.Name):
-                reads.add(node.func.value.id)
-                waiting.extend(node.args)
-                continue
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            reads |= terms.names_read(node.value)
-            waiting.append(node.slice)
-            continue
-        waiting.extend(terms.children(node))
-    return reads, inside
-
-
-def put_right(name: str, kept: str, kind: Kind) -> list[ast.stmt]:
-    """Statements that give a container of a kind, in place, what a copy of it has."""
-    if kind.has("dict"):
-        return [
-            ast.Expr(terms.call(f"{name}.clear")),
-            ast.Expr(terms.call(f"{name}.update", terms.name(kept))),
-        ]
-    if not kind.container and not kind.has("array"):
-        # A number stays what it was.
-        whole = ast.Subscript(terms.name(name), ast.Slice(None, None, None), ast.Load())
-        known = terms.call("np.ndim", terms.name(name))
-        return [ast.If(known, [terms.assign(whole, terms.name(kept))], [])]
-    whole = ast.Subscript(terms.name(name), ast.Slice(None, None, None), ast.Load())
-    return [terms.assign(whole, terms.name(kept))]
 
 
 def _mark() -> ast.stmt:

@@ -1,0 +1,68 @@
+"""What both ways leave to each other: what the way back reads, and what it puts right at its end."""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.reading.kinds import Kind
+from trainshift.derivatives.reverse.ways import Ways
+
+# Where only the structure of a value is read, not what it holds.
+SHAPES = frozenset(("_cells", "_zeros", "len"))
+
+
+def reads_of(way: Ways) -> tuple[set[str], set[str]]:
+    """The names that the way back reads, and those whose contents it reads."""
+    reads: set[str] = set()
+    inside: set[str] = set()
+    waiting: list[ast.AST] = [*way.out, way.bars_back]  # type: ignore[attr-defined]
+    for each in way.forward:
+        for inner in terms.walk(each):
+            if isinstance(inner, ast.FunctionDef) and inner.name.startswith("pullback"):
+                waiting.extend(inner.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            reads.add(node.id)
+            inside.add(node.id)
+            continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SHAPES:
+            read = set().union(*(terms.names_read(argument) for argument in node.args))
+            reads |= read
+            if node.func.id == "len":
+                inside |= read & way.grown
+            continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id in ("_like", "_unbroadcast", "_copied"):
+                if node.func.id != "_copied":
+                    waiting.append(node.args[0])
+                reads |= terms.names_read(node)
+                continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in ("pop", "append") and isinstance(node.func.value, ast.Name):
+                reads.add(node.func.value.id)
+                waiting.extend(node.args)
+                continue
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            reads |= terms.names_read(node.value)
+            waiting.append(node.slice)
+            continue
+        waiting.extend(terms.children(node))
+    return reads, inside
+
+
+def put_right(name: str, kept: str, kind: Kind) -> list[ast.stmt]:
+    """Statements that give a container of a kind, in place, what a copy of it has."""
+    if kind.has("dict"):
+        return [
+            ast.Expr(terms.call(f"{name}.clear")),
+            ast.Expr(terms.call(f"{name}.update", terms.name(kept))),
+        ]
+    if not kind.container and not kind.has("array"):
+        # A number stays what it was.
+        whole = ast.Subscript(terms.name(name), ast.Slice(None, None, None), ast.Load())
+        known = terms.call("np.ndim", terms.name(name))
+        return [ast.If(known, [terms.assign(whole, terms.name(kept))], [])]
+    whole = ast.Subscript(terms.name(name), ast.Slice(None, None, None), ast.Load())
+    return [terms.assign(whole, terms.name(kept))]
