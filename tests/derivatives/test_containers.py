@@ -20,7 +20,11 @@ from random_containers import Author
 from trainshift.derivatives import Derived, derive
 
 EACH = 50
-ASKED = ("are one array, which is changed", "are one, which is changed")
+ASKED = (
+    "are one array, which is changed",
+    "are one, which is changed",
+    "where it is added or repeated",
+)
 
 
 def functions(arrays: bool) -> Iterator[tuple[str, Trial, list[float]]]:

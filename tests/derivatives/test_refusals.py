@@ -26,6 +26,14 @@ def kept(v, items):
     items[0] *= 3.0
     return np.sum(w * w) + np.sum(items[0])
 """
+JOINED = """\
+import numpy as np
+
+
+def joined(xs, ys):
+    zs = xs + ys
+    return np.prod(zs) * zs[0]
+"""
 TYPES = """\
 import math
 
@@ -79,3 +87,14 @@ def test_arrays_of_other_things_than_real_numbers_are_refused(made: str, mode: M
 def test_a_type_that_is_asked_for_makes_no_array() -> None:
     text = "def f(x):\n    if isinstance(x, complex):\n        return x\n    return x * 3.0\n"
     assert isinstance(derive(text, "f"), Derived)
+
+
+def test_what_may_be_lists_that_are_joined_is_asked_for_going_back() -> None:
+    found = derive(JOINED, "joined")
+    assert isinstance(found, Derived)
+    for name in ("xs", "ys"):
+        said = f"{name} is a list: write list({name}) where it is added or repeated"
+        assert f"assert not isinstance({name}, (list, tuple)), {said!r}" in found.text
+    forward = derive(JOINED, "joined", "forward")
+    assert isinstance(forward, Derived)
+    assert "assert" not in forward.text

@@ -73,7 +73,7 @@ def _own(node: _Comprehension) -> set[str]:
 
 
 def _inside(node: _Comprehension) -> Iterator[ast.AST]:
-    """The parts of a comprehension that see its variables: all but what the first of its loops goes through."""
+    """The parts of a comprehension that see its variables: all but what its first loop goes through."""
     for place, each in enumerate(node.generators):
         yield each.target
         yield from each.ifs

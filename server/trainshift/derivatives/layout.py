@@ -39,9 +39,7 @@ class Layout:
         self._definition(node, "", outer=True, comment=comment)
         return "\n".join(self.lines) + "\n"
 
-    def _definition(
-        self, node: ast.FunctionDef, margin: str, outer: bool = False, comment: str = ""
-    ) -> None:
+    def _definition(self, node: ast.FunctionDef, margin: str, outer: bool = False, comment: str = "") -> None:
         self.lines.append(f"{margin}def {node.name}({ast.unparse(node.args)}):{comment}")
         inner = margin + STEP
         body = node.body
@@ -119,7 +117,7 @@ class Layout:
                 if self.lines and self.lines[-1]:
                     self.lines.append("")
                 if isinstance(beside, ast.FunctionDef):
-                    self.ends.append((beside.end_lineno or beside.lineno) + 1)
+                    self.ends.append(last_line(self.module, beside) + 1)
                 self._definition(node, margin, comment=comment)
                 if isinstance(beside, ast.FunctionDef):
                     self._rest(margin + STEP)

@@ -67,10 +67,11 @@ class Expander:
             outer, self.before = self.before, []
             new = self._statement(node)
             made.extend(self.before)
+            if not isinstance(node, ast.For) and not hasattr(node, "told"):
+                made.extend(no_lists(self.function, node))
             made.extend(new)
             if not isinstance(node, ast.For) and not hasattr(node, "told"):
                 made.extend(self.asked.get(id(node), ()))
-                made.extend(no_lists(self.function, node))
                 for each in new:
                     each.told = True  # type: ignore[attr-defined]
             self.before = outer

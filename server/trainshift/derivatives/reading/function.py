@@ -232,9 +232,14 @@ class Function:
         """The default of a parameter."""
         arguments = self.node.args
         places = [*arguments.posonlyargs, *arguments.args]
-        pairs = [*zip(reversed(places), reversed(arguments.defaults), strict=False)]
-        pairs += [*zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
-        return next((value for arg, value in pairs if arg.arg == param), None)
+        found: dict[str, ast.expr | None] = {each.arg: None for each in places}
+        found.update(
+            (arg.arg, value) for arg, value in zip(places[self.required :], arguments.defaults, strict=True)
+        )
+        found.update(
+            (arg.arg, value) for arg, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        )
+        return found[param]
 
     def takes(self, call: ast.Call) -> bool:
         """Whether it can be called with the arguments of a call."""

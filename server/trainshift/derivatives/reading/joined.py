@@ -1,10 +1,10 @@
-"""Which sums join lists: in a function of no arrays those whose values have elements (SPEC-AD AD36). Where there
-are arrays, only the values may tell."""
+"""Which sums join lists: without arrays those of values with elements, else the values tell (AD36)."""
 
 from __future__ import annotations
 
 import ast
 
+from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, own_nodes
 from trainshift.derivatives.reading.nodes import Nodes
@@ -14,6 +14,9 @@ _GONE_THROUGH = frozenset(
     ("sum", "len", "max", "min", "sorted", "list", "tuple", "zip", "enumerate", "reversed")
 )
 _ARRAYS = frozenset(("numpy", "tensorflow", "jax", "torch"))
+
+# What becomes statements of its own.
+_STATEMENTS = (*COMPREHENSIONS, ast.IfExp, ast.Lambda)
 
 
 def tell_joined(function: Function) -> bool:
@@ -33,8 +36,10 @@ def tell_joined(function: Function) -> bool:
 
 
 def no_lists(function: Function, node: ast.stmt) -> list[ast.stmt]:
-    """Asks whether what a statement adds or repeats is arrays or numbers, as it is taken for, where nothing but
-    the values tells; for the way back, since tangents are joined as values are."""
+    """Asserts that what a statement adds or repeats is no list, as is assumed, where only the values tell.
+
+    For the way back alone, since tangents are joined as values are.
+    """
     made: list[ast.stmt] = []
     lists = terms.display([terms.name("list"), terms.name("tuple")])
     for each in _perhaps_lists(function, node):
@@ -68,7 +73,7 @@ def _perhaps_lists(function: Function, node: ast.stmt) -> list[ast.expr]:
                 # No list would do.
                 waiting += [part for one in (left, right) for part in _parts_of_no_list(one)]
                 continue
-            case ast.Lambda():
+            case _ if isinstance(each, _STATEMENTS):
                 continue
             case _:
                 parts = []

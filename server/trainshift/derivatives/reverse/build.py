@@ -347,7 +347,8 @@ class Build(Analysis):
         sharing = self.sharing(start)
         assert sharing is not None
         undone = sorted(sharing.arguments & set(start.params))
-        if start.value.changes or self._puts_back_value() or any(sharing.meets(start.result, each) for each in undone):
+        shared = any(sharing.meets(start.result, each) for each in undone)
+        if start.value.changes or shared or self._puts_back_value():
             self.helpers.add("_copied")
             body.append(terms.assign(value, terms.call("_copied", terms.name(value))))
         after: list[ast.stmt] = []
