@@ -127,6 +127,18 @@ def test_versions_that_cannot_be_chosen(tensorflow: object) -> None:
     assert CHOICES["tensorflow"].problem(tensorflow) == expected
 
 
+def test_a_script_of_keras_3_for_a_project_of_keras_2_is_told() -> None:
+    result = convert(f"import keras\n{SCRIPT}print(keras.ops.ones(3))\n", runtime=_asked("tensorflow==2.15"))
+    told = [each.text for each in result.doubts if each.rule == "HV01"]
+    assert told == ["written for Keras 2, but line 6 uses keras.ops.ones"]
+
+
+def test_a_backend_that_a_script_sets_is_refused() -> None:
+    result = convert(f'import keras\nkeras.config.set_backend("torch")\n{SCRIPT}')
+    assert (result.status, result.position) == (Status.REFUSED, (2, 1))
+    assert result.reason.startswith("Keras runs on torch here, and Horovod needs TensorFlow")
+
+
 FLAG = 'os.environ["TF_USE_LEGACY_KERAS"] = "1"'
 
 

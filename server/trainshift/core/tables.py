@@ -221,6 +221,8 @@ WRITING_METHODS = frozenset(
         "to_json",
         "to_pickle",
         "to_excel",
+        "save_to_preset",
+        "write_out",
         "write_text",
         "write_bytes",
         "mkdir",

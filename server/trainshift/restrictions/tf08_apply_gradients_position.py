@@ -18,7 +18,8 @@ Give `apply_gradients` a statement of its own.
 ## What is reported
 
 A call in a `return`, a larger expression, a condition, a lambda or a comprehension, and the method itself
-passed on without a call (`strategy.run(opt.apply_gradients, ...)`).
+passed on without a call (`strategy.run(opt.apply_gradients, ...)`). A call of `apply`, which steps an
+optimizer on Keras 3, counts as well.
 
 Fine is a whole statement and the whole right side of an assignment. So is `super().apply_gradients(...)` in
 an optimizer's own `apply_gradients`, which is no training step.
@@ -41,26 +42,29 @@ from trainshift.core.names import api
 from trainshift.core.names.values import Member
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import COMPREHENSIONS, Scope, Site, Statement, dotted, expression_path
+from trainshift.core.text.facts import COMPREHENSIONS, Scope, Site, Statement, dotted, expression_path, last_name
 from trainshift.core.text.source import one_line
 from trainshift.restrictions.facts.creations import Creations, MadeKind
 from trainshift.restrictions.restriction import Findings, Restriction
 
-_METHOD = "apply_gradients"
+# What an optimizer steps by: the second on Keras 3, where it is not the only object with such a method.
+_METHODS = ("apply_gradients", "apply")
+# What averages on Keras 3 takes the second for itself, and hands it on.
+_PASSED = _METHODS[0]
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _REASON = "so the variables cannot be broadcast after it. Give it a statement of its own"
 
 
 def check(program: Program) -> Findings:
-    """One finding for each `apply_gradients` that stands anywhere else."""
+    """One finding for each `apply_gradients`, or `apply` of an optimizer, that stands anywhere else."""
     called = set()
-    for site in program.script.sites_named(_METHOD):
+    for site in program.script.sites_named(*_METHODS):
         called.add(site.node.func)
         if isinstance(site.node.func, ast.Attribute) and not _is_alone(site):
             found = _judge(program, site, site.node.func)
             if found is not None:
                 yield found
-    if program.script.loads(_METHOD) > len(called):
+    if program.script.loads(_PASSED) > sum(last_name(each) == _PASSED for each in called):
         yield from _passed_on(program, called)
 
 
@@ -74,7 +78,7 @@ def _judge(program: Program, site: Site, method: ast.Attribute) -> Finding | Non
     if _is_definition(site):
         return None
     verdict = _of_receiver(program, method.value, site.scope, site.statement)
-    if verdict is None:
+    if verdict is None or (verdict is Verdict.UNKNOWN and site.name != _PASSED):
         return None
     span = (
         program.script.statement_span(site.statement)
@@ -90,13 +94,13 @@ def _judge(program: Program, site: Site, method: ast.Attribute) -> Finding | Non
 
 
 def _is_definition(site: Site) -> bool:
-    """Whether the call is a part of a class's own `apply_gradients`, or one of `super()`."""
+    """Whether the call is a part of a class's own method of that name, or one of `super()`."""
     receiver = site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
     if isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super":
         return True
     function = site.scope.function()
     while function is not None:
-        if function.name == _METHOD and function.owner() is not None:
+        if function.name in _METHODS and function.owner() is not None:
             return True
         function = function.parent.function() if function.parent is not None else None
     return False
@@ -140,12 +144,12 @@ def _place(site: Site) -> str:
 def _passed_on(program: Program, called: set[ast.expr]) -> Iterator[Finding]:
     """Findings for the method where it is not called."""
     for statement in program.script.statements:
-        if _METHOD not in statement.scope.facts.loads:
+        if _PASSED not in statement.scope.facts.loads:
             continue
         expressions = list(_expressions(statement))
         asked = {each.value for each, _ in expressions if isinstance(each, ast.Attribute) and _is_about(each)}
         for node, scope in expressions:
-            if not isinstance(node, ast.Attribute) or node.attr != _METHOD or node in called | asked:
+            if not isinstance(node, ast.Attribute) or node.attr != _PASSED or node in called | asked:
                 continue
             if isinstance(node.ctx, ast.Load) and (
                 _of_receiver(program, node.value, scope, statement) is Verdict.VIOLATED

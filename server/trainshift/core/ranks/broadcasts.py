@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from trainshift.core.choices import KERAS_3
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
@@ -14,6 +15,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.work.seeds import Order, Seeds
+from trainshift.core.ranks.work.which_keras import WhichKeras
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
@@ -68,6 +70,9 @@ class Broadcasts:
     def _of_nothing(self) -> Iterator[Spoiled]:
         for site in self._horovod.calls(_SOME):
             given = argument(site.node, 0, "variables")
+            # On Keras 3: the values of all of them, by which TensorFlow knows them.
+            if isinstance(given, ast.ListComp) and len(given.generators) == 1:
+                given = given.generators[0].iter
             if not isinstance(given, ast.Attribute) or given.attr not in VARIABLE_LISTS:
                 continue
             model = given.value
@@ -76,6 +81,8 @@ class Broadcasts:
             if values and name and all(self._is_shapeless(each, name) for each in values):
                 if not self._is_called_before(name, site):
                     reason = f"{text} has no shape before it is called: ValueError. Call it first."
+                    if self._program.fact(WhichKeras).keras == KERAS_3:
+                        reason = f"{text} has no variables before it is called, so nothing is broadcast."
                     yield Spoiled(site, reason, is_empty=True)
                 continue
             if not values or not all(self._is_unbuilt_class(each) for each in values):

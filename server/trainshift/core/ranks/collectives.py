@@ -40,6 +40,7 @@ class Collectives:
                 continue
             optimizers = loop.optimizers
             shared = bool(optimizers) and all(map(averaging.averages, optimizers))
+            shared = shared or averaging.is_distributed(loop)
             if shared or any(map(averaging.averages, loop.models)):
                 found |= {site: "fit" for site in loop.sites if site.name in FITTING}
         return found | dict.fromkeys(self.runs, "run")

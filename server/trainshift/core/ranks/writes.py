@@ -98,6 +98,8 @@ class Writes:
             return value.name in _MODEL
         if names.is_a(owner, *api.CHECKPOINT, *api.CHECKPOINT_MANAGER, *api.SAVER):
             return value.name in _CHECKPOINT
+        if isinstance(owner, Instance) and owner.cls.endswith("keras.export.ExportArchive"):
+            return value.name == "write_out"
         if isinstance(owner, Instance) and owner.cls in ("pandas.DataFrame", "pandas.Series"):
             return value.name in tables.PATH_WRITING
         return value.name in tables.EXPORTING and names.is_a(owner, *api.ESTIMATOR)

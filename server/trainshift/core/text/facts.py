@@ -69,6 +69,13 @@ class Scope:
             scope = scope.parent
         return scope
 
+    def functions(self) -> Iterator[Scope]:
+        """The function that this scope is or lies in, and those that this one lies in."""
+        function = self.function()
+        while function is not None:
+            yield function
+            function = function.parent.function() if function.parent is not None else None
+
     def owner(self) -> Scope | None:
         """The class whose method this function is."""
         if self.kind == "function" and self.parent is not None and self.parent.kind == "class":

@@ -40,9 +40,11 @@ from trainshift.core.training.executions import LOOPS
 _SETTINGS = (
     "absl.flags", "argparse", "click", "configparser", "docopt", "getopt", "gin", "horovod.keras.size",
     "horovod.tensorflow.keras.size", "horovod.tensorflow.size", "hydra", "json.load", "json.loads",
-    "ml_collections", "omegaconf", "optparse", "os.environ", "os.getenv", "os.name", "platform.system",
-    "sys.argv", "sys.flags", "sys.platform", "sys.version", "sys.version_info", "tensorflow.__version__",
+    "keras.__version__", "keras.backend.backend", "keras.config.backend", "ml_collections", "omegaconf",
+    "optparse", "os.environ", "os.getenv", "os.name", "platform.system", "sys.argv", "sys.flags",
+    "sys.platform", "sys.version", "sys.version_info", "tensorflow.__version__",
     "tensorflow.app.flags", "tensorflow.compat.v1.app.flags", "tensorflow.compat.v1.flags",
+    "tensorflow.keras.__version__", "tensorflow.keras.backend.backend",
     "tensorflow.executing_eagerly", "tensorflow.flags", "tensorflow.version", "toml", "tomli", "tomllib",
     "typer", "wandb.config", "yaml",
 )  # fmt: skip

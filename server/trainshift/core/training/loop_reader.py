@@ -200,7 +200,7 @@ class _Reader:
             return False
         wraps = {each.node: each for each in horovod.calls("DistributedOptimizer", "load_model")}
         used = (model, *self._compiled_with(fit))
-        if any(reaching_calls(self._script, wraps, *each[:3]) for each in used):
+        if any(reaching_calls(self._script, wraps, *each[:3]) for each in used) or self._is_told(model):
             return False
         others = [
             Occurrence(site.node.func.value, site.scope, site.statement)
@@ -209,6 +209,17 @@ class _Reader:
         ]
         made = creations(model)
         return bool(made) and all(made.isdisjoint(creations(each)) for each in others)
+
+    def _is_told(self, model: Occurrence) -> bool:
+        """Whether a function that averages is handed a model, whose optimizer it may tell to average."""
+        name = dotted(model.node)
+        return any(
+            dotted(given) == name != "" and not around.isdisjoint(self._names.called_functions(call))
+            for site in self._program.fact(Horovod).calls("allreduce")
+            if (around := {*site.scope.functions()})
+            for call in self._script.sites
+            for given in call.node.args
+        )
 
     def _is_own(self, called: Values) -> bool:
         """Whether the function that is called is one of the script's, and not perhaps that of a model."""

@@ -104,7 +104,7 @@ class Fits:
     def compiles(self) -> list[Compile]:
         """Every `compile` that may be of a model that the script fits."""
         return [
-            Compile(site, method_argument(site, "optimizer"), self.own_tape(site.node.func.value, site))
+            Compile(site, self._optimizer_of(site), self.own_tape(site.node.func.value, site))
             for site in self._script.sites_named("compile")
             if isinstance(site.node.func, ast.Attribute)
             and self._is_of_model(site)
@@ -145,7 +145,7 @@ class Fits:
         values = self._names.callee(site)
         takes = any(word.arg == "optimizer" for word in site.node.keywords)
         if any(isinstance(value, Function) for value in values):
-            return takes
+            return takes or self._optimizer_of(site) is not None
         members = [value for value in values if isinstance(value, Member)]
         known = [
             each for each in members if not (isinstance(each.owner, Instance) and is_strange(each.owner.cls))
@@ -153,6 +153,14 @@ class Fits:
         if known:
             return any(self._names.is_a(value.owner, *api.MODEL) for value in known)
         return takes or bool(members) or any(isinstance(value, Unknown) for value in values)
+
+    def _optimizer_of(self, site: Site) -> ast.expr | None:
+        """What a `compile` is given as its optimizer, by the parameters of the script's own if it has one."""
+        own = [each.scope for each in self._names.callee(site) if isinstance(each, Function)]
+        if not own:
+            return method_argument(site, "optimizer")
+        given = (self._names.argument(site, function, "optimizer") for function in own)
+        return next((each for each in given if each is not None), None)
 
     def _same_model(self, fit: Fit, site: Site) -> bool:
         """Whether a `compile` may be of the model that is fitted."""

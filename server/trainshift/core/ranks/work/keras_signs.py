@@ -26,6 +26,7 @@ _OF_3 = (
     "Variable",
     "utils.PyDataset",
     "KerasTensor.",
+    "config.set_backend",
 )
 _OF_2 = ("optimizers.legacy.", "optimizers.experimental.", "experimental.", "layers.experimental.")
 # One attribute of each: which calls are worth resolving at all.

@@ -82,6 +82,21 @@ class OwnHorovod:
                         found.append((site, given))
         return found
 
+    def reductions(self, model: ast.expr, site: Site) -> list[Site]:
+        """The calls that average the gradients of a compiled model, in what is given that model."""
+        function = site.scope.function()
+        called = {
+            each
+            for call, given in self.distributed
+            if call.scope.function() is function and dotted(given) == dotted(model) != ""
+            for each in self._names.called_functions(call)
+        }
+        return [
+            each
+            for each in (self._horovod.calls("allreduce") if called else ())
+            if called.intersection(each.scope.functions())
+        ]
+
     def is_distributed(self, model: ast.expr, site: Site) -> bool:
         """Whether the script has the optimizer of a compiled model average, where it compiles it."""
         function = site.scope.function()
@@ -116,7 +131,7 @@ class OwnHorovod:
     def _distributors(self) -> dict[Scope, set[str]]:
         """The functions that replace the `apply` of a parameter's optimizer by one that averages."""
         averaging = {
-            each for site in self._horovod.calls("allreduce") for each in _functions_around(site.scope)
+            each for site in self._horovod.calls("allreduce") for each in site.scope.functions()
         }
         found: dict[Scope, set[str]] = {}
         for each in self._script.attribute_bindings("apply") if averaging else ():
@@ -127,17 +142,9 @@ class OwnHorovod:
         return found
 
 
-def _functions_around(scope: Scope) -> Iterator[Scope]:
-    """The function that code stands in, and those that this one stands in."""
-    function = scope.function()
-    while function is not None:
-        yield function
-        function = function.parent.function() if function.parent is not None else None
-
-
 def _methods(site: Site) -> Iterator[tuple[Scope, Scope]]:
     """The methods that a call stands in, each with its class."""
-    for function in _functions_around(site.scope):
+    for function in site.scope.functions():
         owner = function.owner()
         if owner is not None:
             yield function, owner

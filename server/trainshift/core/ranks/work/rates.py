@@ -12,7 +12,7 @@ from trainshift.core.names.values import Instance, Literal, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.dependence import Dependence
-from trainshift.core.ranks.work.own_horovod import RATE_CALLBACKS
+from trainshift.core.ranks.work.own_horovod import RATE_CALLBACKS, OwnHorovod
 from trainshift.core.ranks.work.trails import Trails
 from trainshift.core.text.facts import Site, alternatives, argument, arguments, children, last_name
 from trainshift.core.training.horovod import Horovod
@@ -60,6 +60,12 @@ class Rates:
             if given is not None:
                 for site in self.makers(Occurrence(given, wrap.scope, wrap.statement)):
                     found.setdefault(site, []).append(wrap)
+        for site, reductions in self._told_to_average:
+            given = argument(site.node, 0, "optimizer")
+            makers = self.makers(Occurrence(given, site.scope, site.statement)) if given is not None else []
+            # The default of a name, and of none, is that of one rank as well.
+            for maker in makers or ([site] if given is None or isinstance(given, ast.Constant) else []):
+                found.setdefault(maker, []).extend(reductions)
         for step in self._program.fact(Steps).steps:
             wraps = [wrap for gradient in step.gradients for wrap in gradient.wraps]
             if step.reduced and step.pairs is not None and not self._horovod.calls(*TAPE_WRAPS):
@@ -70,6 +76,16 @@ class Rates:
                 for site in self.makers(receiver):
                     found.setdefault(site, []).extend(wraps)
         return found
+
+    @property
+    def _told_to_average(self) -> Iterator[tuple[Site, list[Site]]]:
+        """The calls of `compile` of models that the script tells to average, with what averages."""
+        own = self._program.fact(OwnHorovod)
+        for site in self._script.sites_named("compile") if own.distributed else ():
+            if isinstance(site.node.func, ast.Attribute):
+                reductions = own.reductions(site.node.func.value, site)
+                if reductions:
+                    yield site, reductions
 
     @cached_property
     def _reductions(self) -> dict[ast.Call, Site]:
