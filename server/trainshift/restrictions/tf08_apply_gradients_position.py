@@ -42,7 +42,15 @@ from trainshift.core.names import api
 from trainshift.core.names.values import Member
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import COMPREHENSIONS, Scope, Site, Statement, dotted, expression_path, last_name
+from trainshift.core.text.facts import (
+    COMPREHENSIONS,
+    Scope,
+    Site,
+    Statement,
+    dotted,
+    expression_path,
+    last_name,
+)
 from trainshift.core.text.source import one_line
 from trainshift.restrictions.facts.creations import Creations, MadeKind
 from trainshift.restrictions.restriction import Findings, Restriction

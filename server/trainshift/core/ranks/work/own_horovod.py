@@ -130,9 +130,7 @@ class OwnHorovod:
     @cached_property
     def _distributors(self) -> dict[Scope, set[str]]:
         """The functions that replace the `apply` of a parameter's optimizer by one that averages."""
-        averaging = {
-            each for site in self._horovod.calls("allreduce") for each in site.scope.functions()
-        }
+        averaging = {each for site in self._horovod.calls("allreduce") for each in site.scope.functions()}
         found: dict[Scope, set[str]] = {}
         for each in self._script.attribute_bindings("apply") if averaging else ():
             name, _, rest = dotted(each.base).partition(".")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Instance, Literal, UserInstance, Value
+from trainshift.core.names.values import Function, Instance, Literal, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.dependence import Dependence
@@ -61,7 +61,12 @@ class Rates:
                 for site in self.makers(Occurrence(given, wrap.scope, wrap.statement)):
                     found.setdefault(site, []).append(wrap)
         for site, reductions in self._told_to_average:
-            given = argument(site.node, 0, "optimizer")
+            if any(isinstance(each, Function) for each in self._names.callee(site)):
+                given = argument(site.node, None, "optimizer")  # Its own parameters may be in any order.
+                if given is None:
+                    continue
+            else:
+                given = argument(site.node, 0, "optimizer")
             makers = self.makers(Occurrence(given, site.scope, site.statement)) if given is not None else []
             # The default of a name, and of none, is that of one rank as well.
             for maker in makers or ([site] if given is None or isinstance(given, ast.Constant) else []):
