@@ -27,13 +27,7 @@ from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
 from trainshift.core.training.executions import Executions, of_super
 from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import (
-    FITTING,
-    Loop,
-    Pattern,
-    is_loop,
-    outermost_loop,
-)
+from trainshift.core.training.loop_kinds import FITTING, Loop, Pattern, is_loop, outermost_loop
 from trainshift.core.training.origins import Origins
 from trainshift.core.training.session_loops import SessionLoops
 from trainshift.core.training.step_names import STEPPING
@@ -58,6 +52,8 @@ _TRAINERS = {"keras_tuner": "search", "kerastuner": "search", "autokeras": "fit"
 _WRAPPERS = ("KerasClassifier", "KerasRegressor")
 # A class of Keras that is fitted, and is neither recorded nor a model.
 _GENERATOR = "ImageDataGenerator"
+# What a function replaces, to have a model average.
+_REPLACED = ("apply", "apply_gradients", "optimizer")
 _COMPILE_KEYWORDS = frozenset({"optimizer", "loss", "metrics"})
 
 
@@ -211,12 +207,14 @@ class _Reader:
         return bool(made) and all(made.isdisjoint(creations(each)) for each in others)
 
     def _is_told(self, model: Occurrence) -> bool:
-        """Whether a function that averages is handed a model, whose optimizer it may tell to average."""
+        """Whether a model is handed to a function that averages and replaces what an optimizer steps by."""
         name = dotted(model.node)
+        replaced = (each for part in _REPLACED for each in self._script.attribute_bindings(part))
+        replacing = {each.binding.scope.function() for each in replaced}
         return any(
             dotted(given) == name != "" and not around.isdisjoint(self._names.called_functions(call))
-            for site in self._program.fact(Horovod).calls("allreduce")
-            if (around := {*site.scope.functions()})
+            for site in (self._program.fact(Horovod).calls("allreduce") if replacing else ())
+            if not replacing.isdisjoint(around := {*site.scope.functions()})
             for call in self._script.sites
             for given in call.node.args
         )
