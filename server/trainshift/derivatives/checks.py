@@ -12,9 +12,11 @@ from trainshift.derivatives.order import out_of_order
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.expand import ORDERED
 from trainshift.derivatives.reading.function import Function, bound, own_nodes, root_of
+from trainshift.derivatives.reading.kinds import reaches
 from trainshift.derivatives.reading.nodes import Nodes, method
 from trainshift.derivatives.reading.once import gone_through, resized_by_call
 from trainshift.derivatives.reading.reader import CHANGING, LOSING, READING, Reader, loses
+from trainshift.derivatives.reading.sources import Sources
 from trainshift.derivatives.result import Refusal
 from trainshift.derivatives.tables import table
 
@@ -72,6 +74,9 @@ class Checks:
                         and node.func.id == each
                     ):
                         self.refuse(node, f"{each} is called but is a parameter: name a function of the file")
+        if start.is_outlived:
+            said = f"{start.name} gives back a function: name one that calls it"
+            self.refuse(start.node, said)
         if not self.found and not start.returns:
             self.refuse(start.node, f"the value does not depend on {', '.join(self.wrt or start.params)}")
         return tuple(sorted(self.found.values()))
@@ -166,6 +171,8 @@ class Checks:
                 elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult):
                     self._joined(reader, node)
         self._shared(function)
+        if self.whole.reverse:
+            self._outlived(function, reader, inside)
         self._sequences(function, reader, inside)
         self._changes(function, reader, inside)
         for call, said in out_of_order(function, reader, inside):
@@ -283,6 +290,31 @@ class Checks:
                 said = f"two names for what is changed: {', '.join(names)} (line {each.line})"
                 self.refuse(each.shared.node, said)
 
+    def _outlived(self, function: Function, reader: Reader, inside: Iterable[ast.AST]) -> None:
+        """What functions inside keep when theirs has ended, and change: nobody else may have it, too."""
+        sources, sharing = Sources(reader), self.whole.sharing(function)
+        kept = (self._kept(function) & sharing.returned if sharing else set()) - {function.result}
+        for node in inside:
+            for name in sorted(kept) if _result(node) == function.result else ():
+                assert isinstance(node, ast.Assign)
+                if name in sources.sources(node.value):
+                    said = f"two names for what is changed: {name}, what {function.name} returns"
+                    self.refuse(node, said)
+            for callee in sources.callees(node) if isinstance(node, ast.Call) else ():
+                assert isinstance(node, ast.Call)
+                theirs = self._kept(callee)
+                for param, value in bound(callee, node):
+                    kind, names = callee.kind(param), sorted(sources.sources(value))
+                    names = [each for each in names if reaches(self.whole.arrays, function.kind(each), kind)]
+                    if param in theirs and names and reader.value(value):
+                        said = f"two names for what is changed: {names[0]}, {param} of {callee.name}"
+                        self.refuse(value, said)
+
+    def _kept(self, function: Function) -> set[str]:
+        """The variables, by all names, that are changed and that functions inside keep when it has ended."""
+        sharing = self.whole.sharing(function)
+        return sharing.with_names(function.kept()) if sharing is not None else set()
+
     def _changes(self, function: Function, reader: Reader, inside: Sequence[ast.AST]) -> None:
         """What is changed must have a name here: whoever else reads it is known only then."""
         in_loops = {
@@ -363,6 +395,14 @@ class Checks:
 
 
 _KNOWN = {*table.OPERATORS, "Pow", "MatMult", "FloorDiv"}
+
+
+def _result(node: ast.AST) -> str | None:
+    """The variable that a statement assigns."""
+    match node:
+        case ast.Assign([ast.Name(name)]):
+            return name
+    return None
 
 
 def _is_pop(node: ast.Call) -> bool:

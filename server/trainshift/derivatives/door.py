@@ -74,6 +74,9 @@ def derive(
     for new in functions:
         main = new.name == made
         origin = node if main else module.functions.get(new.name[:-4])
+        if main and any(each is not new and each.name == f"{function}_vjp" for each in functions):
+            # Its lines stand in the other one.
+            origin = None
         texts[new.name] = f"{comment}{options if main else ''}\n{Layout(module, origin).function(new)}"
     helpers = {each: text_of(each, build.arrays, build.tensors) for each in closed(build.helpers)}
     taken = _taken(module, helpers)

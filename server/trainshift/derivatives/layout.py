@@ -56,9 +56,12 @@ class Layout:
     def _block(self, body: Sequence[ast.stmt], margin: str, outer: bool = False) -> None:
         for place, node in enumerate(body):
             last = outer and place == len(body) - 1
-            if getattr(node, "mark", False) or (outer and last) or _is_pullback(node):
+            own = getattr(node, "above", None) is not None
+            if getattr(node, "mark", False) or (last and not own) or _is_pullback(node):
                 self._rest(margin)
             self._statement(node, margin)
+            if last and own:
+                self._rest(margin)
 
     def _rest(self, margin: str) -> None:
         """The comments that no statement has taken, once the user's part of a function is over."""
@@ -114,7 +117,8 @@ class Layout:
                 self.lines.append(f"{margin}while {ast.unparse(node.test)}:{comment}")
                 self._loop(node, margin)
             case ast.FunctionDef():
-                if self.lines and self.lines[-1]:
+                commented = beside is not None and self.lines[-1].lstrip().startswith("#")
+                if self.lines[-1] and not commented:
                     self.lines.append("")
                 if isinstance(beside, ast.FunctionDef):
                     self.ends.append(last_line(self.module, beside) + 1)

@@ -70,6 +70,7 @@ class Analysis:
                 continue
             self._sharings, self._asked_early = {}, set()
             together = [self._changed_together(each) for each in self.every()]
+            together += [self._kept_together(each) for each in self.every()]
             if not any(together):
                 break
         else:
@@ -101,6 +102,26 @@ class Analysis:
                     if other in partner.useful and name not in owner.useful:
                         owner.useful.add(name)
                         found = True
+        return found
+
+    def _kept_together(self, function: Function) -> bool:
+        """Makes active what may be what functions inside one keep, once that has ended: nobody knows by which
+        names that is changed; whether it was not."""
+        found = False
+        for name in function.kept():
+            kinds = {each for each in function.kind(name).with_elements() if each.container}
+            same = [
+                (each, other)
+                for each in self.every()
+                for other, kind in each.kinds.items()
+                if kinds & kind.with_elements()
+            ]
+            for marked in ([each.varied for each, _ in same], [each.useful for each, _ in same]):
+                names = [other for _, other in same]
+                if any(other in one for one, other in zip(marked, names, strict=True)):
+                    for one, other in zip(marked, names, strict=True):
+                        found = found or other not in one
+                        one.add(other)
         return found
 
     def _annotated_arrays(self) -> bool:

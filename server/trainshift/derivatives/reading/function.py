@@ -65,6 +65,7 @@ class Shares(Protocol):
     changed: set[str]
     in_place: set[int]
     grown: set[str]
+    returned: set[str]
 
     def with_names(self, names: set[str]) -> set[str]:
         """Names with all that were ever one with them."""
@@ -221,6 +222,21 @@ class Function:
     def gives_functions(self) -> bool:
         """Whether its value is a function, or holds some."""
         return any(each.has("function") for each in self.value.with_elements())
+
+    @property
+    def is_outlived(self) -> bool:
+        """Whether functions inside may be called after it has ended: they are in its value, or in what it is
+        given or captures."""
+        if self.gives_functions or not any(each.escapes for each in self.nested.values()):
+            return self.gives_functions
+        kinds = [*map(self.kind, self.params), *(owner.kind(name) for owner, name in self.reached)]
+        return any(each.has("function") for kind in kinds if kind.changes for each in kind.with_elements())
+
+    def kept(self) -> set[str]:
+        """Its variables that are changed, and that functions inside keep when it has ended."""
+        inside = [each for each in self.nested.values() if each.escapes] if self.is_outlived else []
+        names = {name for each in inside for owner, name in each.reached if owner is self}
+        return {each for each in names if self.kind(each).container and self.kind(each).changes}
 
     @property
     def required(self) -> int:

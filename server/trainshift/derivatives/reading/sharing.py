@@ -379,7 +379,7 @@ class Sharing:
                     elif unknown and not self.whole.tensors:
                         shared = Shared(node, name, other.removesuffix(GIVEN), _number(changed))
                         self.found.setdefault((id(node), name, other), Conflict(shared, node, True))
-            elif other in live and self._partner_shows(pair, name, kind):
+            elif (other in live or OF in other) and self._partner_shows(pair, name, kind):
                 if itself and kind.has("array") and shared.unless is None:
                     self.in_place.add(id(node))
                 if unknown and shared.unless is None:

@@ -4,7 +4,7 @@ calls."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from trainshift.core.lazy import cached_property
 from trainshift.derivatives import terms
@@ -202,11 +202,17 @@ class Build(Analysis):
                 continue
             container = function.kind(name).container or function.kind(name).has("array")
             carried = not outermost and name in self.signature(function)[1]
-            if container and carried and not function.gives_functions:
+            if self._is_begun_late(function, name):
+                # The first pullback of all that add to it finds what the variable is in the end.
+                starts.append(terms.assign(cell, terms.constant(None)))
+                if name not in way.defined:
+                    starts.append(terms.assign(name, terms.constant(None)))
+                continue
+            if container and carried and not function.is_outlived:
                 # The pullback is given what is added to.
                 plain.append(terms.stored(terms.name(cell)))
                 continue
-            if container and not function.gives_functions and name not in way.begun:
+            if container and not function.is_outlived and name not in way.begun:
                 # Only at the end of the way forward it is as long as the way back finds it.
                 way.out.insert(0, terms.assign(cell, way.helper("_cells", terms.name(name))))
                 if name not in way.defined:
@@ -222,6 +228,24 @@ class Build(Analysis):
         if plain:
             starts.append(ast.Assign(plain, terms.constant(0.0)))
         way.forward = [*starts, *way.forward]
+
+    def _is_begun_late(self, function: Function, name: str) -> bool:
+        """Whether the adjoint of a captured variable begins with the first pullback that adds to it: who has
+        the functions inside calls theirs before that of their own function."""
+        return function.is_outlived and function.kind(name).container
+
+    def _begun_late(
+        self, body: Sequence[ast.stmt], starts: Sequence[ast.stmt], around: set[Function]
+    ) -> Iterator[ast.stmt]:
+        """What begins adjoints that the body of a pullback has to do with, if no pullback before it has."""
+        used = set(terms.counted(body)[0]) | terms.names_bound(body)
+        for (owner, name), bar in self.captured_bars.items():
+            late = owner in around and self._is_begun_late(owner, name)
+            if late and bar in used - terms.names_bound(starts):
+                helper = "_zeros" if owner.kind(name).has("linked") else "_cells"
+                self.helpers.add(helper)
+                begun = terms.assign(bar, terms.call(helper, terms.name(name)))
+                yield ast.If(ast.Compare(terms.name(bar), [ast.Is()], [terms.constant(None)]), [begun], [])
 
     def _left(self, way: Ways, params: Sequence[str]) -> tuple[list[ast.stmt], list[ast.stmt]]:
         """What leaves arguments and the value as the function does, though the way back undoes changes.
@@ -404,7 +428,7 @@ class Build(Analysis):
                 # Functions inside add to the adjoint, too.
                 given = function.fresh(bar)
                 value: ast.expr = terms.name(given)
-                if function.gives_functions:
+                if function.is_outlived:
                     self.helpers.add("_add")
                     value = terms.call("_add", terms.name(bar), value)
                 starts.append(terms.assign(bar, value))
@@ -417,6 +441,7 @@ class Build(Analysis):
             around.add(outer)
             outer = outer.parent
         seen = [bar for (owner, _), bar in self.captured_bars.items() if owner in around]
+        inner_body = [*self._begun_late(inner_body, starts, around), *inner_body]
         assigned = terms.names_bound(inner_body) - set(params)
         bars = [each for each in seen if each in assigned]
         changed = list(dict.fromkeys([*bars, *sorted(assigned & {*ahead, *seen} - {"_"})]))

@@ -35,6 +35,7 @@ class Changes(Lines):
         backs: list[Back] = []
         direct = root.sort == "call"
         made = self._call_line(root, lines, self.function.temporary()) if direct else self.ahead(root, lines)
+        anew = {each for each in active if self.anew(each)}
         after = [self._keep(each, backs=backs) for each in names]
         if direct:
             pair = terms.display([target, terms.name(self.pullbacks[id(root)])])
@@ -60,7 +61,8 @@ class Changes(Lines):
                 each()
             if not asked:
                 return
-            taken = {each for each in active if self.foreign(each) and self._pulls(root, lines)}
+            pulls = self._pulls(root, lines)
+            taken = {each for each in active if self.foreign(each) and (pulls or each in anew)}
             held = {each: terms.name(self.taken_out(each)) for each in sorted(taken)}
             for name in sorted(own - taken):
                 # What is added from here on is that of the value before.

@@ -267,6 +267,7 @@ class Lines(Calls):
             made = self.ahead(root, lines, top=top)
             if top:
                 root.held = name
+        anew = self.anew(name)
         after = self._keep(name, backs=backs)
         if direct:
             pair = terms.display([terms.name(name), terms.name(self.pullbacks[id(root)])])
@@ -296,7 +297,7 @@ class Lines(Calls):
                 self.emit(terms.assign(held, bar))
                 bar = terms.name(held)
             self.consumed = {name}
-            if bar is not None and foreign and (own or self._pulls(root, lines)):
+            if bar is not None and foreign and (own or anew or self._pulls(root, lines)):
                 bar = terms.name(self.taken_out(name))
                 self.consumed = set()
             self._send(root, bar, lines)
@@ -356,11 +357,17 @@ class Lines(Calls):
         that functions capture."""
         return any(id(each) in self.pullbacks for each in (root, *(node for _, node in lines)))
 
+    def anew(self, name: str) -> bool:
+        """Whether a variable with elements may have had another value, which has an adjoint of its own."""
+        had = name in self.maybe or self.depth > 0 or self.function.owner(name) is not self.function
+        return had and self.boxlike(name)
+
     def taken_out(self, name: str) -> str:
         """The adjoint of a variable that is assigned here, by another name: what is added from here on is
         that of the value before."""
         held = self.function.fresh(self.bar(name))
         self.emit(terms.assign(held, terms.name(self.bar(name))))
+        self.ask_length(name)
         self.emit(terms.assign(self.bar(name), self.zero(name)))
         return held
 

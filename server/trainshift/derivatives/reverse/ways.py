@@ -314,16 +314,13 @@ class Ways(Changes):
         self.defined.add(node.name)
         self.maybe.add(node.name)
         made = self.whole.made_function(inner)
-        here = terms.names_bound([each for each in self.block.statements if simple(each)])
+        stores = terms.counted([each for each in self.block.statements if simple(each)])[1]
+        # What also has a value from elsewhere has an adjoint there, too.
+        here = {each for each in stores if stores[each] == self.counts[1][each]} - set(self.function.params)
         for (owner, name), bar in list(self.whole.captured_bars.items()):
             if owner is not self.function or name in self.begun or not self.function.kind(name).container:
                 continue
-            if self.function.gives_functions:
-                # Who has the function calls its pullback before that of this one.
-                if name in self.defined and name not in self.function.params and not self.depth:
-                    self.begun.add(name)
-                    self.forward.append(terms.assign(bar, self.helper("_cells", terms.name(name))))
-            elif name in here:
+            if name in here and not self.function.is_outlived:
                 self.begun.add(name)
                 start = terms.assign(bar, self.helper("_cells", terms.name(name)))
                 self.block.starts.append(lambda start=start: self.emit(start))  # type: ignore[misc]
