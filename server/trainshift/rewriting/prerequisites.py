@@ -123,7 +123,7 @@ class Prerequisites:
             return frozenset({TENSORFLOW})
         patterns = {loop.pattern for loop in self._whole.fact(Loops).own}
         keras = {KERAS} if Pattern.OPTIMIZER in patterns else set()
-        reloads = any(call.form is Form.RELOAD for call in self._whole.fact(RootOnly).calls)
+        reloads = any(call.form in (Form.RELOAD, Form.SHARE) for call in self._whole.fact(RootOnly).calls)
         batches = self._whole.fact(Fits).batches
         layers = self._whole.fact(BatchNorms).is_needed
         if self._whole.fact(Steps).steps or batches or reloads or layers or patterns != {Pattern.OPTIMIZER}:

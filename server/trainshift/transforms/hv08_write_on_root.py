@@ -18,7 +18,11 @@ On two GPUs both processes would write the same files at the same time, and may 
 ## How it is done
 
 Weights are loaded on rank 0 only, too: the broadcast after the first step brings them to the others. If
-training may have begun before, there is a new broadcast. The same for a checkpoint that is restored.
+training may have begun before, there is a new broadcast. The same for a checkpoint that is restored,
+if it holds what is trained and nothing else. Any other is restored on every rank, when rank 0 has saved it:
+
+    path = checkpoint.save("ckpt/a")        path = checkpoint.save("ckpt/a") if hvd.rank() == 0 else None
+    other.restore(path)                     other.restore(hvd.broadcast_object(path, root_rank=0))
 
 If every rank reads what the script has written before, the others wait for rank 0:
 
@@ -45,6 +49,7 @@ from trainshift.core.layout import Layout
 from trainshift.core.names import api
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit
+from trainshift.core.text.expressions import handed_to
 from trainshift.core.text.facts import Site, argument
 from trainshift.core.text.source import Span
 from trainshift.rewriting.edits.rank_guards import (
@@ -58,8 +63,9 @@ from trainshift.rewriting.edits.rank_guards import (
 from trainshift.rewriting.edits.session_broadcasts import broadcast, initialize
 from trainshift.rewriting.keras.wraps import Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind
-from trainshift.rewriting.ranks.read_back import ReadBack
+from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
+from trainshift.rewriting.ranks.read_back import Read, ReadBack
+from trainshift.rewriting.ranks.restored import Restored
 from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.rewriting.target import Target
 from trainshift.rewriting.tf1.initializations import Initializations
@@ -69,6 +75,8 @@ _LOADING = "tensorflow.keras.models.load_model"
 _UNREADABLE = (
     "the saved model names Horovod's optimizer: elsewhere, load_model needs compile=False or custom_objects"
 )
+_SHARING = "Restore on every rank what rank 0 has saved"
+_SHARED = "every rank restores what rank 0 has saved: all must see the same directory"
 
 
 def propose(program: Program) -> Proposals:
@@ -79,15 +87,18 @@ def propose(program: Program) -> Proposals:
         Form.PATH: _devnull,
         Form.WRITER: _noop_writer,
         Form.RELOAD: _reload,
+        Form.SHARE: _share,
     }
-    native = _native_saves(program)
+    native, shared = _native_saves(program), _shared(program)
     saves = partial(_is_save_among_saves, program)
     for change in guard_changes(program, "HV08", (RootKind.WRITE,), forms, "Write on rank 0 only", saves):
         if isinstance(change, Change) and change.target in native:
             change = replace(change, decisions=(_UNREADABLE,))
+        if isinstance(change, Change) and change.target in shared:
+            change = replace(change, title=_SHARING, decisions=(_SHARED,))
         yield change
-    for site, path in program.fact(ReadBack).all:
-        yield _wait(program, site, path)
+    for read in program.fact(ReadBack).all:
+        yield _wait(program, read)
 
 
 def _is_save_among_saves(program: Program, call: RootCall) -> bool:
@@ -95,6 +106,24 @@ def _is_save_among_saves(program: Program, call: RootCall) -> bool:
     writes = [each for each in program.fact(RootOnly).calls if each.kind is RootKind.WRITE]
     alone = all(each.form is Form.GUARD and each.site.name.startswith("save") for each in writes)
     return alone and stands_alone(program, call)
+
+
+def _shared(program: Program) -> set[Span]:
+    """The statements by which every rank restores what rank 0 has saved."""
+    calls = program.fact(RootOnly).calls
+    return {
+        program.script.statement_span(each.site.statement)
+        for each in calls
+        if each.form is Form.SHARE and not each.reason
+    }
+
+
+def _share(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    """Rank 0 sends the path, for which the others wait: what is saved is whole by then."""
+    path = program.fact(Restored).path(call.site)
+    assert path is not None
+    sent = f"{program.at(call.site).fact(Prerequisites).hvd}.broadcast_object"
+    return program.fact(Layout).put(path, call.site, handed_to(sent, ", root_rank=0"))
 
 
 def _native_saves(program: Program) -> set[Span]:
@@ -112,9 +141,10 @@ def _receiver(site: Site) -> ast.expr:
     return site.node.func.value if isinstance(site.node.func, ast.Attribute) else site.node.func
 
 
-def _wait(program: Program, site: Site, path: ast.expr) -> Change:
+def _wait(program: Program, read: Read) -> Change:
     """A broadcast in front of a statement that reads what rank 0 has written: the others wait for it."""
-    layout, statement, text = program.fact(Layout), site.statement, program.script.text(path, site)
+    site, path, statement = read
+    layout, text = program.fact(Layout), program.script.text(path, site)
     names = program.at(site).fact(Prerequisites)
     edits = [layout.before(statement, [f"{names.hvd}.broadcast(0, root_rank=0)"])]
     given = {word.arg for word in site.node.keywords}
@@ -139,10 +169,10 @@ def _wait(program: Program, site: Site, path: ast.expr) -> Change:
 def _reload(program: Program, call: RootCall) -> tuple[Edit, ...]:
     """Load on rank 0 and broadcast, where the broadcast after the first step may be over."""
     assert isinstance(call.site.node.func, ast.Attribute)
-    if call.site.name == "restore" and program.fact(GuardForms).of_saver(call.site):
+    if call.site.name == "restore" and program.fact(Restored).of_saver(call.site):
         return (*guard(program, call), *_restored(program, call))
     names = program.at(call.site).fact(Prerequisites)
-    variables = program.fact(GuardForms).restored(call.site, names.tf)
+    variables = program.fact(Restored).variables(call.site, names.tf)
     if call.site.name == "load_weights":
         model = program.script.text(call.site.node.func.value, call.site)
         variables = [program.fact(Target).of_model(model, names.tf)]

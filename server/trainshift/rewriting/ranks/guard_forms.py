@@ -9,17 +9,18 @@ from enum import Enum
 from trainshift.core import tables
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.values import Function, Instance, UserInstance
+from trainshift.core.names.values import Function
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, Statement, dotted, expression_path
+from trainshift.core.text.facts import Site, Statement, expression_path
 from trainshift.core.training.effects import Effect, Effects
-from trainshift.core.training.executions import LOOPS, Executions
-from trainshift.core.training.steps import Steps, is_plain
+from trainshift.core.training.executions import Executions
+from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.ranks import summary_writers as writers
-from trainshift.rewriting.target import Target
+from trainshift.rewriting.ranks.restored import Restored
 
 _V1 = "tensorflow.compat.v1"
+_IN_GRAPHS = "rank 0 alone has saved this, and in graphs no rank can wait for it: weights then differ"
 _OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Compare)
 
 
@@ -40,6 +41,7 @@ class Form(Enum):
     WRITER = "a summary writer that writes nothing on other ranks"
     DISABLE = "the progress bar disabled on other ranks"
     RELOAD = "the statement under a test of the rank, then a broadcast of the model"
+    SHARE = "the path that rank 0 has, sent to the others when rank 0 has come here"
     VERBOSE = "the progress bar of evaluate or predict silenced on other ranks"
 
 
@@ -125,86 +127,59 @@ class GuardForms:
 
     def _guard_load(self, site: Site, outer: ast.expr, doubt: str) -> RootCall | None:
         """Weights are loaded on rank 0; the broadcast after the first step, or a new one, does the rest."""
-        node = site.statement.node
-        if not (isinstance(node, ast.Expr) and node.value is outer):
-            reason = "what loading the weights returns is used on every rank"
-            return RootCall(site, RootKind.WRITE, Form.GUARD, outer, doubt, reason)
         assert isinstance(site.node.func, ast.Attribute)
-        covered = not self._may_follow_training(site.statement) and self._is_trained(site)
-        if covered or self._program.fact(Executions).runs_in_graphs or not is_plain(site.node.func.value):
+        node, late = site.statement.node, self._restored.follows_training(site)
+        plain = is_plain(site.node.func.value)
+        if late and self._in_graphs:
+            return RootCall(site, RootKind.WRITE, Form.GUARD, outer, doubt, _IN_GRAPHS)
+        if not plain or not (isinstance(node, ast.Expr) and node.value is outer):
+            return self._share(site) if late else None  # Before training each rank loads for itself.
+        if not late and self._restored.is_trained(site):
             return RootCall(site, RootKind.WRITE, Form.GUARD, outer, doubt)
-        if any(may_differ(above) for above in site.statement.ancestors()):
+        if self._in_graphs or any(may_differ(above) for above in site.statement.ancestors()):
             return None  # A broadcast would wait for ranks that do not come here: each loads for itself.
         return RootCall(site, RootKind.WRITE, Form.RELOAD, outer, doubt)
 
     def _guard_restore(self, site: Site, outer: ast.expr) -> RootCall | None:
         """Every rank restores before training; after it, rank 0 has written what the others lack."""
-        node = site.statement.node
-        late = self._may_follow_training(site.statement)
-        if not (late and isinstance(node, ast.Expr) and node.value is outer):
+        node, restored = site.statement.node, self._restored
+        if not restored.follows_training(site):
             return None
-        if not self.restored(site, "tf") and not self.of_saver(site):
+        alone = isinstance(node, ast.Expr) and node.value is outer
+        if restored.of_saver(site):
+            return RootCall(site, RootKind.WRITE, Form.RELOAD, outer) if alone else None
+        if self._in_graphs:
+            return RootCall(site, RootKind.WRITE, Form.GUARD, outer, reason=_IN_GRAPHS)
+        if alone and restored.is_trained_alone(site) and restored.together(site.statement):
+            return RootCall(site, RootKind.WRITE, Form.RELOAD, outer)
+        return self._share(site)
+
+    def _share(self, site: Site) -> RootCall | None:
+        """Every rank reads what rank 0 has saved, when it is there."""
+        path = self._restored.path(site)
+        if self._restored.is_shared(site) or (isinstance(path, ast.Constant) and path.value is None):
             return None
-        return RootCall(site, RootKind.WRITE, Form.RELOAD, outer)
+        reason = ""
+        if path is None or isinstance(path, ast.Starred):
+            reason = "rank 0 alone knows what it has saved; restore what latest_checkpoint gives instead"
+        elif any(self._does(part) for part in ast.walk(path)):
+            reason = "what tells the path does more, which is rank 0's alone; give it a line of its own"
+        elif self._program.fact(Executions).is_traced(site.scope):
+            reason = "a graph is run, in which no rank can wait for what rank 0 saves"
+        elif not self._restored.together(site.statement):
+            reason = (
+                "rank 0 alone has saved, so the others may not come here, and weights then differ; "
+                "restore outside of the condition"
+            )
+        return RootCall(site, RootKind.WRITE, Form.SHARE, site.node, reason=reason)
 
-    def of_saver(self, site: Site) -> bool:
-        """Whether the method is of a TensorFlow 1 `Saver`, which restores into a session."""
-        assert isinstance(site.node.func, ast.Attribute)
-        values = self._script.names.site_values(site.node.func.value, site)
-        return self._script.names.may_be(values, *api.SAVER)
+    @cached_property
+    def _restored(self) -> Restored:
+        return self._program.fact(Restored)
 
-    def restored(self, site: Site, tf: str) -> list[str]:
-        """The code of the variables that every step trains, where the names mean the same here.
-
-        `tf` is the name of TensorFlow's module.
-        """
-        found: dict[str, None] = {}
-        target = self._program.fact(Target)
-        for step in self._program.fact(Steps).steps:
-            for node, of in [
-                *((model, target.of_model) for model in step.models),
-                (step.receiver, target.of_optimizer),
-            ]:
-                same = self._script.names.site_values(node, step.site) == self._script.names.site_values(
-                    node, site
-                )
-                if same and self._program.fact(Executions).is_single(node, step.site):
-                    found[of(self._script.text(node, step.site), tf)] = None
-        return list(found)
-
-    def _is_trained(self, site: Site) -> bool:
-        """Whether the object that the method belongs to is a model that some step or `fit` trains."""
-        assert isinstance(site.node.func, ast.Attribute)
-        known = self._script.names.site_values(site.node.func.value, site)
-        trained = [(model, step.site) for step in self._program.fact(Steps).steps for model in step.models]
-        for fit in self._program.fact(WhatTrains).others:
-            if isinstance(fit.node.func, ast.Attribute):
-                trained.append((fit.node.func.value, fit))
-        return any(
-            (value in known and isinstance(value, Instance | UserInstance))
-            or (dotted(model) == dotted(site.node.func.value) != "" and at.scope is site.scope)
-            for model, at in trained
-            for value in self._script.names.site_values(model, at)
-        )
-
-    def _may_follow_training(self, statement: Statement) -> bool:
-        """Whether a training step may have been made before the statement runs."""
-        for current in statement.path():
-            looped = isinstance(current.node, LOOPS)
-            if (
-                current is not statement
-                and looped
-                and self._program.fact(WhatTrains).statement_trains(current)
-            ):
-                return True
-            block, index = self._script.siblings(current)
-            if any(
-                self._program.fact(WhatTrains).statement_trains(before)
-                for before in block[:index]
-                if _runs(before)
-            ):
-                return True
-        return False
+    @property
+    def _in_graphs(self) -> bool:
+        return self._program.fact(Executions).runs_in_graphs
 
     def _reason_against_block(self, statement: Statement) -> str:
         """Why a `with` cannot run on rank 0 only: every rank needs something that it does."""
@@ -253,13 +228,18 @@ class GuardForms:
         targets = [target.id if isinstance(target, ast.Name) else "" for target in node.targets]
         return any(not name or self._script.loads(name) > 0 for name in targets)
 
+    def _does(self, node: ast.AST) -> bool:
+        """Whether a call surely changes something or writes a file."""
+        deed = self._effects.of_call(self._script.site_of(node)) if isinstance(node, ast.Call) else None
+        return deed is not None and deed.effect is not Effect.UNKNOWN
+
     def _acting(self, outer: ast.expr, site: Site) -> list[ast.expr]:
         """The calls among the arguments that every rank must make, and what else every rank must do there."""
         found: list[ast.expr] = []
         for part in ast.walk(outer):
             if isinstance(part, ast.Call) and part is not site.node and part is not outer:
                 inner = self._script.site_of(part)
-                if self._effects.acts(inner) or self._adds_to_graph(inner):
+                if self._effects.acts(inner) or self._adds_to_graph(inner) or self._restored.waits(inner):
                     found.append(part)
             elif isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom):
                 found.append(part)
@@ -306,11 +286,6 @@ def may_differ(above: Statement) -> bool:
     return isinstance(node, ast.Try) or (
         isinstance(node, ast.If) and any(isinstance(part, ast.Call) for part in ast.walk(node.test))
     )
-
-
-def _runs(statement: Statement) -> bool:
-    """Whether what is in the statement runs where it stands: not so for a definition."""
-    return not isinstance(statement.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
 
 
 def _chain(path: list[ast.AST]) -> ast.expr:

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from trainshift.core import tables
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
 from trainshift.core.names.values import Instance, Library, Literal
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, argument, arguments
+from trainshift.core.text.facts import Scope, Site, Statement, argument, arguments
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.rewriting.keras.callbacks import CallbackLists
 from trainshift.rewriting.ranks.guard_forms import Form, may_differ
+from trainshift.rewriting.ranks.restored import Restored
 from trainshift.rewriting.ranks.root_only import RootOnly
 
 # The forms by which a whole statement is left to rank 0.
 _GUARDED = (Form.GUARD, Form.RELOAD)
+# What begins a path that the script shows, as against one that is told by its expression.
+_SHOWN = "="
+
+
+class Read(NamedTuple):
+    """A call that reads a file: the path, and the statement before which all ranks still go together."""
+
+    site: Site
+    path: ast.expr
+    anchor: Statement
 
 
 class ReadBack:
@@ -29,8 +41,8 @@ class ReadBack:
         self._script = program.script
 
     @cached_property
-    def all(self) -> list[tuple[Site, ast.expr]]:
-        """The reading calls that must wait for rank 0, in text order, and the path of each."""
+    def all(self) -> list[Read]:
+        """The reading calls that must wait for rank 0, in text order."""
         if not self._program.fact(Loops).runs_eagerly:
             return []
         reads = list(self._reads())
@@ -38,17 +50,50 @@ class ReadBack:
         calls = self._program.fact(RootOnly).calls if written else ()
         # What only rank 0 does it does after what it has written itself.
         guarded = {call.site.statement for call in calls if call.form in _GUARDED and not call.reason}
+        # Nor does what writes a file itself read it.
+        others = {call.site for call in calls if call.form is Form.SHARE}
+        others.update(self._program.fact(RootOnly).written if written else ())
         found = [
-            (site, path)
-            for site, path in reads
-            if ast.dump(path) in written
-            and written[ast.dump(path)] < self._script.span(site.node, site).start
-            and site.statement not in guarded
-            and not self._program.fact(Horovod).site_on_root(site)
-            and not self._waits(site)
-            and not any(may_differ(above) for above in site.statement.ancestors())
+            each
+            for each in reads
+            if self._is_written(each, written)
+            and not self._is_in(guarded, each.site)
+            and each.site not in others
+            and not self._program.fact(Horovod).site_on_root(each.site)
+            and not self._waits(each.anchor)
         ]
-        return sorted(found, key=lambda each: self._script.span(each[0].node, each[0]))
+        return sorted(found, key=lambda each: self._script.span(each.site.node, each.site))
+
+    def _is_in(self, guarded: set[Statement], site: Site) -> bool:
+        """Whether a call is made in one of the statements, directly or by a function that is called there."""
+        waiting, seen = [site], set[Scope]()
+        while waiting:
+            current = waiting.pop()
+            if not guarded.isdisjoint(current.statement.path()):
+                return True
+            function = current.scope.function()
+            if function is not None and function not in seen:
+                seen.add(function)
+                waiting += self._program.names.callers(function)[0]
+        return False
+
+    def _is_written(self, read: Read, written: dict[str, int]) -> bool:
+        """Whether a write stands before all that waits for it, or a function that reads runs after it."""
+        key = self._key(read.path, read.site)
+        if key not in written:
+            return False
+        late = read.site.scope.function() is not None and key.startswith(_SHOWN)
+        return written[key] < self._script.statement_span(read.anchor).start or (
+            late and self._program.fact(Restored).follows_training(read.site)
+        )
+
+    def _key(self, path: ast.expr, site: Site) -> str:
+        """What tells a path from others: its text, where the script shows that, or how it is written."""
+        values = self._program.names.site_values(path, site)
+        shown = {value.value for value in values if isinstance(value, Literal)}
+        if len(shown) == len(values) == 1 and isinstance(text := shown.pop(), str):
+            return _SHOWN + text
+        return ast.dump(path)
 
     def is_native(self, path: ast.expr, site: Site) -> bool:
         """Whether Keras may keep a model under the path in its own format, which names Horovod's classes."""
@@ -58,7 +103,7 @@ class ReadBack:
             isinstance(each, str) and (each.endswith(".keras") or not each) for each in shown
         )
 
-    def _reads(self) -> Iterator[tuple[Site, ast.expr]]:
+    def _reads(self) -> Iterator[Read]:
         names = {name.rpartition(".")[2] for name in tables.READING}
         names |= {new for new, old in self._script.code.renamed_imports if old in names}
         for site in self._script.sites_named(*sorted(names)):
@@ -67,7 +112,11 @@ class ReadBack:
                 if name in tables.READING:
                     path = argument(site.node, 0, tables.READING[name])
                     if path is not None:
-                        yield site, path
+                        yield Read(site, path, _anchor(site.statement))
+        for site in self._script.sites_named("load_weights"):
+            path = self._program.fact(Restored).path(site)
+            if path is not None:
+                yield Read(site, path, _anchor(site.statement))
 
     @cached_property
     def _written(self) -> dict[str, int]:
@@ -86,9 +135,15 @@ class ReadBack:
                 # Rewritten, the path of `open` is one on rank 0 and another on the others.
                 path = given.body if isinstance(given, ast.IfExp) else given
                 if not isinstance(path, ast.Constant) or isinstance(path.value, str):
-                    found[ast.dump(path)] = min(at, found.get(ast.dump(path), at))
+                    key = self._key(path, site)
+                    found[key] = min(at, found.get(key, at))
         return found
 
-    def _waits(self, site: Site) -> bool:
+    def _waits(self, statement: Statement) -> bool:
         """Whether the statement before is a broadcast, for which the other ranks wait."""
-        return self._program.fact(Horovod).is_statement(self._script.preceding(site.statement), "broadcast")
+        return self._program.fact(Horovod).is_statement(self._script.preceding(statement), "broadcast")
+
+
+def _anchor(statement: Statement) -> Statement:
+    """The outermost statement around one that only some ranks may enter, or the statement itself."""
+    return next((above for above in reversed(list(statement.ancestors())) if may_differ(above)), statement)

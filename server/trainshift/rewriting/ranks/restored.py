@@ -1,0 +1,194 @@
+"""Restored: what a call that reads a checkpoint gives values to, and whether rank 0 alone has written it."""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core import tables
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.classes import class_around
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Instance, UserInstance, Value
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
+from trainshift.core.training.alike import Alike
+from trainshift.core.training.executions import LOOPS, Executions
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.steps import Steps
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.target import Target
+
+# Methods that read what may have been saved before.
+_METHODS = (*tables.RESTORING, "load_weights")
+# Methods of callbacks that Keras calls before the first step.
+_EARLY = frozenset({"__init__", "set_model", "set_params", "on_train_begin"})
+# A checkpoint is not looked for through more managers than this.
+_DEEPEST = 3
+
+
+class Restored:
+    """The calls of one script that restore or load weights: when they run, and what they change."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    def follows_training(self, site: Site) -> bool:
+        """Whether a training step may have been made before the call, wherever its function is called."""
+        waiting, seen = [site], set[Scope]()
+        while waiting:
+            current = waiting.pop()
+            if self._follows_here(current.statement):
+                return True
+            function = current.scope.function()
+            if function is None or function in seen:
+                continue
+            seen.add(function)
+            if function.name not in _EARLY and self._is_of_callback(current):
+                return True
+            waiting += self._names.callers(function)[0]
+        return False
+
+    def waits(self, site: Site) -> bool:
+        """Whether a call runs a function of the script in which ranks wait for what rank 0 has saved."""
+        return bool(self._waiting) and not self._waiting.isdisjoint(self._names.called_functions(site))
+
+    @cached_property
+    def _waiting(self) -> set[Scope]:
+        """The functions that read what may have been saved before, and those that call them."""
+        found = set[Scope]()
+        waiting = [each for each in self._script.sites_named(*_METHODS) if self.follows_training(each)]
+        while waiting:
+            function = waiting.pop().scope.function()
+            if function is not None and function not in found:
+                found.add(function)
+                waiting += self._names.callers(function)[0]
+        return found
+
+    def together(self, statement: Statement) -> bool:
+        """Whether all ranks surely come to a statement, if they come to the block that it is in."""
+        return not any(
+            isinstance(above.node, ast.Try)
+            or (isinstance(above.node, ast.If) and not self._is_same(above.node.test, above))
+            for above in statement.ancestors()
+        )
+
+    def path(self, site: Site) -> ast.expr | None:
+        """The argument that tells what is read."""
+        return argument(site.node, 0, "filepath" if site.name == "load_weights" else "save_path")
+
+    def is_shared(self, site: Site) -> bool:
+        """Whether rank 0 tells the others already what to read."""
+        path = self.path(site)
+        return isinstance(path, ast.Call) and any(
+            path is each.node for each in self._program.fact(Horovod).calls("broadcast_object", "broadcast")
+        )
+
+    def is_trained(self, site: Site) -> bool:
+        """Whether the object that the method belongs to is a model that some step or `fit` trains."""
+        assert isinstance(site.node.func, ast.Attribute)
+        known = self._names.site_values(site.node.func.value, site)
+        trained = [(model, step.site) for step in self._program.fact(Steps).steps for model in step.models]
+        for fit in self._program.fact(WhatTrains).others:
+            if isinstance(fit.node.func, ast.Attribute):
+                trained.append((fit.node.func.value, fit))
+        return any(
+            (value in known and isinstance(value, Instance | UserInstance))
+            or (dotted(model) == dotted(site.node.func.value) != "" and at.scope is site.scope)
+            for model, at in trained
+            for value in self._names.site_values(model, at)
+        )
+
+    def of_saver(self, site: Site) -> bool:
+        """Whether the method is of a TensorFlow 1 `Saver`, which restores into a session."""
+        assert isinstance(site.node.func, ast.Attribute)
+        values = self._names.site_values(site.node.func.value, site)
+        return self._names.may_be(values, *api.SAVER)
+
+    def variables(self, site: Site, tf: str) -> list[str]:
+        """The code of the variables that every step trains, where the names mean the same at the call.
+
+        `tf` is the name of TensorFlow's module.
+        """
+        of = {True: self._program.fact(Target).of_model, False: self._program.fact(Target).of_optimizer}
+        found = [
+            of[is_model](self._script.text(node, at), tf) for node, at, is_model in self._trained_at(site)
+        ]
+        return list(dict.fromkeys(found))
+
+    def is_trained_alone(self, site: Site) -> bool:
+        """Whether a checkpoint surely holds nothing but what `variables` tells."""
+        assert isinstance(site.node.func, ast.Attribute)
+        held = self._held(site.node.func.value, site)
+        if held is None:
+            return False
+        trained = {value for node, at, _ in self._trained_at(site) for value in self._objects(node, at)}
+        return all(bool(found := self._objects(*each)) and found <= trained for each in held)
+
+    # What is held, and what is trained
+
+    def _trained_at(self, site: Site) -> list[tuple[ast.expr, Site, bool]]:
+        """What the steps train that is the same at `site`, and whether each is a model; else an optimizer."""
+        return [
+            (node, step.site, is_model)
+            for step in self._program.fact(Steps).steps
+            for node, is_model in [*((model, True) for model in step.models), (step.receiver, False)]
+            if self._names.site_values(node, step.site) == self._names.site_values(node, site)
+            and self._program.fact(Executions).is_single(node, step.site)
+        ]
+
+    def _held(self, node: ast.expr, site: Site, depth: int = 0) -> list[tuple[ast.expr, Site]] | None:
+        """The expressions that a checkpoint, or that of a manager, is made of; None if they are not seen."""
+        found: list[tuple[ast.expr, Site]] = []
+        values = self._names.site_values(node, site)
+        for value in values:
+            if not isinstance(value, Instance) or depth > _DEEPEST:
+                return None
+            made = self._script.site_of(value.node)
+            if self._names.is_a(value, *api.CHECKPOINT_MANAGER):
+                given = argument(value.node, 0, "checkpoint")
+                inner = self._held(given, made, depth + 1) if given is not None else None
+                if inner is None:
+                    return None
+                found += inner
+            elif self._names.is_a(value, *api.CHECKPOINT):
+                found += [(each, made) for each in value.node.args]
+                found += [(word.value, made) for word in value.node.keywords]
+                if any(word.arg is None for word in value.node.keywords):
+                    return None
+            else:
+                return None
+        return found if values else None
+
+    def _objects(self, node: ast.expr, site: Site) -> set[Value]:
+        """The objects that an expression may stand for; none where one of them is not seen."""
+        values = set(self._names.site_values(node, site))
+        return values if all(isinstance(each, Instance | UserInstance) for each in values) else set()
+
+    # When a call runs
+
+    def _follows_here(self, statement: Statement) -> bool:
+        """Whether a step may have been made before the statement runs, in its own function."""
+        trains = self._program.fact(WhatTrains).statement_trains
+        for current in statement.path():
+            if current is not statement and isinstance(current.node, LOOPS) and trains(current):
+                return True
+            block, index = self._script.siblings(current)
+            if any(trains(before) for before in block[:index] if _runs(before)):
+                return True
+        return False
+
+    def _is_of_callback(self, site: Site) -> bool:
+        """Whether the code is a method of a Keras callback."""
+        cls = class_around(site.scope)
+        return cls is not None and self._names.is_a(UserInstance(cls, None), *api.CALLBACK)
+
+    def _is_same(self, test: ast.expr, statement: Statement) -> bool:
+        return self._program.fact(Alike).is_same(Occurrence(test, statement.scope, statement))
+
+
+def _runs(statement: Statement) -> bool:
+    """Whether what is in the statement runs where it stands: not so for a definition."""
+    return not isinstance(statement.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
