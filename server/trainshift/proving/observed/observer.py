@@ -40,7 +40,9 @@ class Observer(Files):
         tf = self.tf
 
         def after(owner: Any, name: str, note: Callable[..., None]) -> None:
-            original = getattr(owner, name)
+            # Where it is defined: what is saved is loaded without being compiled by a class with a `compile` of its own.
+            owner = next(each for each in owner.__mro__ if name in vars(each))
+            original = vars(owner)[name]
 
             @wraps(original)
             def call(this: Any, *args: Any, **kwargs: Any) -> Any:
