@@ -139,6 +139,36 @@ def test_a_backend_that_a_script_sets_is_refused() -> None:
     assert result.reason.startswith("Keras runs on torch here, and Horovod needs TensorFlow")
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "requirements", "reason"),
+    [
+        (".env", "KERAS_BACKEND=jax", "", "Keras runs on jax here"),
+        (".env", "A=1\nexport KERAS_BACKEND='torch'", "tensorflow>=2.16", "Keras runs on torch here"),
+        ("environment.yml", "variables:\n  KERAS_BACKEND: jax", "keras>=3", "Keras runs on jax here"),
+        (".env", "KERAS_BACKEND=tensorflow", "tensorflow>=2.16", ""),
+        (".env", "KERAS_BACKEND=jax", "tensorflow==2.15", ""),  # There it says nothing.
+    ],
+)
+def test_a_backend_that_a_project_sets_is_refused(
+    path: str, text: str, requirements: str, reason: str
+) -> None:
+    demands = read_demands(path, text).demands + read_demands("requirements.txt", requirements).demands
+    result = convert(SCRIPT, runtime=judge(demands))
+    assert (result.status is Status.REFUSED) == bool(reason)
+    line = text.count("\n") + 1
+    assert not reason or result.reason.endswith(f"({path}:{line} sets KERAS_BACKEND)")
+    assert result.reason.startswith(reason)
+
+
+def test_a_backend_that_a_project_sets_tells_the_keras() -> None:
+    result = convert(SCRIPT, runtime=judge(read_demands(".env", "KERAS_BACKEND=tensorflow").demands))
+    assert "written for Keras 3, because .env:1 sets KERAS_BACKEND" in [
+        each.text for each in result.decisions
+    ]
+    own = f'import os\nos.environ["KERAS_BACKEND"] = "tensorflow"\n{SCRIPT}'
+    assert convert(own, runtime=judge(read_demands(".env", "KERAS_BACKEND=jax").demands)).reason == ""
+
+
 FLAG = 'os.environ["TF_USE_LEGACY_KERAS"] = "1"'
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from trainshift.engine.versions.demands import Demand, is_declaration, read_demands
-from trainshift.engine.versions.runtime import Problem, Runtime, Shown, judge
+from trainshift.engine.versions.runtime import Runtime, Shown, judge
 from trainshift.host.disk import absolute
 from trainshift.host.files import MAX_BYTES, shown_path
 
@@ -57,18 +57,19 @@ class Declarations:
 
     def _decided(self, directories: list[str]) -> Runtime | None:
         """What the nearest that decides says; one that only speaks of Paddle decides that, and no more."""
-        is_paddle2 = False
-        problem: Problem | None = None
+        found = Runtime(is_open=True)
         for each in directories:
             runtime = self._in(each)
             if runtime is not None:
-                is_paddle2 |= runtime.is_paddle2
-                problem = problem or runtime.problem
+                found = replace(
+                    runtime,
+                    is_paddle2=found.is_paddle2 or runtime.is_paddle2,
+                    problem=found.problem or runtime.problem,
+                    backend=found.backend if found.backend[1] else runtime.backend,
+                )
                 if not runtime.is_open:
-                    return replace(runtime, is_paddle2=is_paddle2, problem=problem)
-        return (
-            Runtime(is_paddle2=is_paddle2, is_open=True, problem=problem) if is_paddle2 or problem else None
-        )
+                    return found
+        return found.if_told
 
     def _in(self, directory: str) -> Runtime | None:
         if directory not in self._of_directories:
@@ -83,7 +84,7 @@ def _over(installed: Runtime | None, found: Runtime | None) -> Runtime | None:
     """What is installed, with what else the declarations say that leave the version open."""
     if installed is None or found is None:
         return installed or found
-    return replace(installed, is_paddle2=found.is_paddle2, problem=found.problem)
+    return replace(installed, is_paddle2=found.is_paddle2, problem=found.problem, backend=found.backend)
 
 
 def _project(directory: str) -> list[str]:

@@ -138,8 +138,11 @@ def _without_text(program: Program) -> Outlook | None:
         return None
     backend, setting = program.fact(KerasSigns).backend
     if backend not in ("", TENSORFLOW):
-        reason = _BACKEND.format(backend=backend)
-        return Outlook(False, True, reason, setting, _OF_LOOPS)
+        return Outlook(False, True, _BACKEND.format(backend=backend), setting, _OF_LOOPS)
+    chosen, told = program.choices.backend
+    if not backend and chosen not in ("", TENSORFLOW):
+        reason = f"{_BACKEND.format(backend=chosen)} ({told})"
+        return Outlook(False, True, reason, code=_OF_LOOPS)
     for site in program.script.sites_named(_STATELESS):
         return _refused(program, site, _APPLIED)
     for site in program.fact(Horovod).calls(*_FOR_KERAS_2):

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 TENSORFLOW = "tensorflow"
 KERAS = "keras"
 PADDLE = "paddle"
+BACKEND = "keras-backend"
 PRODUCTS: Mapping[str, str] = {
     **dict.fromkeys(
         (
@@ -40,6 +41,7 @@ PRODUCTS: Mapping[str, str] = {
     ),
     "keras": KERAS,
     **dict.fromkeys(("paddlepaddle", "paddlepaddle-gpu", "paddlepaddle-xpu", "paddlepaddle-npu"), PADDLE),
+    BACKEND: BACKEND,  # What a variable of the environment sets, as if it were a package.
 }
 """What each package, by its normalised name (PEP 503), is a distribution of."""
 
@@ -99,6 +101,7 @@ _OPTION = re.compile(r"\s--?[A-Za-z]")
 _FLAG = re.compile(
     r"^[ \t]*(?:export[ \t]+)?TF_USE_LEGACY_KERAS[ \t]*[:=][ \t]*[\"']?(?:1|true)\b", re.I | re.M
 )
+_BACKEND = re.compile(r"^[ \t]*(?:export[ \t]+)?KERAS_BACKEND[ \t]*[:=][ \t]*[\"']?(\w+)", re.M)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _PACKAGE = re.compile(r"^\[\[packages?\]\]\s*$.*?(?=^\[\[packages?\]\]|\Z)", re.M | re.S)
 _PACKAGE_NAME = re.compile(r"^name\s*=\s*[\"']([^\"']+)", re.M)
@@ -415,10 +418,15 @@ def _environment(text: str) -> Iterator[_Entry | _Include]:
 
 
 def _variables(text: str) -> Iterator[_Entry]:
-    """The flag by which TensorFlow takes its Keras from `tf-keras`, among variables that a file sets."""
-    if match := _FLAG.search(text):
-        line = text.count("\n", 0, match.start()) + 1
-        yield _Entry("tf-keras", "by TF_USE_LEGACY_KERAS", line, lambda asks: iter([""]))
+    """Among variables that a file sets those for Keras.
+
+    By a flag TensorFlow takes its Keras from `tf-keras`; another names the backend of Keras 3.
+    """
+    for pattern, name in ((_FLAG, "tf-keras"), (_BACKEND, BACKEND)):
+        if match := pattern.search(text):
+            line = text.count("\n", 0, match.start()) + 1
+            asks = match[1] if name == BACKEND else "by TF_USE_LEGACY_KERAS"
+            yield _Entry(name, asks, line, lambda asks: iter([""]))
 
 
 # The kinds of files by their names: how they are read, and whether they lock versions.

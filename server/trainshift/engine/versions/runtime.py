@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, KERAS_LEGACY, KERAS_NAMES, Choices
 from trainshift.engine.versions.demands import (
+    BACKEND,
     KERAS,
     PADDLE,
     PRODUCTS,
@@ -65,6 +66,7 @@ class Runtime:
     that `tf-keras` is asked for too: Keras 2 on these versions.  `is_paddle2` tells that every version of
     Paddle that is allowed is below 3, `is_open` that nothing is said of TensorFlow and Keras.  `decides` is
     the declaration that decides where none is too new, `problem` says what is wrong with the declarations.
+    `backend` is the backend of Keras 3 that is set, with what sets it.
     `is_installed` tells that nobody declares anything, and that it is what the selected Python has.
     """
 
@@ -79,6 +81,7 @@ class Runtime:
     is_open: bool = False
     decides: str = field(default="", compare=False)
     problem: Problem | None = field(default=None, compare=False)
+    backend: tuple[str, str] = ("", "")
     is_installed: bool = False
 
     @property
@@ -94,6 +97,11 @@ class Runtime:
         if self.is_legacy:
             return KERAS_LEGACY
         return KERAS_3 if self.too_new else KERAS_2
+
+    @property
+    def if_told(self) -> Runtime | None:
+        """The same, if it says anything where it leaves the version open; else None."""
+        return self if self.problem or self.is_paddle2 or self.backend[1] else None
 
     def refusal(self, *, estimator: bool = False, fit: bool = False, newer: bool = False) -> str:
         """Why a script is not converted for these versions; empty if they fit.
@@ -119,6 +127,7 @@ def settled(choices: Choices, runtime: Runtime | None) -> Choices:
     if choices.why_keras or choices.is_open or (is_ignored and not choices.tensorflow):
         return choices
     runtime = None if is_ignored else runtime
+    choices = replace(choices, backend=runtime.backend) if runtime is not None else choices
     problem = runtime.problem.told if runtime is not None and runtime.problem is not None else ""
     asked, why = (runtime.keras, runtime.why) if runtime is not None else ("", "")
     against = f", but {why}" if why else ""
@@ -134,6 +143,8 @@ def settled(choices: Choices, runtime: Runtime | None) -> Choices:
             problem = f"{told}, {chosen.problem.told.partition(', ')[2]}"
         doubt = f"{told}{against}" if asked and keras != asked else problem
         return replace(choices, keras=keras, why_keras=told, doubt_keras=doubt)
+    if choices.backend[1] and (not asked or (runtime is not None and runtime.is_installed)):
+        return replace(choices, keras=KERAS_3, why_keras=choices.backend[1], doubt_keras=problem)
     if runtime is not None and runtime.is_installed:
         return replace(choices, installed=(asked, why), doubt_keras=problem, is_open=True)
     return replace(choices, keras=asked or KERAS_AUTO, why_keras=why, doubt_keras=problem, is_open=not asked)
@@ -162,25 +173,29 @@ def judge(demands: Iterable[Demand], shown: Shown = str) -> Runtime | None:
     legacy = next((each for each in listed if each.package == _LEGACY), None)
     found = newer or next((each for each, reach in decided.values() if each), None)
     problem = _problem(reaches, decided, shown)
+    backend = next((each for each in listed if each.package == BACKEND), None)
+    told = f"{shown(backend.path)}:{backend.line} sets KERAS_BACKEND" if backend is not None else ""
+    undecided = Runtime(
+        is_paddle2=is_paddle2, is_open=True, problem=problem,
+        backend=(backend.asks if backend is not None else "", told),
+    )  # fmt: skip
     # Keras 2 by a package of its own needs no version of TensorFlow that is known.
     if legacy is not None and (found is None or found is decided[TENSORFLOW][0] is newer):
         found = newer or legacy
     elif found is None:
-        return (
-            Runtime(is_paddle2=is_paddle2, is_open=True, problem=problem) if problem or is_paddle2 else None
-        )
+        return undecided.if_told
     else:
         legacy = None
     told = _told(found, shown)
-    return Runtime(
-        told if found is newer else "",
+    return replace(
+        undecided,
+        too_new=told if found is newer else "",
         path=found.path,
         line=found.line,
         asks=_shown(found),
         is_legacy=legacy is not None,
-        is_paddle2=is_paddle2,
+        is_open=False,
         decides=told,
-        problem=problem,
     )
 
 

@@ -40,7 +40,7 @@ class Observer(Files):
         tf = self.tf
 
         def after(owner: Any, name: str, note: Callable[..., None]) -> None:
-            # Where it is defined: what is saved is loaded without being compiled by a class with a `compile` of its own.
+            # Where it is defined: Keras 3 compiles no model that it loads whose class has its own `compile`.
             owner = next(each for each in owner.__mro__ if name in vars(each))
             original = vars(owner)[name]
 
