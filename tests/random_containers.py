@@ -258,6 +258,9 @@ class Author:
             inner.kinds |= {"v": "f"} if " v " in head else {"row": "list"} if " row " in head else {}
             lines: list[str] = []
             self.block(inner, draw.randint(1, 2), 1, lines)
+            if any(re.search(r"append|extend|\+= \[|g\d+\(", line) for line in lines):
+                # What becomes longer while it is gone through has no end.
+                head = re.sub(r" in (.*):", r" in list(\1):", head).replace("list(range(2))", "range(2)")
             return [head, *lines] if lines else []
         return self.function(scope) if not scope.inside else []
 

@@ -11,12 +11,12 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import Conflict, Function, Shared, Summary, bound, root_of
+from trainshift.derivatives.reading.function import Conflict, Function, Shared, Summary, root_of
 from trainshift.derivatives.reading.kinds import Kind, meet, reaches
 from trainshift.derivatives.reading.live import Live
 from trainshift.derivatives.reading.nodes import Nodes
 from trainshift.derivatives.reading.reader import CHANGING, LOSING
-from trainshift.derivatives.reading.sources import GIVEN, OF, Sources, callee_name, parts_of
+from trainshift.derivatives.reading.sources import GIVEN, OF, Sources, parts_of
 from trainshift.derivatives.reading.twice import Pairs, Twice
 
 CONTAINERS = ("list", "tuple", "dict")
@@ -263,17 +263,13 @@ class Sharing:
             if OF in here:
                 self.strangers[here] = owner, name
         given = dict(self.names.given(callee, call))
-        changed = [(each, callee.kind(param)) for param, each in bound(callee, call)]
-        for owner, name in callee.outside:
-            changed.append((given[callee_name(callee, owner, name)], owner.kind(name)))
-        for argument, kind in changed:
-            if kind.changes and not kind.has("function"):
-                self.handed |= {root_of(argument) or ""}
-                if self.reader.value(call):
-                    self.undone |= {root_of(argument) or ""}
-                self.grown |= {root_of(argument) or ""}
-                self._change(node, argument, kind, pairs, deep=True)
-                self._given(node, list(given.values()), argument, kind, pairs)
+        for argument, kind in self.names.changed(callee, call, given):
+            self.handed |= {root_of(argument) or ""}
+            if self.reader.value(call):
+                self.undone |= {root_of(argument) or ""}
+            self.grown |= {root_of(argument) or ""}
+            self._change(node, argument, kind, pairs, deep=True)
+            self._given(node, list(given.values()), argument, kind, pairs)
         for pair in self.whole.summary(callee).linked:
             one, other = (given.get(each) for each in sorted(pair))
             if one is not None and other is not None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, bound
+from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.reader import FACTS, Reader
 
 # What gives a part of its first argument, or the same array in another shape.
@@ -77,6 +78,19 @@ class Sources:
             yield f"{param}{GIVEN}", argument
         for owner, name in callee.reached:
             yield callee_name(callee, owner, name), terms.name(self.name_of(owner, name))
+
+    def changed(
+        self, callee: Function, call: ast.Call, given: Mapping[str, ast.expr]
+    ) -> Iterator[tuple[ast.expr, Kind]]:
+        """What of what it is `given` a call of a function may change, with the kinds of what is changed in
+        it: itself or deeper."""
+        known = [(argument, callee.kind(param)) for param, argument in bound(callee, call)]
+        for owner, name in callee.outside:
+            known.append((given[callee_name(callee, owner, name)], owner.kind(name)))
+        for argument, kind in known:
+            for each in kind.with_elements() if not kind.has("function") else ():
+                if each.has("changed"):
+                    yield argument, each
 
     def _any(self, nodes: list[ast.expr]) -> set[str]:
         return set[str]().union(*map(self.sources, nodes))
