@@ -14,7 +14,7 @@ from trainshift.derivatives.reading.expand import ORDERED
 from trainshift.derivatives.reading.function import Function, bound, own_nodes, root_of
 from trainshift.derivatives.reading.kinds import reaches
 from trainshift.derivatives.reading.nodes import Nodes, method
-from trainshift.derivatives.reading.once import gone_through, resized_by_call
+from trainshift.derivatives.reading.once import changed_by_call, gone_through, resized_by_call
 from trainshift.derivatives.reading.reader import CHANGING, LOSING, READING, Reader, loses
 from trainshift.derivatives.reading.sources import Sources
 from trainshift.derivatives.result import Refusal
@@ -170,6 +170,11 @@ class Checks:
                     self.refuse(node, f"no derivative of {ast.unparse(node)} is known")
                 elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult):
                     self._joined(reader, node)
+        for param in function.params if function is not self.whole.start else ():
+            default = function.default(param)
+            if isinstance(default, ast.List | ast.Dict | ast.Tuple) and function.active(param):
+                said = f"the default {ast.unparse(default)} is active: give it as an argument"
+                self.refuse(default, said)
         self._shared(function)
         if self.whole.reverse:
             self._outlived(function, reader, inside)
@@ -373,6 +378,8 @@ class Checks:
         for node in inside:
             if not isinstance(node, ast.For):
                 continue
+            if self.whole.reverse:
+                self._copied_views(reader, node)
             for source in gone_through(node.iter):
                 name = root_of(source)
                 if name is None or not function.active(name):
@@ -392,6 +399,27 @@ class Checks:
                         own = resized_by_call(reader, inner, source)
                     if own:
                         self.refuse(inner, f"the loop's sequence changes inside the loop: {text}")
+
+    def _copied_views(self, reader: Reader, loop: ast.For) -> None:
+        """A dict may not get another key while a copy of its items is gone through: these are asked for again
+        on the way back."""
+        keys = terms.names_bound([loop.target])
+        for each in terms.walk(loop.iter):
+            match each:
+                case ast.Call(
+                    ast.Name("list" | "tuple"), [ast.Call(ast.Attribute(base, "items" | "values"))]
+                ):
+                    name = root_of(base)
+                case _:
+                    continue
+            for inner in (part for line in loop.body for part in terms.walk(line)):
+                own = isinstance(inner, ast.Call) and name in changed_by_call(reader, inner)
+                if isinstance(inner, ast.Subscript) and isinstance(inner.ctx, ast.Store):
+                    own = root_of(inner) == name and not terms.names_read(inner.slice) & keys
+                    own = own or (root_of(inner) == name and not isinstance(inner.slice, ast.Name))
+                if own and reader.value(base):
+                    said = f"the loop's sequence changes inside the loop: {ast.unparse(base)}"
+                    self.refuse(inner, said)
 
 
 _KNOWN = {*table.OPERATORS, "Pow", "MatMult", "FloorDiv"}

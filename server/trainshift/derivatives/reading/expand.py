@@ -11,7 +11,7 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, Shared, root_of
 from trainshift.derivatives.reading.joined import no_lists
-from trainshift.derivatives.reading.once import asked_by, changed_inside, once, reassigned
+from trainshift.derivatives.reading.once import asked_by, asks_length, changed_inside, moving, once
 from trainshift.derivatives.reading.reader import Reader
 
 FOLDED = frozenset(("builtins.max", "builtins.min"))
@@ -50,6 +50,7 @@ class Expander:
         self.before: list[ast.stmt] = []
         self.looped: set[str] = set()
         self.moved: set[str] = set()
+        self.resized: set[str] = set()
         self.asked: dict[int, list[ast.stmt]] = {}
         sharing = function.whole.sharing(function)
         for each in sharing.conflicts() if sharing else ():
@@ -86,10 +87,9 @@ class Expander:
                 kind = ast.If if isinstance(node, ast.If) else ast.While
                 return [ast.copy_location(kind(node.test, body, other), node)]
             case ast.For():
-                outer, self.moved = (
-                    self.moved,
-                    reassigned(self.reader, node) if self.function.whole.reverse else set(),
-                )
+                outer = self.moved
+                if self.function.whole.reverse:
+                    self.moved, self.resized = moving(self.reader, node)
                 source = self._source(self._sequence(node.iter))
                 self.moved = outer
                 target, begin = (node.target, []) if hasattr(node, "told") else self._target(node)
@@ -199,6 +199,8 @@ class Expander:
     def _sequence(self, node: ast.expr, backwards: bool = False) -> ast.expr:
         """What a loop goes through, with active values that are made there given names: their elements
         have adjoints."""
+        if asks_length(self.reader, node, self.resized):
+            return self._held(node)
         match node:
             case ast.Call(func=ast.Name("zip" | "enumerate" | "reversed" | "list" | "tuple" as word)):
                 backwards = word == "reversed"

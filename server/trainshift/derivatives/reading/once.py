@@ -94,9 +94,17 @@ def _changes(node: ast.AST) -> bool:
     return False
 
 
-def reassigned(reader: Reader, node: ast.For) -> set[str]:
-    """The variables whose sequences a loop's body may replace: by assignments, stores and calls."""
+def moving(reader: Reader, node: ast.For) -> tuple[set[str], set[str]]:
+    """The variables whose sequences a loop's body may replace, and those it may make longer or shorter."""
+    return _reassigned(reader, node), _resized(reader, node)
+
+
+def _reassigned(reader: Reader, node: ast.For) -> set[str]:
+    """The variables whose sequences a loop's body may replace: by assignments, stores and calls. Where a copy
+    is gone through, so may any change."""
     found = terms.names_bound([node.target, *node.body])
+    if changed_inside(reader, node):
+        found |= {name for each in terms.walk(node.iter) if (name := _copied(each)) is not None}
     sources = [each for each in terms.walk(node.iter) if isinstance(each, ast.Subscript)]
     for each in (part for line in node.body for part in terms.walk(line)):
         if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store):
@@ -110,6 +118,33 @@ def reassigned(reader: Reader, node: ast.For) -> set[str]:
                 name for name in changed if name in rebound or any(root_of(one) == name for one in sources)
             }
     return found
+
+
+def _resized(reader: Reader, node: ast.For) -> set[str]:
+    """The variables of a loop's sequence that its body may make longer or shorter."""
+    sharing = reader.whole.sharing(reader.function)
+    if sharing is None or not changed_inside(reader, node):
+        return set()
+    names = terms.names_read(node.iter)
+    return {each for each in names if each in sharing.grown or reader.function.kind(each).has("dict")}
+
+
+def asks_length(reader: Reader, source: ast.expr, names: set[str]) -> bool:
+    """Whether what a loop goes through has no adjoint, and how long it is depends on variables."""
+    match source:
+        case ast.Name() | ast.Subscript() | ast.Attribute():
+            return False
+        case ast.Call(ast.Name("zip" | "enumerate" | "reversed")) | ast.Call(ast.Attribute()):
+            return False
+    return bool(names & terms.names_read(source)) and not reader.value(source)
+
+
+def _copied(node: ast.AST) -> str | None:
+    """The variable of which a part of what a loop goes through is a copy."""
+    match node:
+        case ast.Call(ast.Name("list" | "tuple"), [value]) | ast.Subscript(value, ast.Slice()):
+            return root_of(value)
+    return None
 
 
 def gone_through(source: ast.expr) -> list[ast.expr]:

@@ -47,7 +47,9 @@ class Changes(Lines):
         if direct:
             self._keep(self.pullbacks[id(root)], fresh=True)()
         own = {each for each in active if each in terms.names_read(value) and self.boxlike(each)}
-        if root.sort in ("name", "item") and active and not own:
+        part = isinstance(getattr(root.expr, "slice", None), ast.Slice)
+        copied = part and not self.nodes.reader.kind(root.expr).has("array")
+        if root.sort in ("name", "item") and active and not own and not copied:
             return self._unpack_place(target, root, backs, active)
         defined = set(self.defined)
 
