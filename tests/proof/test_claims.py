@@ -345,3 +345,13 @@ def test_a_function_that_is_traced_under_an_eager_tape_holds_no_data() -> None:
     leaves("Placeholder", (), (), (object(),), op_name="x", graph=object())
     assert leaves.found == []
     assert leaves.known == {}
+
+
+def test_the_rank_that_ended_first_is_named() -> None:
+    gone = record(0, error="UnknownError: Horovod has been shut down.\n")
+    waited, killed = replace(run(gone), exit_code=1), replace(run(record(1)), exit_code=-9, record=None)
+    seen = Seen(run(record(0)), [waited, killed], limit=STEPS)
+    assert "Rank 0 ended with status 1" in claims(seen)[0].says
+    assert claims(replace(seen, alone=(0, 1)))[0].says.startswith("Rank 1 was ended by signal 9")
+    found = claims(replace(seen, ranks=[waited, run(record(1))], alone=(0, 1)))[0]
+    assert (found.verdict, found.says) == ("fails", "Rank 1 ended, and rank 0 waited for it in vain.")

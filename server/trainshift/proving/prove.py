@@ -37,6 +37,8 @@ TOPS = ("work", "here", "tmp")
 # than this.  What Horovod's own threads do, which ask again and again, is no computing.
 IDLE = 0.2
 IDLE_LIMIT = 45.0
+# With fewer bytes left on the disk, what processes wrote down is not whole.
+LEAST_SPACE = 64 * 1024
 # Marks all that a run has started, in its environment.
 MARK = "TRAINSHIFT_PROVE_SCRATCH"
 
@@ -83,13 +85,14 @@ class Means:
 
 @dataclass
 class Run:
-    """One run: its name, the directory of each process, and how each ended."""
+    """One run: its name, the directory of each process, how each ended, and which of them by themselves."""
 
     name: str
     directories: list[Path]
     given: dict[str, str]
     statuses: list[int]
     stuck: str = ""
+    alone: Sequence[int] = ()
 
 
 def prove(request: Request, tell: Tell, start: Start = fresh) -> dict[str, Any]:
@@ -104,6 +107,7 @@ def prove(request: Request, tell: Tell, start: Start = fresh) -> dict[str, Any]:
             run(request, means, one, "original", 1, limit * size, "1"),
             run(request, means, several, "ranks", size, limit, ROWS),
         ]
+        check_space(folder)
         if not any(runs[-1].statuses) and not runs[-1].stuck:
             runs.append(run(request, means, several, "data", size, limit, "1"))
         plan = {
@@ -125,6 +129,15 @@ def prove(request: Request, tell: Tell, start: Start = fresh) -> dict[str, Any]:
             return judged(request, folder)
 
 
+def check_space(folder: Path) -> None:
+    """Raise Unfit where no room is left for what is written down of a run."""
+    if shutil.disk_usage(folder).free < LEAST_SPACE:
+        raise Unfit(
+            f"The disk that has {folder.parent} is full, so what was seen could not be kept. Make room, "
+            "or name another folder: TMPDIR=FOLDER or --keep FOLDER."
+        )
+
+
 def judged(request: Request, folder: Path) -> dict[str, Any]:
     """What the judge says, who needs NumPy and so runs in the person's Python."""
     done = subprocess.run(
@@ -135,6 +148,7 @@ def judged(request: Request, folder: Path) -> dict[str, Any]:
         env={**os.environ, "OMP_NUM_THREADS": "1", MARK: str(folder)},
     )
     if done.returncode:
+        check_space(folder)
         raise Unfit(f"What was seen could not be judged:\n{done.stderr.strip()[-2000:]}")
     result: dict[str, Any] = json.loads(done.stdout)
     return result
@@ -170,6 +184,8 @@ def run(request: Request, means: Means, copier: Copier, name: str, ranks: int, s
         finally:
             result.stuck = watch.stuck
             codes = [process.poll() for process in processes]
+            if len(processes) == ranks:
+                result.alone = [rank for rank, code in enumerate(codes) if code is not None]
             if len(processes) < ranks:
                 take_leave(processes[0])
             end(processes)

@@ -12,12 +12,13 @@ from trainshift.proving.judging import judge
 from trainshift.proving.judging.averages import Averaging, averaging, shares_loss, unknown_reduction
 from trainshift.proving.judging.broadcasts import in_vain, without_made_equal
 from trainshift.proving.judging.endings import (
-    ends_in_xla,
+    by_cause,
     error_places,
     how,
-    is_consequence,
     is_failed,
+    left,
     reason,
+    remedy,
     stack_places,
     unawaited,
 )
@@ -33,9 +34,7 @@ AVERAGE = "Wrap the tape: hvd.DistributedGradientTape(tape); for `fit`, the opti
 AVERAGE_ON_KERAS3 = (
     "Give the optimizer what hvd.allreduce makes of each gradient: Horovod's wraps fail on Keras 3."
 )
-MEND = "Mend what ended it; the ranks that were still waiting for it were ended, too."
 AWAIT = "Let all ranks wait until one has written"
-XLA = "Set model.jit_compile = False: on GPUs Keras 3 compiles by XLA, which knows no Horovod."
 SUMMED = "Average them: leave `op` as it is, or give op=hvd.Average."
 
 
@@ -75,14 +74,16 @@ def few_steps(seen: Seen) -> str:
 def ends(seen: Seen) -> Found:
     """Exit statuses, time limits, and whether all ranks take the same steps."""
     found = Found(do="Make every rank run the same steps and calls of Horovod.", code="TL05")
-    failed = [(rank, run) for rank, run in enumerate(seen.ranks) if is_failed(run)]
-    for rank, run in sorted(failed, key=lambda pair: (pair[1].exit_code < 0, is_consequence(pair[1]))):
+    for rank, run in by_cause(seen.ranks, seen.alone):
         why = reason(run)
         if seen.stuck and run.exit_code < 0:
             continue
-        found.fails.append(f"Rank {rank} {how(run.exit_code)}{': ' + why if why else '.'}")
         found.places += error_places(run, rank)
-        found.do = XLA if ends_in_xla(run) else MEND
+        if gone := left(run, seen.ranks):
+            found.fails.append(f"Rank {listed(gone)} ended, and rank {rank} waited for it in vain.")
+            break
+        found.fails.append(f"Rank {rank} {how(run.exit_code)}{': ' + why if why else '.'}")
+        found.do = remedy(run)
         found.code = ""
         if name := unawaited(run, seen.ranks):
             found.do = f"{AWAIT} {name}: call hvd.broadcast(0, root_rank=0) before it is read."
@@ -93,7 +94,7 @@ def ends(seen: Seen) -> Found:
         who = (
             f"Rank {listed(ended)} ended, and the others wait for it: "
             if ended
-            else "The ranks wait for each other: "
+            else "The ranks do not go on, or wait for each other: "
         )
         found.fails.append(f"{who}{seen.stuck}.")
         found.places += [place for rank, run in enumerate(seen.ranks) for place in stack_places(run, rank)]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from trainshift.proving.observed.record import Run
 
+MEND = "Mend what ended it; the ranks that were still waiting for it were ended, too."
+OUTSIDE = "Name the file by its whole path: processes run in copies of the folder that prove is started in."
+XLA = "Set model.jit_compile = False: on GPUs Keras 3 compiles by XLA, which knows no Horovod."
 # The line of a traceback that names what went wrong.
 ERROR = re.compile(r"[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 # An error is told by so many last lines of what was said.
@@ -29,6 +32,27 @@ def is_failed(run: Run) -> bool:
 def is_consequence(run: Run) -> bool:
     """Whether a rank ended because another one had."""
     return run.record is not None and "Horovod" in run.record.error and "shut down" in run.record.error
+
+
+def by_cause(ranks: Sequence[Run], alone: Collection[int]) -> list[tuple[int, Run]]:
+    """The ranks that ended badly, what others ended for first; `alone` are those that nobody else ended."""
+    failed = [(rank, run) for rank, run in enumerate(ranks) if is_failed(run)]
+    return sorted(
+        failed, key=lambda each: (each[1].exit_code < 0 and each[0] not in alone, is_consequence(each[1]))
+    )
+
+
+def left(run: Run, ranks: Sequence[Run]) -> list[int]:
+    """The ranks that had ended well when one ended because others were gone; none if it ended otherwise."""
+    return [rank for rank, each in enumerate(ranks) if not is_failed(each)] if is_consequence(run) else []
+
+
+def remedy(run: Run) -> str:
+    """What to do about what ended a rank."""
+    if ends_in_xla(run):
+        return XLA
+    # What is beside the project is not copied with it.
+    return OUTSIDE if re.search(r"No such file or directory: '\.\./", reason(run)) else MEND
 
 
 def how(status: int) -> str:

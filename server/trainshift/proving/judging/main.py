@@ -62,6 +62,7 @@ def judged(folder: Path, plan: dict[str, Any]) -> dict[str, Any]:
         plan["gpus"],
         plan["converted"],
         plan["hosts"],
+        plan["runs"][1]["alone"],
     )
     found = [] if problem else claims(seen)
     return {

@@ -29,7 +29,8 @@ class Seen:
 
     `arrays` are the samples of each rank's values, `reductions` what Horovod reduced; `stuck` says why
     the ranks had to be ended; `limit` is how many steps they were to take; `gpus` how many GPUs there
-    are; `hosts` names the host of each rank, and nothing where all are here.
+    are; `hosts` names the host of each rank, and nothing where all are here; `alone` are the ranks that ended
+    before anybody ended them.
     """
 
     original: Run
@@ -42,6 +43,7 @@ class Seen:
     gpus: int = 0
     is_converted: bool = True
     hosts: Sequence[str] = ()
+    alone: Sequence[int] = ()
 
     @property
     def records(self) -> list[Record]:
