@@ -34,6 +34,24 @@ def joined(xs, ys):
     zs = xs + ys
     return np.prod(zs) * zs[0]
 """
+SCALED = """\
+import numpy as np
+
+
+def scale(a, k):
+    a *= k
+
+
+def both(w, rows, k):
+    scale(w, k)
+    rows[0] -= k
+
+
+def total(x, w):
+    rows = [w, x]
+    both(w, rows, x)
+    return np.sum(w) * x
+"""
 TYPES = """\
 import math
 
@@ -98,3 +116,12 @@ def test_what_may_be_lists_that_are_joined_is_asked_for_going_back() -> None:
     forward = derive(JOINED, "joined", "forward")
     assert isinstance(forward, Derived)
     assert "assert" not in forward.text
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_a_call_whose_value_nobody_reads_is_asked_whether_it_changes_an_array(mode: Mode) -> None:
+    found = derive(SCALED, "total", mode)
+    assert isinstance(found, Derived)
+    for said in ("a and what it is given", "rows and what it is given"):
+        assert f"{said} are one array, which is changed" in found.text
+    assert ("scale_vjp(w, k)" if mode == "reverse" else "scale_jvp(w, k") in found.text

@@ -331,6 +331,7 @@ class Checks:
                 continue
             for place in places:
                 self._changed(function, node, place)
+                self._holds(function, reader, node, place)
             if id(node) in in_loops and not (isinstance(node, ast.Call) and _is_pop(node)):
                 said = f"{ast.unparse(node)} changes something in a comprehension: write a loop"
                 self.refuse(node, said)
@@ -355,6 +356,24 @@ class Checks:
                 places = [each for param, each in bound(target, node) if target.kind(param).changes]
                 return [*places, *([node.func] if target.changes_outside else [])], [*given, node]
         return [], []
+
+    def _holds(self, function: Function, reader: Reader, node: ast.AST, place: ast.expr) -> None:
+        """What a call changes may hold something that has a name, but has none itself: it could not be
+        followed."""
+        target = reader.target(node) if isinstance(node, ast.Call) else None
+        if root_of(place) is not None or target is None:
+            return
+        kinds = [
+            each
+            for param, value in bound(target, node)  # type: ignore[arg-type]
+            for each in target.kind(param).with_elements()
+            if value is place and each.has("changed")
+        ]
+        for name in sorted(Sources(reader).sources(place)):
+            arrays = self.whole.arrays and not self.whole.tensors
+            if any(reaches(arrays, function.kind(name), each) for each in kinds):
+                said = f"{ast.unparse(place)} is changed and holds {name}: give it a name in the function"
+                self.refuse(node, said)
 
     def _changed(self, function: Function, node: ast.AST, place: ast.expr) -> None:
         base = place

@@ -7,10 +7,17 @@ from collections.abc import Iterable, Iterator
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, own_nodes, root_of
-from trainshift.derivatives.reading.once import changed_by, changed_by_call, once
+from trainshift.derivatives.reading.once import asks, changed_by, changed_by_call, once
 from trainshift.derivatives.reading.reader import Reader
 
 _TOO = "which this line reads too: call it on a line of its own"
+
+
+def _asked(reader: Reader, call: ast.Call) -> set[str]:
+    """What a call is given that asks whether it changes an array."""
+    target = reader.target(call)
+    given = (root_of(each) for each in (*call.args, *(one.value for one in call.keywords)))
+    return {each for each in given if each} if target is not None and asks(target) else set()
 
 
 def out_of_order(
@@ -22,7 +29,7 @@ def out_of_order(
     not gone back through in a condition.
     """
     for part, is_test in _parts(reader, inside):
-        calls = [(each, changed_by_call(reader, each)) for each in _calls(part)]
+        calls = [(each, changed_by_call(reader, each) | _asked(reader, each)) for each in _calls(part)]
         if not calls:
             continue
         sharing = reader.whole.sharing(function)

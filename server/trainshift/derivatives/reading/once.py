@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import CHANGING_METHODS, bound, root_of
+from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, root_of
 from trainshift.derivatives.reading.reader import READING, Reader
 from trainshift.derivatives.tables.table_numpy import CONSTANTS
 
@@ -60,6 +60,17 @@ def changed_by_call(reader: Reader, call: ast.Call) -> set[str]:
         found |= {name for owner, name in each.outside if reader.function.owner(name) is owner}
         found |= {root_of(value) or "" for name, value in bound(each, call) if each.kind(name).changes}
     return found
+
+
+def asks(function: Function, known: frozenset[Function] = frozenset()) -> bool:
+    """Whether a function, or one that it calls, asks when it runs whether it changes an array in place."""
+    sharing = function.whole.sharing(function)
+    if sharing is not None and any(each.whole and each.shared.unless for each in sharing.conflicts()):
+        return True
+    reader, known = Reader(function), known | {function}
+    calls = (each for line in function.body for each in terms.walk(line) if isinstance(each, ast.Call))
+    targets = {reader.target(each) for each in calls} - known
+    return any(asks(each, known) for each in targets if each is not None)
 
 
 def changed_by(reader: Reader, node: ast.expr) -> set[str]:

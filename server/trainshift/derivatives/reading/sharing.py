@@ -16,7 +16,7 @@ from trainshift.derivatives.reading.kinds import Kind, meet, reaches
 from trainshift.derivatives.reading.live import Live
 from trainshift.derivatives.reading.nodes import Nodes
 from trainshift.derivatives.reading.reader import CHANGING, LOSING
-from trainshift.derivatives.reading.sources import GIVEN, OF, Sources, parts_of
+from trainshift.derivatives.reading.sources import GIVEN, OF, Sources, number, parts_of
 from trainshift.derivatives.reading.twice import Pairs, Twice
 
 CONTAINERS = ("list", "tuple", "dict")
@@ -54,7 +54,7 @@ class Sharing:
         self.live = Live(function.body, always | {function.result})
         given = [(each, f"{each}{GIVEN}") for each in function.params]
         self.twice = Twice(self)
-        start = Shared(ast.Pass(), "", "", _number(""))
+        start = Shared(ast.Pass(), "", "", number(""))
         self.ends |= set(self._block(function.body, {frozenset(pair): start for pair in given}))
         self._captured()
         for pair in self.ends:
@@ -214,6 +214,7 @@ class Sharing:
             # An array in a list is changed itself; a part of an array is stored like any other.
             if itself and not base.has("array"):
                 self._change(node, target, kind, pairs, True)
+                self._of_who_calls(node, target, kind, pairs)
             self._change(node, target.value, base, pairs)
         elif itself and not self.nodes.certain(target):
             self._change(node, target, kind, pairs, True)
@@ -229,8 +230,15 @@ class Sharing:
         if alone and not self._is_called():
             self.augmented.add(name)
         else:
-            shared = Shared(node, name, "what it is given", _number(name))
+            shared = Shared(node, name, "what it is given", number(name))
             self.found.setdefault((id(node), name, ""), Conflict(shared, node, True))
+
+    def _of_who_calls(self, node: ast.stmt, place: ast.expr, kind: Kind, pairs: Pairs) -> None:
+        """An array in a container of who calls the function is changed in place: that is not followed."""
+        given = any(root_of(place) in pair and any(each.endswith(GIVEN) for each in pair) for pair in pairs)
+        if given and not kind.has("box", *CONTAINERS) and self._is_called() and not self.whole.tensors:
+            shared = Shared(node, root_of(place) or "", "what it is given", number(place))
+            self.found.setdefault((id(node), ast.unparse(place), ""), Conflict(shared, node, True))
 
     def _is_called(self) -> bool:
         """Whether the function is called by one that is differentiated."""
@@ -296,7 +304,7 @@ class Sharing:
         last = parts[-1]
         if root is not None and isinstance(last, ast.Name) and self.whole.reverse:
             # In forward mode the tangents share what the values share.
-            unless = None if self.reader.kind(last).has("array", "box", *CONTAINERS) else _number(last)
+            unless = None if self.reader.kind(last).has("array", "box", *CONTAINERS) else number(last)
         named = [self.sources(each) for each in parts]
         for place, some in enumerate(named):
             for other in named[place + 1 :]:
@@ -352,7 +360,7 @@ class Sharing:
                     if itself and kind.has("array"):
                         self.in_place.add(id(node))
                     elif unknown:
-                        shared = Shared(node, name, name, _number(changed), False, shared.twice)
+                        shared = Shared(node, name, name, number(changed), False, shared.twice)
                     self.found.setdefault((id(shared.node), name, name), Conflict(shared, node, itself))
                 continue
             if (
@@ -373,13 +381,13 @@ class Sharing:
                     if kind.has("array"):
                         self.shown_by.add(name)
                     elif unknown and not self.whole.tensors:
-                        shared = Shared(node, name, other.removesuffix(GIVEN), _number(changed))
+                        shared = Shared(node, name, other.removesuffix(GIVEN), number(changed))
                         self.found.setdefault((id(node), name, other), Conflict(shared, node, True))
             elif (other in live or OF in other) and self._partner_shows(pair, name, kind):
                 if itself and kind.has("array") and shared.unless is None:
                     self.in_place.add(id(node))
                 if unknown and shared.unless is None:
-                    shared = Shared(node, shared.name, shared.other, _number(changed))
+                    shared = Shared(node, shared.name, shared.other, number(changed))
                 key = (id(shared.node), shared.name, shared.other)
                 self.found.setdefault(key, Conflict(shared, node, itself))
 
@@ -418,7 +426,7 @@ class Sharing:
         if len(names) == 1:
             pairs = {pair: shared for pair, shared in pairs.items() if not pair & names}
         for name, _, maybe in new:
-            pairs = self._with(pairs, node, name, partners[name], _number(name) if maybe else None)
+            pairs = self._with(pairs, node, name, partners[name], number(name) if maybe else None)
             pairs = self._doubled(pairs, node, name, doubled[name])
         for leaf, part, _ in parts:
             if isinstance(leaf, ast.Subscript):
@@ -432,11 +440,11 @@ class Sharing:
         doubled = self.twice.stored(node, root, value, pairs, self.reader.kind(place))
         unless: ast.expr | None = None
         if not self.reader.kind(value).has("array", "box", *CONTAINERS):
-            unless = _number(place)
+            unless = number(place)
         if self.arrayish(base):
             # An array copies what is stored into it.
             array = terms.call("hasattr", terms.copied(place.value), terms.constant("shape"))
-            unless = ast.BoolOp(ast.Or(), [array, _number(place)])
+            unless = ast.BoolOp(ast.Or(), [array, number(place)])
         pairs = self._with(pairs, node, root, self.sources(value), unless, True)
         return self._doubled(pairs, node, root, doubled, unless)
 
@@ -487,9 +495,3 @@ class Sharing:
         inside = self._kind(name).with_elements() - {self._kind(name).found()}
         kinds, arrays = [self._kind(each).found() for each in others], any(map(self.arrayish, inside))
         return any(each in inside or (arrays and self.arrayish(each)) for each in kinds)
-
-
-def _number(value: ast.expr | str) -> ast.expr:
-    """Whether a variable, or what is at a place, is a number: no array, which may be a part of another."""
-    read = terms.name(value) if isinstance(value, str) else terms.copied(value)
-    return ast.UnaryOp(ast.Not(), terms.call("np.ndim", read))

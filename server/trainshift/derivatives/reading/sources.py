@@ -151,3 +151,9 @@ def parts_of(target: ast.expr, value: ast.expr, each: bool) -> Iterator[tuple[as
             inner = [ast.Constant(0), first]
     for one, other in zip(target.elts, inner, strict=False):
         yield from parts_of(one, other, part or each)
+
+
+def number(value: ast.expr | str) -> ast.expr:
+    """Whether a variable, or what is at a place, is a number: no array, which may be a part of another."""
+    read = terms.name(value) if isinstance(value, str) else terms.copied(value)
+    return ast.UnaryOp(ast.Not(), terms.call("np.ndim", read))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.nodes import Node
+from trainshift.derivatives.reading.once import asks
 from trainshift.derivatives.reverse.pull import Pull
 from trainshift.derivatives.terms import rebuilt
 
@@ -33,7 +34,8 @@ class Calls(Pull):
         return False
 
     def _has_effects(self, node: Node) -> bool:
-        return node.target is None or node.target.gives_functions or node.target.acts
+        target = node.target
+        return target is None or target.gives_functions or target.acts or asks(target)
 
     def asks_for_value(self, node: Node) -> bool:
         """Whether a pullback asks for an adjoint in the structure of a call's value, even if it is zero."""
