@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type BrowserContext, chromium, type Locator, type Page } from "playwright-core";
+import { KEYS } from "./codeServer";
 import { ARTIFACTS, CHROMIUM } from "./paths";
 import { TIME_LIMIT, until } from "./until";
 
@@ -16,6 +17,8 @@ const FLAGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
+  // A window lives for a minute: to make its code quick costs more than it saves.
+  "--js-flags=--no-opt",
 ];
 /** What a window stores that the next one would read. */
 const STORED = "cookies,local_storage,indexeddb,service_workers";
@@ -24,6 +27,7 @@ const SIZE = { width: 1280, height: 800 };
 const MENU_LIMIT = 4_000;
 
 const MENU = ".action-widget:not(.action-list-submenu-panel)";
+const FOCUSED = ".editor-group-container.active .monaco-editor.focused";
 const QUICK_INPUT = ".quick-input-widget";
 
 export type Severity = "error" | "warning" | "info" | "hint";
@@ -105,7 +109,16 @@ export class Workbench {
   }
 
   async focusEditor(): Promise<void> {
-    await this.runCommand("View: Focus Active Editor Group");
+    await this.press(KEYS.focusEditor.key);
+    await until("an editor has the focus", async () => shown(this.page.locator(FOCUSED)));
+  }
+
+  /** Save all and put all away, so that the window is as it was at first. */
+  async tidy(): Promise<void> {
+    await this.press(KEYS.tidy.key);
+    for (const part of [".tabs-container .tab", ".notification-list-item", ".part.panel"])
+      await this.page.locator(part).first().waitFor({ state: "hidden" });
+    await this.page.locator(".explorer-folders-view").waitFor();
   }
 
   async press(...keys: string[]): Promise<void> {
@@ -236,12 +249,8 @@ export class Workbench {
   }
 
   private async showProblems(): Promise<void> {
-    const panel = this.page.locator(".markers-panel");
-    // The key also hides the panel, where something else has just begun to show it.
-    await until("the problems are shown", async () => {
-      if (!(await panel.isVisible())) await this.press("Control+Shift+M");
-      return shown(panel);
-    });
+    await this.press(KEYS.showProblems.key);
+    await this.page.locator(".markers-panel").waitFor();
   }
 
   /** Enter a text into the input that a key opens, and take the row with this label, else the first. */

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { isDeepStrictEqual, promisify } from "node:util";
 import * as vscode from "vscode";
 import { EXTENSION, PYTHON } from "../harness/paths";
+import type { HostSuite } from "../harness/suite";
 import { until } from "../harness/until";
 
 export const execute = promisify(execFile);
@@ -40,11 +41,47 @@ export function distribution(name: string, version: string): Record<string, stri
   };
 }
 
+/** Tests that need nothing but files and a server. */
+export interface Part {
+  files: Record<string, string>;
+  tests: () => void;
+}
+
+/** The folder that the files of the present tests are in, within the workspace. */
+let folderOfPart = "";
+
+/** What can share one VS Code: the files of each part are in a folder of its name, and each finds no editor open. */
+export function joined(name: string, parts: Record<string, Part>): HostSuite {
+  const workspace = Object.entries(parts).flatMap(([part, { files }]) =>
+    Object.entries(files).map(([file, text]) => [`${part}/${file}`, text]),
+  );
+  return {
+    name,
+    workspace: Object.fromEntries(workspace) as Record<string, string>,
+    settings: INTERPRETER,
+    tests() {
+      for (const [part, { tests }] of Object.entries(parts)) {
+        describe(part, () => {
+          before(() => {
+            folderOfPart = part;
+          });
+          after(async () => {
+            folderOfPart = "";
+            await vscode.workspace.saveAll();
+            await vscode.commands.executeCommand("workbench.action.closeAllEditors");
+          });
+          tests();
+        });
+      }
+    },
+  };
+}
+
 /** Where a file of the workspace is. */
 export function path(name = ""): string {
   const [folder] = vscode.workspace.workspaceFolders ?? [];
   assert.ok(folder);
-  return join(folder.uri.fsPath, name);
+  return join(folder.uri.fsPath, folderOfPart, name);
 }
 
 export function uri(name: string): vscode.Uri {

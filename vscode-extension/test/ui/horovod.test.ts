@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { PYTHON } from "../harness/paths";
 import type { UiSuite } from "../harness/suite";
 import { until } from "../harness/until";
-import { DATA, TRAIN } from "./project";
+import { DATA, TRAIN } from "./project/files";
 import { change, choices, choose, lens, page, status, waitForPreview } from "./window";
 
 const COMMAND = "Trainshift: Run With Horovod…";

@@ -7,7 +7,7 @@ import type { Workbench } from "../harness/browser";
 import { PYTHON } from "../harness/paths";
 import type { UiSuite } from "../harness/suite";
 import { until } from "../harness/until";
-import { DATA, TRAIN } from "./project";
+import { DATA, TRAIN } from "./project/files";
 import { clearToasts } from "./window";
 
 const run = promisify(execFile);
@@ -38,7 +38,7 @@ export const suites: UiSuite[] = [
       await mkdir(join(workspace, ".vscode"));
     },
     open: "train.py",
-    settings: { "trainshift.interpreter": ["<workspace>/.venv/bin/python"], "editor.minimap.enabled": false },
+    settings: { "trainshift.interpreter": ["<workspace>/.venv/bin/python"] },
     // No registry can be reached.
     env: {
       PIP_INDEX_URL: "http://127.0.0.1:9/simple",

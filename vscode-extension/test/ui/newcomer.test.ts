@@ -8,7 +8,7 @@ import type { Workbench } from "../harness/browser";
 import { PYTHON } from "../harness/paths";
 import { REFUSED } from "../harness/scripts";
 import type { UiSuite } from "../harness/suite";
-import { PROJECT } from "./project";
+import { PROJECT } from "./project/files";
 import {
   change,
   clearToasts,
@@ -56,7 +56,7 @@ export const suites: UiSuite[] = [
     name: "newcomer",
     workspace: { ...PROJECT, "refused.py": REFUSED, "conditional.py": CONDITIONAL, ...TOO_NEW },
     open: "refused.py",
-    settings: { "trainshift.interpreter": [PYTHON], "editor.minimap.enabled": false },
+    settings: { "trainshift.interpreter": [PYTHON] },
     tests(workbench) {
       afterEach(async () => {
         await clearToasts(workbench);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { PYTHON } from "../harness/paths";
 import type { UiSuite } from "../harness/suite";
 import { until } from "../harness/until";
-import { DATA, TRAIN } from "./project";
+import { DATA, TRAIN } from "./project/files";
 import { tab } from "./window";
 
 const SPY = `#!/bin/sh
