@@ -357,7 +357,7 @@ def started_at(process: str) -> int:
 
 
 def surroundings(request: Request) -> dict[str, str]:
-    """The variables of all processes: the person's own, but no window, no bytecode, no missing GPU."""
+    """The variables of all processes: the person's own, no window, no bytecode; a crash is told."""
     home = os.path.expanduser("~")
     own = {name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_RANK")}
     if request.gpus >= request.ranks:
@@ -370,6 +370,7 @@ def surroundings(request: Request) -> dict[str, str]:
         "XDG_CONFIG_HOME": os.path.join(home, ".config"),
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "MPLBACKEND": "Agg",
+        "PYTHONFAULTHANDLER": "1",
         **own,
         "PYTHONDONTWRITEBYTECODE": "1",
     }

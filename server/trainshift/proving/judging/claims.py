@@ -78,7 +78,7 @@ def ends(seen: Seen) -> Found:
         why = reason(run)
         if seen.stuck and run.exit_code < 0:
             continue
-        found.places += error_places(run, rank)
+        found.places += error_places(run, rank) or stack_places(run, rank)
         if gone := left(run, seen.ranks):
             found.fails.append(f"Rank {listed(gone)} ended, and rank {rank} waited for it in vain.")
             break

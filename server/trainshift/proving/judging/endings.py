@@ -12,6 +12,8 @@ OUTSIDE = "Name the file by its whole path: processes run in copies of the folde
 XLA = "Set model.jit_compile = False: on GPUs Keras 3 compiles by XLA, which knows no Horovod."
 # The line of a traceback that names what went wrong.
 ERROR = re.compile(r"[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
+# What Python says before it tells where a crash was.
+CRASH = "Fatal Python error:"
 # An error is told by so many last lines of what was said.
 MOST_LINES = 4
 # A line of a traceback, or of a stack, that is the script's own.
@@ -67,7 +69,7 @@ def how(status: int) -> str:
 
 def reason(run: Run) -> str:
     """The last line of what ended a process."""
-    error = (run.record.error if run.record else "") or run.stderr or run.log
+    error = (run.record.error if run.record else "") or run.stderr or run.log.partition(CRASH)[0]
     lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
     named = [line for line in lines if ERROR.match(line)]
     return (named or lines)[-1][:300] if lines else ""
