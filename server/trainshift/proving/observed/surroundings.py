@@ -6,6 +6,7 @@ import importlib
 import itertools
 import logging
 import random
+import sys
 import sysconfig
 import warnings
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from typing import Any, TextIO
 from trainshift.proving.observed.kerases import Keras
 
 SEED = 1000
+# Libraries that split and sample data by the seeds that they are given.
+SPLITTING = ("sklearn.", "pandas.")
 SEED_NAMES = ("seed", "a", "x", "entropy")
 
 
@@ -49,7 +52,9 @@ def shift_seeds(tf: Any, np: Any, shift: int) -> None:
 
     class ShiftedRandomState(np.random.RandomState):  # type: ignore[misc]
         def __init__(self, seed: Any = None) -> None:
-            super().__init__(moved(seed))
+            # Split otherwise, the ranks' data would not be equally many, and they draw no weights.
+            splits = sys._getframe(1).f_globals.get("__name__", "").startswith(SPLITTING)
+            super().__init__(seed if splits else moved(seed))
 
     hook(random, "seed")
     for name in ("seed", "default_rng", "PCG64", "MT19937", "Philox", "SFC64", "SeedSequence"):
