@@ -46,6 +46,7 @@ _SEEDS = "tensorflow.keras.utils.set_random_seed"
 _SEEDING = {
     "numpy.random": ("numpy.random.seed", _SEEDS),
     "random": ("random.seed", _SEEDS),
+    "pandas": ("numpy.random.seed", _SEEDS),
     "sklearn": ("numpy.random.seed", _SEEDS),
     "tensorflow.random": ("tensorflow.random.set_seed", _SEEDS),
 }
@@ -185,7 +186,16 @@ class Draws:
             return True
         names = self._names.full_names(site.node.func, site.scope, site.statement)
         libraries = {each for each in _SEEDING for name in names if name.startswith(f"{each}.")}
+        libraries |= {"pandas"} if self._is_of_frame(site) else set()
         return bool(libraries) and not any(self._is_fixed_draw(site, each) for each in libraries)
+
+    def _is_of_frame(self, site: Site) -> bool:
+        """Whether rows of a table of pandas are sampled: of what it has made, or a part of them."""
+        if site.name != "sample" or not isinstance(site.node.func, ast.Attribute):
+            return False
+        values = self._names.site_values(site.node.func.value, site)
+        made = any(isinstance(each, Instance) and each.cls.startswith("pandas.") for each in values)
+        return made or any(word.arg == "frac" for word in site.node.keywords)
 
     def _is_of_own_generator(self, site: Site) -> bool:
         """Whether a generator draws that was made without a seed: ``np.random.default_rng()``."""
@@ -237,7 +247,8 @@ class Draws:
     def _remedy(self, site: Site) -> Remedy | None:
         if site.in_fstring or site.deferred:
             return None
-        if site.name == "train_test_split" or self._names.calls(site, "sklearn.utils.shuffle"):
+        is_stated = site.name == "train_test_split" or self._names.calls(site, "sklearn.utils.shuffle")
+        if is_stated or self._is_of_frame(site):
             hidden = hides_arguments(site.node) and any(word.arg is None for word in site.node.keywords)
             given = any(word.arg == "random_state" for word in site.node.keywords)
             return None if hidden or given or self.is_repeated(site) else Remedy.STATE
