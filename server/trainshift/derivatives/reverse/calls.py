@@ -122,6 +122,7 @@ class Calls(Pull):
         taken_up += [
             given[each].expr for each in carried & set(given) if target and target.kind(each).changes
         ]
+        placed: list[ast.expr] = []
         for param in params:
             child = given.get(param)
             if child is None or not child.active:
@@ -140,9 +141,11 @@ class Calls(Pull):
                     place = None
                 known = root_of(child.expr) or ""
                 changed = target is not None and target.kind(param).changes
-                if not changed and any(not _apart(child.expr, each) for each in taken_up):
+                others = placed if changed else taken_up
+                if any(not _apart(child.expr, each) for each in others):
                     place = None
                 taken_up.append(child.expr)
+                placed.append(child.expr)
                 if place is not None:
                     arguments.append(place)
                     results.append(place)
