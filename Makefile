@@ -9,6 +9,8 @@ KERAS3 := .venv-keras3
 BIN := $(VENV)/bin
 SAMPLE := fixtures/scripts/mnist_tape/before.py
 
+# Modules are compiled when they are imported first: most of what TensorFlow installs never is.
+INSTALL := pip install -q --no-compile
 ONE_RULE = $(if $(RULE),--rule $(RULE))
 # Without the compiled modules that Python keeps, each process of a test would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -135,31 +137,31 @@ clean:  ## Remove the environment and every cache.
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --upgrade pip
+	$(BIN)/$(INSTALL) --upgrade pip
 
 $(VENV)/.tool: $(VENV)/bin/python pyproject.toml
-	$(BIN)/pip install -q -e .
+	$(BIN)/$(INSTALL) -e .
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
-	$(BIN)/pip install -q -e '.[dev]'
+	$(BIN)/$(INSTALL) -e '.[dev]'
 	touch $@ $(VENV)/.tool
 
 $(VENV)/.site: $(VENV)/bin/python pyproject.toml
-	$(BIN)/pip install -q -e '.[site]'
+	$(BIN)/$(INSTALL) -e '.[site]'
 	touch $@ $(VENV)/.tool
 
 # Fixit's server demands an older pygls (~=2.0.0) and click (<8.2) than those that our users get.  In one
 # environment it would decide what our own server is timed with.
 $(BENCH)/.done: pyproject.toml
 	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/pip install -q -e '.[bench]'
+	$(BENCH)/bin/$(INSTALL) -e '.[bench]'
 	touch $@
 
 # The proof of the static graphs runs its snippets in Paddle, which would decide what NumPy all others get.
 $(PADDLE)/.done: pyproject.toml
 	test -x $(PADDLE)/bin/python || $(PYTHON) -m venv $(PADDLE)
-	$(PADDLE)/bin/pip install -q -e '.[paddle]'
+	$(PADDLE)/bin/$(INSTALL) -e '.[paddle]'
 	touch $@
 
 # The newer line: TensorFlow with Keras 3, and Keras 2 by `tf_keras`, whose own demand would bring a second TensorFlow.
@@ -168,22 +170,22 @@ BUILDING := "setuptools<81" wheel "cmake<4" cffi cloudpickle psutil pyyaml packa
 
 $(KERAS3)/.done: tests/proof/install_horovod.py
 	test -x $(KERAS3)/bin/python || $(PYTHON) -m venv $(KERAS3)
-	$(KERAS3)/bin/pip install -q $(NEWER) $(BUILDING)
-	$(KERAS3)/bin/pip install -q --no-deps tf_keras==2.21.0
+	$(KERAS3)/bin/$(INSTALL) $(NEWER) $(BUILDING)
+	$(KERAS3)/bin/$(INSTALL) --no-deps tf_keras==2.21.0
 	nice -n 10 $(KERAS3)/bin/python tests/proof/install_horovod.py 0.28.1
 	touch $@
 
 $(VENV)/.tensorflow: $(VENV)/bin/python pyproject.toml
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 10), (3, 11)))' || { \
 	  echo "The proof needs Python 3.10 or 3.11 (TensorFlow 2.15): make clean; make test PYTHON=python3.11"; exit 1; }
-	$(BIN)/pip install -q -e '.[dev,proof]'
+	$(BIN)/$(INSTALL) -e '.[dev,proof]'
 	touch $@ $(VENV)/.dev $(VENV)/.tool
 
 # What gradients are compared with, in a folder of its own: TensorFlow would load JAX whenever it starts.
 PEERS := jax==0.4.30 jaxlib==0.4.30 autograd==1.7.0 scipy==1.13.1 opt-einsum==3.3.0
 
 $(VENV)/peers/.done: $(VENV)/bin/python
-	$(BIN)/pip install -q --target $(VENV)/peers --upgrade --no-deps $(PEERS)
+	$(BIN)/$(INSTALL) --target $(VENV)/peers --upgrade --no-deps $(PEERS)
 	touch $@
 
 $(VENV)/.proof: $(VENV)/.tensorflow $(VENV)/peers/.done
