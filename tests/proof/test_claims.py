@@ -355,3 +355,22 @@ def test_the_rank_that_ended_first_is_named() -> None:
     assert claims(replace(seen, alone=(0, 1)))[0].says.startswith("Rank 1 was ended by signal 9")
     found = claims(replace(seen, ranks=[waited, run(record(1))], alone=(0, 1)))[0]
     assert (found.verdict, found.says) == ("fails", "Rank 1 ended, and rank 0 waited for it in vain.")
+
+
+def test_labels_of_divided_data_are_not_drawn() -> None:
+    def epochs(*numbers: int) -> list[list[Column]]:
+        draw = random.Random(7)
+        rows = [number for _ in range(2) for number in draw.sample(numbers, len(numbers))]
+        parts = [rows[at : at + 16] for at in range(0, len(rows), 16)]
+        return [
+            [("f4(9,)", [str(row) for row in part]), ("f4(46,)", [labels[row] for row in part])]
+            for part in parts
+        ]
+
+    labels = [str(random.Random(row).randrange(46)) for row in range(320)]
+    whole = epochs(*range(320))
+    ranks = [epochs(*range(rank, 320, 2)) for rank in range(2)]
+    assert "elements of its own" in shares(whole, *ranks)
+    # The rows tell what the labels do not: that each rank has but a half of its share.
+    halves = [epochs(*range(rank, 320, 4)) for rank in range(2)]
+    assert shares(whole, *halves, ended=True).startswith("fails")

@@ -23,7 +23,7 @@ from trainshift.proving.judging.endings import (
     unawaited,
 )
 from trainshift.proving.judging.seen import Claim, Found, Seen, counted, sentences
-from trainshift.proving.judging.shares import ALSO_WHOLE, Shares, are_divided, judge_shares, uneven
+from trainshift.proving.judging.shares import ALSO_WHOLE, SHARE, Shares, are_divided, judge_shares, uneven
 from trainshift.proving.judging.speed import speed
 from trainshift.proving.judging.timeline import repeated
 from trainshift.proving.observed.record import Record
@@ -385,7 +385,7 @@ def is_warming(before: Record, record: Record, size: int) -> bool:
 
 def data(seen: Seen) -> Found:
     """A digest of each batch by rank, and the steps of an epoch."""
-    found = Found(do="Give each rank its part: dataset.shard(hvd.size(), hvd.rank()).", code="HV15")
+    found = Found(do=SHARE, code="HV15")
     records = [run.record for run in seen.data if run.record]
     counts = [[each.steps for each in record.optimizers] for record in seen.records]
     if seen.original.record and len(counts) == seen.size and not any(map(is_failed, seen.ranks)):

@@ -20,18 +20,21 @@ def walks_drawn(before: Record, records: Sequence[Record]) -> list[Walk]:
 
     What changes from one batch to the next, and is found again on some rank, is drawn: data on all ranks, and
     on the first what is made by the seed of the original.  Left out is what has too few values to tell two
-    draws apart, as labels have.
+    draws apart, as labels have, and of the data on all ranks all but what has the most values.
     """
-    found = []
+    found: list[Walk] = []
     for kind in looks(before):
         theirs, *ours = (
             [each for each in record.data if look(each) == kind] for record in (before, *records)
         )
+        known = []
         for place in range(len(kind)) if all(ours) else ():
-            if any(is_drawn(place, theirs, own) for own in ours):
+            by_rank = [is_drawn(place, theirs, own) for own in ours]
+            if any(by_rank):
                 walk = Walk(in_epochs(batches(theirs, [place])), [batches(own, [place]) for own in ours])
                 if is_mixed(walk) and tells_apart(walk):
-                    found.append(walk)
+                    (known if all(by_rank) else found).append(walk)
+        found += sorted(known, key=lambda walk: len(elements(walk)))[-1:]
     return found
 
 

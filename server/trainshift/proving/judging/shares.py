@@ -26,6 +26,11 @@ ALSO_WHOLE = (
     "The script also goes through all of its data, and was stopped: which batches it trains on is not known. "
     "See it by --steps 0."
 )
+SHARE = (
+    "Give each rank its part: dataset.shard(hvd.size(), hvd.rank()), or x[hvd.rank()::hvd.size()] of "
+    "an array; where each draws by itself, a seed of its own."
+)
+NO_GAIN = "give each rank rows of its own, or more ranks save no time."
 STRANGE = "Rank {} trains on data that the original has not, so epochs cannot be compared."
 
 
@@ -56,7 +61,7 @@ def judge_shares(original: Run, ranks: Sequence[Run], divided: bool | None) -> S
     walks = [walk for kind in looks(before) if (walk := walk_of(kind, before, records))]
     if not walks:
         rows = always_the_same([before, *records])
-        same = f" Each step of each rank was computed of the same {rows} rows." if rows else ""
+        same = f" Each step of each rank was computed of the same {rows} rows: {NO_GAIN}" if rows else ""
         return Shares(unseen=f"The batches do not show which data they hold.{same}")
     if strange := next(filter(None, map(strangers_in, walks)), ""):
         return Shares(unseen=strange)
