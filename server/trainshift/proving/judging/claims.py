@@ -30,12 +30,12 @@ from trainshift.proving.observed.record import Record
 
 HOLDS, FAILS, NOT_SEEN = "holds", "fails", "not seen"
 FEWEST_STEPS = 2
-AVERAGE = "Wrap the tape: hvd.DistributedGradientTape(tape); for `fit`, the optimizer."
+AVERAGE = "Wrap the tape: hvd.DistributedGradientTape(tape); for model.fit, the optimizer."
 AVERAGE_ON_KERAS3 = (
     "Give the optimizer what hvd.allreduce makes of each gradient: Horovod's wraps fail on Keras 3."
 )
 AWAIT = "Let all ranks wait until one has written"
-SUMMED = "Average them: leave `op` as it is, or give op=hvd.Average."
+SUMMED = "Average them: leave op= out, or give op=hvd.Average."
 
 
 def claims(seen: Seen) -> list[Claim]:

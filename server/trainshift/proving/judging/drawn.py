@@ -27,7 +27,7 @@ def walks_drawn(before: Record, records: Sequence[Record]) -> list[Walk]:
         theirs, *ours = (
             [each for each in record.data if look(each) == kind] for record in (before, *records)
         )
-        known = []
+        known: list[Walk] = []
         for place in range(len(kind)) if all(ours) else ():
             by_rank = [is_drawn(place, theirs, own) for own in ours]
             if any(by_rank):
