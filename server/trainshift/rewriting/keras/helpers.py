@@ -33,10 +33,12 @@ def {name}(model):
 ''',
     BROADCAST: '''
 class {name}({tf}.keras.callbacks.Callback):
-    """Give all ranks the weights and the optimizers of rank 0 after the first batch."""
+    """Give all ranks the weights of rank 0, and its optimizers as well after the first batch."""
 
     def on_train_begin(self, logs=None):
         self.is_done = False
+        {hvd}.broadcast_variables([v if isinstance(v, {tf}.Variable) else v.value \
+for v in self.model.weights], root_rank=0)
 
     def on_train_batch_end(self, batch, logs=None):
         if not self.is_done:
