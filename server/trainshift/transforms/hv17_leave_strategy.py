@@ -27,7 +27,8 @@ here it is divided by the rank's own batch, and Horovod takes the mean.
 ## What is refused
 
 Strategies for TPUs and parameter servers, and any use of a strategy that is not understood: the refusal names
-the place. In one branch of an `if` such a strategy stays where the other branch does without (HV01).
+the place. In one branch of an `if` such a strategy stays where the other branch does without (HV01). So is
+`keras.distribution` of Keras 3, which places model and batches itself.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from trainshift.rewriting.tf1.graphs import Graphs
 # What distributes a script by itself, or hides its training loop, by its name.
 _SERVERS = "parameter servers already distribute this script; remove them first"
 _TOWERS = "each rank has one GPU, /gpu:0; build the model once, on that one"
+_KERAS_OWN = "keras.distribution already places this script's model and data on devices; take it out first"
 _FOREIGN = {
     "train.Supervisor": "a Supervisor hides its session; use a MonitoredTrainingSession",
     "train.SyncReplicasOptimizer": _SERVERS,
@@ -40,6 +41,10 @@ _FOREIGN = {
     "train.ClusterSpec": _SERVERS,
     "train.replica_device_setter": _SERVERS,
     "distribute.Server": _SERVERS,
+    "keras.distribution.DataParallel": _KERAS_OWN,
+    "keras.distribution.ModelParallel": _KERAS_OWN,
+    "keras.distribution.initialize": _KERAS_OWN,
+    "keras.distribution.set_distribution": _KERAS_OWN,
     "keras.utils.multi_gpu_model": _TOWERS,
     "keras.utils.training_utils.multi_gpu_model": _TOWERS,
     "contrib.training.train": "slim's training loop hides its session; use a MonitoredTrainingSession",
