@@ -102,6 +102,7 @@ export const suites: HostSuite[] = [
         await show("distributed.py");
         // Allowed to, it would ask for the number of processes, and not end.
         await told("trainshift.runWithHorovod");
+        await told("trainshift.prove");
         assert.equal(vscode.window.terminals.length, 0);
       });
     },

@@ -131,7 +131,9 @@ export const convert: Part = {
       await page(workbench).locator("h1", { hasText: "train.py" }).waitFor();
       await page(workbench).locator("h2", { hasText: "Changed" }).waitFor();
       await page(workbench).locator("h2", { hasText: "Still warns" }).waitFor();
-      await page(workbench).locator("a.button", { hasText: "Run With Horovod…" }).waitFor();
+      for (const text of ["Run With Horovod…", "Prove With Two Ranks…"]) {
+        await page(workbench).locator("a.button", { hasText: text }).waitFor();
+      }
       await workbench.screenshot("summary");
       // Lines are those of the new file, and codes lead to their pages.
       const line = whole.split("\n").findIndex((each) => each.includes("with tf.GradientTape()")) + 1;
