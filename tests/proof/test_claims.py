@@ -374,3 +374,11 @@ def test_labels_of_divided_data_are_not_drawn() -> None:
     # The rows tell what the labels do not: that each rank has but a half of its share.
     halves = [epochs(*range(rank, 320, 4)) for rank in range(2)]
     assert shares(whole, *halves, ended=True).startswith("fails")
+
+
+def test_what_other_ranks_log_is_told_apart_from_what_they_print() -> None:
+    logs = replace(run(record(1)), stderr="INFO:tensorflow:loss = 0.5\n")
+    found = judged([run(record(0)), logs])["output"]
+    assert (found.verdict, found.do[:22]) == ("fails", "Let rank 0 alone log: ")
+    found = judged([run(record(0)), replace(logs, stdout="loss\n")])["output"]
+    assert (found.verdict, found.do) == ("fails", "Put it under: if hvd.rank() == 0:")

@@ -421,6 +421,8 @@ def output(seen: Seen) -> Found:
     if seen.is_cut or not seen.before.optimizers or any(map(is_failed, seen.ranks)):
         faults = [fault for fault in faults if not fault.startswith("rank0-")]
     found.fails = sentences(faults)
+    if faults and all("wrote to sys.stderr" in fault for fault in faults):
+        found.do = "Let rank 0 alone log: put what logs, or turns logging on, under: if hvd.rank() == 0:"
     found.code = "HV08" if any("wrote-" in fault.partition(":")[0] for fault in faults) else "HV07"
     for rank, record in enumerate(seen.records):
         if rank and faults:
