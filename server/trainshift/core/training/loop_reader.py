@@ -31,7 +31,7 @@ from trainshift.core.training.loop_kinds import FITTING, Loop, Pattern, is_loop,
 from trainshift.core.training.origins import Origins
 from trainshift.core.training.session_loops import SessionLoops
 from trainshift.core.training.step_names import STEPPING
-from trainshift.core.training.steps import Step, Steps
+from trainshift.core.training.steps import APPLY, Step, Steps
 
 # What takes gradients by a tape of its own, and where TensorFlow 1 had the others of these.
 _TAKING = (
@@ -60,7 +60,7 @@ _COMPILE_KEYWORDS = frozenset({"optimizer", "loss", "metrics"})
 def candidates(script: Script) -> list[Site]:
     """The calls that may train, by the names of the methods alone."""
     names = (*FITTING, *STEPPING, *_ASSIGNING, *_WRAPPERS, "search", "train", "train_and_evaluate", "run")
-    return list(script.sites_named(*names))
+    return list(script.sites_named(*names, APPLY))
 
 
 def unseen_trainings(program: Program, root: Program) -> list[Site]:
