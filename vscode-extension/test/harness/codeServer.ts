@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { VSCODE } from "./paths";
 import type { Launch } from "./suite";
@@ -29,6 +29,12 @@ const QUIET_SETTINGS = {
   "workbench.startupEditor": "none",
   "workbench.tips.enabled": false,
 };
+
+/** A PATH without the folders that hold a `horovodrun`: tests bring their own, or want none. */
+function pathWithoutHorovod(path: string): string {
+  const folders = path.split(delimiter);
+  return folders.filter((folder) => !existsSync(join(folder, "horovodrun"))).join(delimiter);
+}
 
 /** What the harness does by a key: the palette costs a second of computing. */
 export const KEYS = {
@@ -289,6 +295,7 @@ export class CodeServer {
       ...Object.fromEntries(inherited),
       EXTENSIONS_GALLERY: JSON.stringify({ serviceUrl: "" }),
       HOME: this.folder,
+      PATH: pathWithoutHorovod(process.env.PATH ?? ""),
       VSCODE_CLI: "1",
       ...more,
     };
