@@ -24,6 +24,7 @@ from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod, is_first_value
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Step, Steps
+from trainshift.rewriting.keras.first_batches import FirstBatches
 from trainshift.rewriting.keras.fits import Fits, is_compiled_optimizer
 from trainshift.rewriting.target import Target
 
@@ -83,8 +84,12 @@ class Flags:
     def _is_served(self, step: Step) -> bool:
         """Whether the callback of `fit` broadcasts what a step trains; for Keras 3 all the model holds."""
         held = dotted(step.receiver).startswith("self.") and self._target.is_keras3
-        return (held or is_compiled_optimizer(step)) and bool(
-            self._program.fact(Executions).custom_model(step.site.scope)
+        if not self._program.fact(Executions).custom_model(step.site.scope):
+            return False
+        # That of Keras 2 broadcasts after the first batch alone.
+        return held or (
+            is_compiled_optimizer(step)
+            and (self._target.is_keras3 or not self._program.fact(FirstBatches).takes_several(step))
         )
 
     @cached_property

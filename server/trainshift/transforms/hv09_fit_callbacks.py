@@ -43,6 +43,7 @@ from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, put_first, run, titled
 from trainshift.rewriting.edits.rank_guards import guard_changes, only_argument
 from trainshift.rewriting.keras.callbacks import CallbackLists, Callbacks
+from trainshift.rewriting.keras.first_batches import FirstBatches
 from trainshift.rewriting.keras.fits import Fit, hides
 from trainshift.rewriting.keras.helpers import Helpers
 from trainshift.rewriting.keras.warm_ups import WARM_UP, WarmUps
@@ -147,7 +148,8 @@ def _doubts(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
     if callbacks.given is not None and not callbacks.found.complete:
         given = program.script.text(callbacks.given, callbacks.fit.site)
         doubts.append(f"{given} is assumed to be a list of callbacks that every rank needs")
-    return tuple(doubts)
+    assumed = program.fact(FirstBatches).doubt(callbacks.fit)
+    return (*doubts, assumed) if assumed else tuple(doubts)
 
 
 def _decisions(program: Program, callbacks: Callbacks) -> tuple[str, ...]:

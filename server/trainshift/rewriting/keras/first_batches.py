@@ -1,0 +1,115 @@
+"""First batches: where ranks may take a second optimizer step before a broadcast.
+
+The callback of `fit` gives all ranks the variables of rank 0 after the first batch.  A `train_step` that has
+then taken several steps took all but the first from weights of each rank's own.  For Keras 3 the callback has
+given them the weights before, too, but for those that Keras makes only when it sees data.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core.names import api
+from trainshift.core.names.values import UserInstance
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Scope, Site, dotted, last_name
+from trainshift.core.training.executions import Executions, in_loop, is_of_one_branch
+from trainshift.core.training.steps import Step, Steps
+from trainshift.rewriting.keras.fits import Fit, Fits
+from trainshift.rewriting.target import Target
+
+_SEQUENTIALS = ("tensorflow.keras.Sequential", "tensorflow.keras.models.Sequential")
+_MODEL_METHODS = ("train_step", "__call__")
+_INPUTS = ("Input", "InputLayer")
+_SHAPES = ("input_shape", "batch_input_shape", "input_dim", "batch_shape")
+
+
+class FirstBatches:
+    """The first batches of one program's fits."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    def takes_several(self, step: Step) -> bool:
+        """Whether a step of a `train_step` may be one of several that its optimizer takes in a batch."""
+        model = self._model(step)
+        if model is None:
+            return False
+        same = [
+            each
+            for each in self._program.fact(Steps).steps
+            if dotted(each.receiver) == dotted(step.receiver) and self._model(each) is model
+        ]
+        return any(map(self._is_repeated, same)) or len([e for e in same if not is_of_one_branch(e.site)]) > 1
+
+    def doubt(self, fit: Fit) -> str:
+        """What is assumed of the variables of a fitted model, for Keras 3; "" where nothing is."""
+        cls = self._program.fact(Fits).own_tape(fit.model, fit.site)
+        if cls is None or not self._program.fact(Target).is_keras3:
+            return ""
+        family = self._names.ancestry(cls)
+        several = any(
+            self._model(step) in family and self.takes_several(step)
+            for step in self._program.fact(Steps).steps
+        )
+        unbuilt = next(filter(self._may_be_unbuilt, self._script.sites), None) if several else None
+        if unbuilt is None:
+            return ""
+        made = self._script.home(unbuilt.scope).line_at(self._script.span(unbuilt.node, unbuilt).start)
+        return (
+            f"{self._script.text(fit.model, fit.site)} takes several steps in a batch, and is assumed to "
+            f"have all of its weights before fit: give what line {made} makes an Input, or `build` it"
+        )
+
+    def _model(self, step: Step) -> Scope | None:
+        return self._program.fact(Executions).custom_model(step.site.scope)
+
+    def _is_repeated(self, step: Step) -> bool:
+        """Whether a batch runs the statement of a step more than once."""
+        function = step.site.scope.function()
+        if in_loop(step.statement) or function is None or function.name in _MODEL_METHODS:
+            return in_loop(step.statement)
+        calls = self._names.callers(function)[0]
+        return len(calls) > 1 or any(in_loop(each.statement) for each in calls)
+
+    def _may_be_unbuilt(self, site: Site) -> bool:
+        """Whether a call makes a model of layers that have no weights before they see data."""
+        made = self._names.site_values(site.node, site)
+        if self._names.calls(site, *_SEQUENTIALS):
+            first = site.node.args[:1] + [each.value for each in site.node.keywords if each.arg == "layers"]
+            added = [each.node for each in self._calls_of(site, "add")]
+            return not any(map(_has_shape, [*first, *added])) and not self._calls_of(site, "build")
+        own = any(isinstance(each, UserInstance) for each in made)
+        if not own or not any(self._names.is_a(each, *api.MODEL) for each in made):
+            return False
+        classes = [
+            cls for each in made if isinstance(each, UserInstance) for cls in self._names.ancestry(each.scope)
+        ]
+        layers = any(
+            self._names.is_a(value, *api.LAYER)
+            for inner in self._script.sites
+            if (inner.scope.function() or inner.scope).owner() in classes
+            for value in self._names.site_values(inner.node, inner)
+        )
+        return layers and not self._calls_of(site, "build")
+
+    def _calls_of(self, made: Site, method: str) -> list[Site]:
+        """The calls of a method of what a call makes, by the name that it is bound to."""
+        node = made.statement.node
+        names = {dotted(each) for each in getattr(node, "targets", ())} - {""}
+        return [
+            site
+            for site in self._script.sites_named(method)
+            if isinstance(site.node.func, ast.Attribute) and dotted(site.node.func.value) in names
+        ]
+
+
+def _has_shape(node: ast.expr) -> bool:
+    """Whether the code of layers names the shape of an input."""
+    return any(
+        isinstance(each, ast.Call)
+        and (last_name(each.func) in _INPUTS or any(word.arg in _SHAPES for word in each.keywords))
+        for each in ast.walk(node)
+    )
