@@ -374,3 +374,24 @@ def test_of_arrays_too() -> None:
         trial = Trial(text, name, args, ("n",))
         trial.forward()
         trial.reverse()
+
+
+SWAPPED = """\
+def swapped(x, xs, rows, n):
+    for _ in range(2):
+        x += rows[1][1] * x
+    if n > 1:
+        rows[0], rows[1] = rows[1], rows[0]
+    return xs
+"""
+
+
+def test_rows_that_are_swapped_have_adjoints_as_long_as_they_were() -> None:
+    found = derive(SWAPPED, "swapped")
+    assert isinstance(found, Derived)
+    here: dict[str, Any] = {}
+    exec(found.text, here)
+    rows = [[1.0, 2.0], [3.0, 4.0, 5.0]]
+    _, bars = here["swapped_grad"](0.5, [0.7], rows, 2, value_bar=[1.0])
+    assert bars == (0.0, [1.0], [[0.0, 0.0], [0.0, 0.0, 0.0]])
+    assert rows == [[3.0, 4.0, 5.0], [1.0, 2.0]]

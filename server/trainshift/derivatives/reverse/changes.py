@@ -188,11 +188,12 @@ class Changes(Lines):
 
         def back() -> None:
             assert name is not None
-            if name not in self.contents and self.nodes.reader.kind(target.value).has("dict"):
-                # There may be a key more than there was.
-                self.resized.add(name)
-            elif name not in self.contents and isinstance(target.slice, ast.Slice):
-                (self.followed if active and self.is_present(name) else self.resized).add(name)
+            base, part = self.nodes.reader.kind(target.value), isinstance(target.slice, ast.Slice)
+            inner = self.nodes.reader.kind(target).container and not base.has("array")
+            if name not in self.contents and (base.has("dict") or part or inner):
+                # There may be a key more than there was, and other lengths.
+                follows = active and self.is_present(name) and not base.has("dict")
+                (self.followed if follows else self.resized).add(name)
             if not active or not self.is_present(name):
                 for each in backs:
                     each()
@@ -202,7 +203,6 @@ class Changes(Lines):
             slot = self.place(place)
             assert slot is not None
             bar: ast.expr | None = None
-            base = self.nodes.reader.kind(target.value)
             if root.active:
                 held = self.function.fresh(f"{name}_bar")
                 self.emit(terms.assign(held, self._own(slot, base)))
