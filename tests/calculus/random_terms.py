@@ -227,3 +227,12 @@ def random_program(seed: int) -> Term:
 def random_function(seed: int) -> Term:
     """A closed function from reals to reals, with references, and without shift and reset."""
     return Maker(seed, control=False).function()
+
+
+def parts_of(term: Term) -> list[Term]:
+    """A term and all its subterms."""
+    found, waiting = [], [term]
+    while waiting:
+        found.append(waiting.pop())
+        waiting += [getattr(found[-1], field) for field, _ in found[-1].SCOPES]
+    return found
