@@ -307,3 +307,14 @@ def test_what_keras_3_has_beside_the_keras_of_tensorflow_2_15() -> None:
     signature = api.constructor("keras.optimizers.ScheduleFreeAdamW")
     assert signature is not None
     assert [each.default for each in signature.parameters if each.name == "learning_rate"] == ["0.0025"]
+
+
+def test_what_keras_3_takes_otherwise() -> None:
+    lion = "keras.optimizers.Lion"
+    rates = [api.constructor(lion, keras3=each).parameter("learning_rate").default for each in (False, True)]  # type: ignore[union-attr]
+    assert rates == ["0.0001", "0.001"]
+    assert api.constructor("keras.optimizers.Adam", keras3=True).position("loss_scale_factor") == 12  # type: ignore[union-attr]
+    assert api.constructor("keras.optimizers.Muon") == api.constructor("keras.optimizers.Muon", keras3=True)
+    assert api.constructor("tensorflow.train.AdamOptimizer", keras3=True) is not None
+    optimizers = [each for each in DATA["classes"] if each.startswith("tensorflow.keras.optimizers.")]
+    assert [each for each in optimizers if api.differs_by_keras(each)] == ["tensorflow.keras.optimizers.Lion"]

@@ -83,6 +83,10 @@ def test_projects_that_allow_no_paddle_3(requirements: str, is_paddle2: bool) ->
         ("tensorflow-gpu>=2.16", "tensorflow-gpu >=2.16"),
         ("tf.keras==2.16.0", "tf-keras 2.16.0"),
         ("tf-nightly", "tf-nightly"),
+        ("tf-nightly-cpu", "tf-nightly-cpu"),
+        ("tensorflow-rocm==2.18", "tensorflow-rocm 2.18"),
+        ("keras-nightly", "keras-nightly"),
+        ("tensorflow>=2.20; python_version >= '3.13'", "tensorflow >=2.20"),
         ("tf-nightly>=2.4", "tf-nightly >=2.4"),
         ("keras>=3", "keras >=3"),
         ("keras==3.3.3", "keras 3.3.3"),
@@ -139,7 +143,7 @@ def test_no_newer_version_fits(requirement: str) -> None:
         "# tensorflow==2.17",
         "-e git+https://github.com/tensorflow/tensorflow#egg=tensorflow",
         "tensorflow @ https://example.org/tensorflow.tar.gz",
-        "tensorflow==2.17; python_version >= '3.12'",
+        "tensorflow==2.17; python_version >= '3.14'",
         "tensorflow==2.17; python_full_version < '3.9'",
         "tensorflow==2.17; sys_platform == 'darwin'",
         "tensorflow==2.17; sys_platform == 'darwin' and platform_machine == 'arm64'",
@@ -185,6 +189,9 @@ def test_anything_else_leaves_the_version_open(requirement: str) -> None:
         ),
         ("setup.cfg", "[options]\ninstall_requires =\n    numpy\n    tensorflow>=2.17\n", 4),
         ("setup.cfg", "[options.extras_require]\ntf = tensorflow>=2.17; python_version > '3.8'\n", 2),
+        ("setup.py", "setup(\n  install_requires=[\n    'tensorflow>=2.17; python_version > \"3.8\"'])\n", 3),
+        ("setup.py", "setup(extras_require={'gpu': ['numpy', 'tensorflow[and-cuda]==2.17']})\n", 1),
+        ("requirements.in", "numpy\ntensorflow==2.17\n", 2),
         ("Pipfile", '[packages]\nnumpy = "*"\ntensorflow = "~=2.17"\n', 3),
         ("Pipfile", "[dev-packages]\ntensorflow = {version = '==2.17', sys_platform = \"== 'linux'\"}\n", 2),
         ("environment.yml", "dependencies:\n  - python=3.11\n  - tensorflow=2.16\n", 3),
@@ -227,7 +234,7 @@ def test_the_flag_of_a_file_of_an_environment(path: str, text: str, keras: str) 
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("pyproject.toml", '[tool.poetry.dependencies]\ntensorflow = {version = "2.17", python = "^3.12"}\n'),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntensorflow = {version = "2.17", python = "^3.14"}\n'),
         (
             "pyproject.toml",
             '[tool.poetry.dependencies]\ntensorflow = {version = "2.17", platform = "darwin"}\n',
@@ -239,7 +246,7 @@ def test_the_flag_of_a_file_of_an_environment(path: str, text: str, keras: str) 
         ("pyproject.toml", '[project]\ndependencies = [3, "tensorflow==2.17"\n'),
         ("pyproject.toml", '[other]\ndependencies = ["tensorflow==2.17"]\n'),
         ("pyproject.toml", "project = 3 # tensorflow\n"),
-        ("Pipfile", "[packages]\ntensorflow = {version = '==2.17', markers = \"python_version > '3.11'\"}\n"),
+        ("Pipfile", "[packages]\ntensorflow = {version = '==2.17', markers = \"python_version > '3.13'\"}\n"),
         ("Pipfile.lock", '{"default": {"tensorflow": 3, "keras": {}}, "develop": []}'),
         ("Pipfile.lock", '["tensorflow"]'),
         ("Pipfile.lock", '{"tensorflow":'),
@@ -250,6 +257,8 @@ def test_the_flag_of_a_file_of_an_environment(path: str, text: str, keras: str) 
         ("environment.yml", "dependencies:\n  - tensorflow=(2.16)\n  tensorflow=2.16\n"),
         ("environment.yml", "- tensorflow 2.15.*|2.16.*\n"),
         ("requirements.txt", "\0tensorflow==2.17\n"),
+        ("setup.py", "setup(install_requires=['tensorflow==2.17'\n"),
+        ("setup.py", "setup(keywords=['tensorflow==2.17'])\n"),
     ],
 )
 def test_what_does_not_apply_or_is_broken_is_left_out(path: str, text: str) -> None:
@@ -355,13 +364,13 @@ def test_a_lock_file_of_pipenv() -> None:
 @pytest.mark.parametrize(
     ("marker", "expected"),
     [
-        ("resolution-markers = [\"python_full_version >= '3.12'\"]", None),
+        ("resolution-markers = [\"python_full_version >= '3.14'\"]", None),
         (
-            "resolution-markers = [\"python_full_version >= '3.12'\", \"python_full_version < '3.12'\"]",
+            "resolution-markers = [\"python_full_version >= '3.14'\", \"python_full_version < '3.14'\"]",
             "uv.lock:2 asks for tensorflow 2.17.0",
         ),
-        ("markers = \"python_version >= '3.12'\"", None),
-        ("markers = { main = \"python_version >= '3.12'\" }", None),
+        ("markers = \"python_version >= '3.14'\"", None),
+        ("markers = { main = \"python_version >= '3.14'\" }", None),
         ('markers = ""', "uv.lock:2 asks for tensorflow 2.17.0"),
         ("marker = \"sys_platform == 'darwin'\"", None),
     ],

@@ -45,6 +45,18 @@ def _asked(requirements: str) -> Runtime:
         ("tensorflow>=2.22", "tensorflow >=2.22, and no TensorFlow from 2.22 on was tried"),
         ("tensorflow>=2.16\ntf-keras\nkeras<3", ""),
         ("tensorflow>=2.16,<2.23", ""),
+        ("tensorflow==2.16.2", ""),
+        ("tensorflow==2.16.0rc0", ""),
+        ("tf-nightly", "tf-nightly, and no TensorFlow from 2.22 on was tried"),
+        ("tf-nightly==2.18.0.dev20240801", ""),
+        (
+            "tensorflow==2.18\ntensorflow==2.15",
+            "tensorflow 2.15, and requirements.txt:1 for tensorflow 2.18, which do not go together",
+        ),
+        (
+            "tensorflow==2.15; python_version < '3.12'\ntensorflow==2.18; python_version >= '3.12'",
+            "tensorflow 2.15, and requirements.txt:2 for tensorflow 2.18, which do not go together",
+        ),
     ],
 )
 def test_what_is_wrong_with_demands_is_told(requirements: str, told: str) -> None:
@@ -59,7 +71,7 @@ def test_what_is_wrong_with_demands_is_told(requirements: str, told: str) -> Non
     [
         ("tf-keras", "tf_keras", "requirements.txt:1 asks for tf-keras"),
         ("tensorflow\ntf_keras", "tf_keras", "requirements.txt:2 asks for tf-keras"),
-        ("tensorflow>=2.16\ntf-keras", "tf_keras", "requirements.txt:1 asks for tensorflow >=2.16"),
+        ("tensorflow>=2.16\ntf-keras", "tf_keras", "requirements.txt:2 asks for tf-keras"),
         ("tensorflow==2.15\ntf-keras", "2", "requirements.txt:1 asks for tensorflow 2.15"),
         ("tensorflow<2.16", "2", "requirements.txt:1 asks for tensorflow <2.16"),
         ("tensorflow~=2.18.0", "3", "requirements.txt:1 asks for tensorflow ~=2.18.0"),
@@ -100,7 +112,12 @@ def test_which_keras_and_why(requirements: str, keras: str, why: str) -> None:
             "",
             "Keras 3 was chosen, but requirements.txt:1 asks for tensorflow <2.16",
         ),
-        ({"keras": "3", "tensorflow": "2.15"}, "", "", ""),
+        (
+            {"keras": "3", "tensorflow": "2.21"},
+            "tensorflow<2.16",
+            "",
+            "Keras 3 was chosen, but requirements.txt:1 asks for tensorflow <2.16",
+        ),
     ],
 )
 def test_what_a_person_chooses_decides(
@@ -114,6 +131,21 @@ def test_what_a_person_chooses_decides(
     assert [each.text for each in result.doubts if each.rule == "HV01"] == [doubt] * bool(doubt)
     is_of_3 = "hvd_distribute(model)" in result.text
     assert is_of_3 == (chosen.get("keras") == "3" or "Keras 3" in written)
+
+
+@pytest.mark.parametrize(
+    ("keras", "tensorflow", "has"),
+    [("2", "2.21", "Keras 3"), ("3", "2.15", "Keras 2"), ("tf_keras", "2.15", "Keras 2")],
+)
+def test_a_keras_and_a_tensorflow_that_do_not_go_together_are_refused(
+    keras: str, tensorflow: str, has: str
+) -> None:
+    """What is for Keras 2 would train apart on Keras 3, and not say so."""
+    result = convert(SCRIPT, choices=Choices(keras=keras, tensorflow=tensorflow))
+    assert (result.status, result.code) == (Status.REFUSED, "TS04")
+    assert result.reason.endswith(
+        f" was chosen, and tensorflow {tensorflow}, which has {has}; choose one of the two"
+    )
 
 
 @pytest.mark.parametrize("tensorflow", ["", "2.21", "2.21.0", ">=2.16", "~=2.16, <2.20", "==2.18.*"])
@@ -131,6 +163,17 @@ def test_a_script_of_keras_3_for_a_project_of_keras_2_is_told() -> None:
     result = convert(f"import keras\n{SCRIPT}print(keras.ops.ones(3))\n", runtime=_asked("tensorflow==2.15"))
     told = [each.text for each in result.doubts if each.rule == "HV01"]
     assert told == ["written for Keras 2, but line 6 uses keras.ops.ones"]
+
+
+def test_a_backend_of_a_script_tells_its_keras_where_none_is_installed() -> None:
+    """Scripts for older Kerases of several backends set it too."""
+    text = f'import os\nos.environ["KERAS_BACKEND"] = "tensorflow"\n{SCRIPT}'
+    assert "hvd_distribute(model)" in convert(text).text
+    assert "hvd_distribute(model)" in convert(text, choices=settled(Choices(), None)).text
+    result = convert(text, runtime=installed(demand_for("tensorflow", "2.15.1", "/there/env")))
+    assert "hvd.DistributedOptimizer(" in result.text
+    (told,) = (each.text for each in result.doubts if each.rule == "HV01")
+    assert told == "written for Keras 2, but line 2 uses KERAS_BACKEND"
 
 
 def test_a_backend_that_a_script_sets_is_refused() -> None:
@@ -253,6 +296,8 @@ _BOTH = "for Keras 2 and 3 alike, because nothing tells which is used"
         (TAPE.replace("optimizers.Adam", "optimizers.legacy.Adam"), ""),
         (f"{TAPE}optimizer.lr = 0.1\n", ""),
         (f"{TAPE}model.save('net.keras')\n", "for Keras 3, because line 9 uses net.keras"),
+        (TAPE.replace("Adam(1e-3)", "Lion()"), _OPEN),  # Its rate by default is not the same on both.
+        (f"{TAPE}tf.keras.export.ExportArchive()\n", _BOTH),
     ],
 )
 def test_an_open_version(text: str, written: str) -> None:
@@ -285,8 +330,12 @@ def test_what_is_installed_decides_where_nothing_is_declared(
     result = convert(text, runtime=installed(demand_for("tensorflow", version, "/there/env")))
     assert [each.text for each in result.decisions if each.rule == "HV01"] == [told] * bool(told)
     assert [each.text for each in result.doubts if each.rule == "HV01"] == [doubt] * bool(doubt)
-    chosen = convert(text, runtime=installed(demand_for("tensorflow", version)), choices=Choices(keras="2"))
+    python = installed(demand_for("tensorflow", version, "/there/env"))
+    chosen = convert(text, runtime=python, choices=Choices(keras="2"))
     assert (chosen.status, "hvd.DistributedOptimizer" in chosen.text) == (Status.CONVERTED, True)
+    doubts = [each.text for each in chosen.doubts if each.rule == "HV01"]
+    contrary = f"Keras 2 was chosen, but the Python of env has tensorflow {version}"
+    assert (contrary in doubts) == (version == "2.21.0")
 
 
 def test_what_keras_3_wants_otherwise_anyway_is_told_and_left() -> None:

@@ -9,6 +9,7 @@ from lsprotocol import types
 
 from lsp.commands import SCRIPTS, converted, run, text_of
 from lsp.session import PULLING, Document, Session, able, serve
+from trainshift.engine.versions.demands import NAMES
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -121,8 +122,9 @@ async def test_changes_of_settings_and_files_are_asked_for(editor: Session) -> N
         types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
     }
     watched = str(methods[types.WORKSPACE_DID_CHANGE_WATCHED_FILES])
-    for pattern in ("**/*.py", "**/pyproject.toml", "**/trainshift.toml", "requirements"):
-        assert pattern in watched
+    declaring = (f"**/{name}" for name in NAMES if not name.endswith((".py", ".lock")))
+    for pattern in ("**/*.py", "**/*.lock", "**/trainshift.toml", *declaring):
+        assert f"'{pattern}'" in watched
 
 
 @pytest.mark.slow

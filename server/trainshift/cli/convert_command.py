@@ -21,7 +21,7 @@ from trainshift.cli.options import (
 )
 from trainshift.core.choices import CHOICES, Value
 
-_WAY_OUT = "leave out --keras 2 to convert for it, or add --ignore-versions"
+_WAY_OUT = "choose no older one by keras or tensorflow, or add --ignore-versions"
 
 
 class _Line(click.ParamType):  # type: ignore[type-arg,unused-ignore]

@@ -1,4 +1,4 @@
-"""Write `core/names/keras3_api.json`: what Keras 3 has beside the Keras of TensorFlow 2.15.
+"""Write `core/names/keras3_api.json`: what Keras 3 has beside the Keras of TensorFlow 2.15, or otherwise.
 
 `python -m trainshift.dev.generate_keras3_api` writes the file from the installed TensorFlow, which must be
 2.16 or later; with `--check` it writes nothing and exits with status 1 if the file would differ.
@@ -36,26 +36,31 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def collect() -> dict[str, Any]:
-    """The classes of the installed Keras that TensorFlow 2.15 lacks, with their bases and constructors."""
+    """The classes of the installed Keras that TensorFlow 2.15 lacks, with their bases and constructors.
+
+    Constructors are those of classes that it has too, where they take something else.
+    """
     os.environ.update(CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="3", KERAS_BACKEND="tensorflow")
-    known = json.loads(api.PATH.read_text(encoding="utf-8"))["classes"]
+    older = json.loads(api.PATH.read_text(encoding="utf-8"))
+    known = older["classes"]
     keras = importlib.import_module("keras")
     named = {value: name for name, value in _classes(keras)}
     data: dict[str, Any] = {"keras": keras.__version__, "classes": {}, "constructors": {}}
     for cls, name in named.items():
-        if name in known:
-            continue
         bases = [named[base] for base in cls.__mro__[1:] if base in named]
-        if not bases:
-            continue
-        above = [each for base in bases for each in known.get(base, ())]
-        data["classes"][name] = list(dict.fromkeys((*bases, *above)))
+        if name not in known:
+            if not bases:
+                continue
+            above = [each for base in bases for each in known.get(base, ())]
+            data["classes"][name] = list(dict.fromkeys((*bases, *above)))
         if name.rpartition(".")[0].removeprefix("tensorflow.keras.") in CONSTRUCTED and "__init__" in vars(
             cls
         ):
             parameters = list(inspect.signature(vars(cls)["__init__"]).parameters.values())[1:]
             bare = [each.replace(annotation=each.empty) for each in parameters]
-            data["constructors"][name] = str(inspect.Signature(bare))[1:-1]
+            signature = str(inspect.Signature(bare))[1:-1]
+            if signature != older["constructors"].get(name):
+                data["constructors"][name] = signature
     return data
 
 

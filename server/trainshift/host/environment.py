@@ -13,7 +13,9 @@ from trainshift.engine.versions.demands import TENSORFLOW, demand_for
 from trainshift.engine.versions.runtime import Runtime, installed
 
 _FOLDERS = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "Lib/site-packages")
-_INSTALLED = re.compile(r"tensorflow(?:_cpu|_gpu|_intel|_macos|_rocm)?-(\d[^-]*)\.dist-info")
+_INSTALLED = re.compile(
+    r"(?:tensorflow(?:_cpu|_gpu|_intel|_macos|_rocm)?|tf_nightly(?:_cpu)?)-(\d[^-]*)\.dist-info"
+)
 
 
 def environment(python: str = "") -> Runtime | None:

@@ -47,7 +47,12 @@ from trainshift.lsp.wire.uris import path_of
 
 log = logging.getLogger(__name__)
 
-_WATCHED = ("**/*.py", "**/pyproject.toml", "**/trainshift.toml", "**/requirements*.txt", "**/*.lock")
+_WATCHED = (
+    *("**/*.py", "**/*.lock", "**/.env", "**/Pipfile", "**/setup.cfg"),
+    *("**/pyproject.toml", "**/pylock*.toml", "**/trainshift.toml"),
+    *("**/*requirements*.txt", "**/*requirements*.in", "**/requirements/*.txt", "**/requirements/*.in"),
+    *("**/environment*.yml", "**/environment*.yaml", "**/conda*.yml", "**/conda*.yaml"),
+)
 _TO_PUSH = 0.5
 """So many seconds what is to be pushed waits for them."""
 _WATCH = 3.0
@@ -276,7 +281,7 @@ class Server:
             path = path_of(change.uri)
             if path.endswith(".py"):
                 self.session.file_changed(path, is_edit=change.type == types.FileChangeType.Changed)
-            else:
+            if not path.endswith(".py") or os.path.basename(path) == "setup.py":
                 settings = True
         if settings:
             self.project.forget_settings()

@@ -66,7 +66,7 @@ class Target:
     def against(self) -> str:
         """What speaks against the Keras that it is written for; "" if nothing is seen."""
         signs = self._program.fact(KerasSigns)
-        sign = signs.of_2 if self.is_keras3 else signs.of_3
+        sign = signs.of_2 if self.is_keras3 else signs.of_3 or signs.of_backend
         installed, told = self._choices.installed
         if sign is None and installed not in ("", self._which.keras) and self._choices.is_open:
             return told

@@ -159,12 +159,13 @@ def _make(program: Program, named: Named) -> Change | Withheld | None:
         return Withheld(
             "HV10", target, "the call is inside an f-string; give it a statement of its own", True
         )
-    signature = api.constructor(named.cls)
+    is_keras3 = program.fact(Target).is_keras3
+    signature = api.constructor(named.cls, keras3=is_keras3)
     rate = signature.parameter("learning_rate") if signature is not None else None
     last = named.cls.rpartition(".")[2]
     names = program.at(site).fact(Prerequisites)
     reductions, is_wrapped = program.fact(Reductions), named.compile.own_tape is None
-    is_wrapped = is_wrapped and not program.fact(Target).is_keras3
+    is_wrapped = is_wrapped and not is_keras3
     if not (is_wrapped or reductions.scales_rates):
         return None
     scaled = f"learning_rate={rate.default} * {names.hvd}.size()" if rate is not None else ""

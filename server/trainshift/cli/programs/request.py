@@ -15,6 +15,8 @@ from trainshift.host.configuration import Configurations
 from trainshift.host.declarations import Declarations
 
 _NAMES_OF_FILES = (".py", ".ipynb")
+# Of these a flag decides over the settings, whichever of the two they name.
+_OF_VERSIONS = frozenset({"keras", "tensorflow"})
 
 
 class At(NamedTuple):
@@ -51,7 +53,11 @@ class Request:
     def choices_of(self, path: str) -> Choices:
         """What was chosen for the script at `path`, or its project asks for; raises ConfigurationProblem."""
         settings = self.configurations.of(path).settings
-        choices = Choices(**{**settings.chosen, **self.chosen})  # type: ignore[arg-type]
+        is_told = not _OF_VERSIONS.isdisjoint(self.chosen)
+        kept = {
+            name: value for name, value in settings.chosen.items() if not (is_told and name in _OF_VERSIONS)
+        }
+        choices = Choices(**{**kept, **self.chosen})  # type: ignore[arg-type]
         return settled(choices, self.declarations.of(path)) if self.declarations is not None else choices
 
     @property

@@ -1,7 +1,8 @@
 """TensorFlow's public classes, functions and signatures, without TensorFlow.
 
 The data is `tensorflow_api.json`, written by `python -m trainshift.dev.generate_api` from the installed
-TensorFlow 2.15, and `keras3_api.json`, what Keras 3 has beside it, by `trainshift.dev.generate_keras3_api`.
+TensorFlow 2.15, and `keras3_api.json`, what Keras 3 has beside it or otherwise, by
+`trainshift.dev.generate_keras3_api`.
 This module reads both once, at the first question.  Names go in in any spelling a script may resolve to
 (`keras.optimizers.Adam`, `tensorflow.train.AdamOptimizer`) and come out in one.
 """
@@ -155,9 +156,24 @@ def last_names(*names: str) -> frozenset[str]:
     return frozenset(name.rpartition(".")[2] for name in meant)
 
 
-def constructor(name: str) -> Signature | None:
-    """What calling the class `name` takes; None if it is unknown or its signature is not recorded."""
-    return read_signature(_data()["constructors"].get(canonical(name) or ""))
+def constructor(name: str, *, keras3: bool = False) -> Signature | None:
+    """What calling the class `name` takes; None if it is unknown or its signature is not recorded.
+
+    `keras3` tells that Keras 3 is called.  What only that has, takes what it takes there.
+    """
+    known = canonical(name) or ""
+    kinds = (_newer(), _data()) if keras3 else (_data(), _newer())
+    return read_signature(
+        next((each["constructors"][known] for each in kinds if known in each["constructors"]), None)
+    )
+
+
+@cache
+def differs_by_keras(name: str) -> bool:
+    """Whether the learning rate that the optimizer `name` has by default is not the same on Keras 2 and 3."""
+    either = (constructor(name), constructor(name, keras3=True))
+    rates = {each and each.parameter("learning_rate") for each in either}
+    return len(rates) > 1
 
 
 def function(name: str) -> Signature | None:
@@ -232,10 +248,14 @@ def _spellings(name: str) -> Iterator[str]:
 @cache
 def _data() -> Data:
     data: Data = json.loads(PATH.read_text(encoding="utf-8"))
-    newer: Data = json.loads(KERAS_3_PATH.read_text(encoding="utf-8"))
-    data["classes"].update(newer["classes"])
-    data["constructors"].update(newer["constructors"])
+    data["classes"].update(_newer()["classes"])
     return data
+
+
+@cache
+def _newer() -> Data:
+    newer: Data = json.loads(KERAS_3_PATH.read_text(encoding="utf-8"))
+    return newer
 
 
 @cache

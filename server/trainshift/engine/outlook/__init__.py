@@ -22,7 +22,9 @@ from trainshift.core.training.steps import Step, Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.engine.findings import ON_LOOPS, find
 from trainshift.engine.outlook.starred import hidden_fit, hidden_start
+from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.engine.unseen import unrun_step, unseen_run, unseen_training
+from trainshift.engine.versions.runtime import contradiction
 from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.strategies.leaving import Leaving
@@ -129,7 +131,9 @@ def look(program: Program, pause: Callable[[], None] = lambda: None) -> Outlook:
 
 
 def _without_text(program: Program) -> Outlook | None:
-    """A refusal of what the rules cannot write for TensorFlow 2.16 and later."""
+    """A refusal of what the rules cannot write for TensorFlow 2.16 and later, or for what was chosen."""
+    if told := contradiction(program.choices):
+        return Outlook(False, True, told, code=UNSUPPORTED_VERSION.code)
     target = program.fact(Target)
     loops = program.fact(Loops).own if target.is_newer else []
     estimator = next((loop for loop in loops if loop.pattern is Pattern.ESTIMATOR), None)

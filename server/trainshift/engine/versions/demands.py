@@ -6,6 +6,7 @@ one function makes demands of those that matter.  `packaging` is imported only f
 
 from __future__ import annotations
 
+import ast
 import configparser
 import json
 import logging
@@ -26,27 +27,32 @@ TENSORFLOW = "tensorflow"
 KERAS = "keras"
 PADDLE = "paddle"
 BACKEND = "keras-backend"
+LEGACY = ("tf-keras", "tf-keras-nightly")
+"""Keras 2 for the TensorFlow of the same version."""
+ROLLING = ("tf-nightly", "tf-nightly-cpu", "tf-nightly-gpu", "keras-nightly", "tf-keras-nightly")
+"""Packages of which an index has the newest versions only."""
 PRODUCTS: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "tensorflow",
             "tensorflow-cpu",
             "tensorflow-gpu",
-            "tensorflow-macos",
             "tensorflow-intel",
-            "tf-nightly",
-            "tf-keras",  # Keras 2 for the TensorFlow of the same version.
+            "tensorflow-macos",
+            "tensorflow-rocm",
+            *ROLLING,
+            *LEGACY,
         ),
         TENSORFLOW,
     ),
-    "keras": KERAS,
+    **dict.fromkeys(("keras", "keras-nightly"), KERAS),
     **dict.fromkeys(("paddlepaddle", "paddlepaddle-gpu", "paddlepaddle-xpu", "paddlepaddle-npu"), PADDLE),
     BACKEND: BACKEND,  # What a variable of the environment sets, as if it were a package.
 }
 """What each package, by its normalised name (PEP 503), is a distribution of."""
 
-# The interpreters and machines that the supported TensorFlow and Horovod have in common.
-_PYTHONS = ("3.9.0", "3.9.99", "3.10.0", "3.10.99", "3.11.0", "3.11.99")
+# The interpreters and machines that a supported TensorFlow and Horovod have in common.
+_PYTHONS = tuple(f"3.{minor}.{patch}" for minor in range(9, 14) for patch in (0, 99))
 _MACHINES = ("x86_64", "aarch64")
 
 
@@ -150,7 +156,7 @@ def read_demands(path: str, text: str) -> Declared:
                 includes.append(found.path)
             elif (demand := _demand(path, found, locked)) is not None:
                 demands.append(demand)
-    except (ValueError, RecursionError, configparser.Error) as error:
+    except (ValueError, SyntaxError, RecursionError, configparser.Error) as error:
         log.debug("%s is not read: %s", path, error)
     return Declared(tuple(demands), tuple(includes))
 
@@ -296,6 +302,16 @@ def _setup_cfg(text: str) -> Iterator[_Entry]:
         yield from _listed(listed.splitlines(), text)
 
 
+def _setup(text: str) -> Iterator[_Entry]:
+    """The requirements that a setup.py writes out; it is not run."""
+    for call in ast.walk(ast.parse(text)):
+        for word in call.keywords if isinstance(call, ast.Call) else ():
+            if word.arg in ("install_requires", "extras_require"):
+                for each in ast.walk(word.value):
+                    if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                        yield from _requirement(each.value, each.lineno)
+
+
 def _listed(listed: object, text: str) -> Iterator[_Entry]:
     """The requirements of a list, which may hold other things too."""
     for each in listed if isinstance(listed, list) else ():
@@ -433,6 +449,7 @@ def _variables(text: str) -> Iterator[_Entry]:
 _KINDS: tuple[tuple[str, _Read, bool], ...] = (
     ("pyproject.toml", _pyproject, False),
     ("setup.cfg", _setup_cfg, False),
+    ("setup.py", _setup, False),
     ("Pipfile", _pipfile, False),
     ("Pipfile.lock", _pipfile_lock, True),
     ("poetry.lock", _lock, True),
@@ -445,9 +462,14 @@ _KINDS: tuple[tuple[str, _Read, bool], ...] = (
     ("conda*.yaml", _environment, False),
     (".env", _variables, False),
     ("*requirements*.txt", _requirements, False),
+    ("*requirements*.in", _requirements, False),
     ("requirements/*.txt", _requirements, False),
+    ("requirements/*.in", _requirements, False),
 )
 
+
+NAMES = tuple(pattern for pattern, _, _ in _KINDS)
+"""What files are called that declare dependencies, as patterns; the server watches all of them."""
 
 # A folder may hold as many pictures as there are to train on: most names are told apart by their ends.
 _ENDINGS = tuple({pattern[max(pattern.rfind("."), 0) :] for pattern, _, _ in _KINDS})

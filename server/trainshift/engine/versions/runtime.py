@@ -19,8 +19,10 @@ from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, KERAS_LEGACY, 
 from trainshift.engine.versions.demands import (
     BACKEND,
     KERAS,
+    LEGACY,
     PADDLE,
     PRODUCTS,
+    ROLLING,
     TENSORFLOW,
     Demand,
     demand_for,
@@ -32,14 +34,11 @@ _TOO_NEW = {TENSORFLOW: (2, 16), KERAS: (3, 0)}
 _UNTRIED = (2, 22)
 # Paddle 3 brought some of the codes of static graphs; no version is too new.
 _LIMITS = {**_TOO_NEW, PADDLE: (3, 0)}
-# Packages of which an index has the newest versions only.
-_ROLLING = ("tf-nightly",)
 SUPPORTED = "Horovod 0.28.1 works with TensorFlow 2.12 to 2.15"
 """What Horovod works with."""
 _WHY = f"{SUPPORTED} (from 2.16 on, Keras 3 breaks its tape and its callbacks)"
 _ESTIMATOR = ", and tf.estimator itself ends with TensorFlow 2.15"
 _UNAVERAGED = "Horovod would train fit there without averaging, and not say so"
-_LEGACY = "tf-keras"  # Keras 2 on these versions.
 _EXACT = re.compile(r"={2,3}\s*([^\s,*]+)")
 
 
@@ -87,7 +86,7 @@ class Runtime:
     @property
     def why(self) -> str:
         """The declaration that decides; "" where none does."""
-        return self.too_new or self.decides
+        return self.decides or self.too_new
 
     @property
     def keras(self) -> str:
@@ -132,9 +131,9 @@ def settled(choices: Choices, runtime: Runtime | None) -> Choices:
     asked, why = (runtime.keras, runtime.why) if runtime is not None else ("", "")
     against = f", but {why}" if why else ""
     if choices.keras != KERAS_AUTO:
-        is_older = choices.keras != KERAS_2 and asked == KERAS_2
+        is_contrary = asked != "" and (choices.keras == KERAS_2) != (asked == KERAS_2)
         told = f"{KERAS_NAMES[choices.keras]} was chosen"
-        return replace(choices, doubt_keras=f"{told}{against}" if is_older else problem)
+        return replace(choices, doubt_keras=f"{told}{against}" if is_contrary else problem)
     chosen = judge([demand_for(TENSORFLOW, choices.tensorflow)]) if choices.tensorflow else None
     if chosen is not None:
         keras = KERAS_LEGACY if chosen.too_new and asked == KERAS_LEGACY else chosen.keras
@@ -148,6 +147,20 @@ def settled(choices: Choices, runtime: Runtime | None) -> Choices:
     if runtime is not None and runtime.is_installed:
         return replace(choices, installed=(asked, why), doubt_keras=problem, is_open=True)
     return replace(choices, keras=asked or KERAS_AUTO, why_keras=why, doubt_keras=problem, is_open=not asked)
+
+
+def contradiction(choices: Choices) -> str:
+    """Why a Keras and a TensorFlow that a person chose do not go together; empty if they do."""
+    if choices.keras == KERAS_AUTO or choices.why_keras or not choices.tensorflow:
+        return ""
+    asked = judge([demand_for(TENSORFLOW, choices.tensorflow)])
+    if asked is None or not asked.keras or (choices.keras == KERAS_2) == (asked.keras == KERAS_2):
+        return ""
+    has = KERAS_NAMES[asked.keras]
+    return (
+        f"{KERAS_NAMES[choices.keras]} was chosen, and tensorflow {choices.tensorflow}, which has {has}; "
+        "choose one of the two"
+    )
 
 
 class _Reach(Enum):
@@ -170,7 +183,7 @@ def judge(demands: Iterable[Demand], shown: Shown = str) -> Runtime | None:
     reaches = {each: _reach(each) for each in listed if PRODUCTS[each.package] in _TOO_NEW}
     decided = {product: _deciding(reaches, product) for product in _TOO_NEW}
     newer = next((each for each, reach in decided.values() if each and reach is _Reach.TOO_NEW), None)
-    legacy = next((each for each in listed if each.package == _LEGACY), None)
+    legacy = next((each for each in listed if each.package in LEGACY), None)
     found = newer or next((each for each, reach in decided.values() if each), None)
     problem = _problem(reaches, decided, shown)
     backend = next((each for each in listed if each.package == BACKEND), None)
@@ -195,7 +208,7 @@ def judge(demands: Iterable[Demand], shown: Shown = str) -> Runtime | None:
         asks=_shown(found),
         is_legacy=legacy is not None,
         is_open=False,
-        decides=told,
+        decides=_told(legacy, shown) if legacy is not None else told,
     )
 
 
@@ -226,18 +239,37 @@ def _problem(
         if reach is _Reach.NONE:
             what = "no version is" if each.allowed else "cannot be read"
             return _problem_of(each, f"{_told(each, shown)}, which {what}")
+    for product, (demand, reach) in decided.items():
+        against = _Reach.FITTING if reach is _Reach.TOO_NEW else _Reach.TOO_NEW
+        for each in reaches:
+            if demand is not None and PRODUCTS[each.package] == product and reaches[each] is against:
+                return _contrary(demand, each, shown)
     (tensorflow, one), (keras, other) = decided[TENSORFLOW], decided[KERAS]
     if tensorflow is None:
         return None
-    told = _told(tensorflow, shown)
-    is_legacy = any(each.package == _LEGACY for each in reaches)
+    is_legacy = any(each.package in LEGACY for each in reaches)
     if keras is not None and one is not other and not (is_legacy and one is _Reach.TOO_NEW):
-        there = f"{shown(keras.path)}:{keras.line}"
-        return _problem_of(keras, f"{told}, and {there} for {_shown(keras)}, which do not go together")
-    if one is _Reach.TOO_NEW and not _allows(tensorflow, _versions(_TOO_NEW[TENSORFLOW], _UNTRIED)):
+        return _contrary(tensorflow, keras, shown)
+    if one is _Reach.TOO_NEW and not _is_tried(tensorflow):
         untried = ".".join(map(str, _UNTRIED))
-        return _problem_of(tensorflow, f"{told}, and no TensorFlow from {untried} on was tried")
+        told = f"{_told(tensorflow, shown)}, and no TensorFlow from {untried} on was tried"
+        return _problem_of(tensorflow, told)
     return None
+
+
+def _contrary(demand: Demand, other: Demand, shown: Shown) -> Problem:
+    """What is wrong with two demands that ask for both Kerases."""
+    there = f"{shown(other.path)}:{other.line}"
+    told = f"{_told(demand, shown)}, and {there} for {_shown(other)}, which do not go together"
+    return _problem_of(other, told)
+
+
+def _is_tried(demand: Demand) -> bool:
+    """Whether a demand for a new TensorFlow allows one that was tried."""
+    if _allows(demand, (each for each, release in _written(demand) if release < _UNTRIED)):
+        return True
+    is_rolling = demand.package in ROLLING
+    return not is_rolling and _allows(demand, _versions(_TOO_NEW[TENSORFLOW], _UNTRIED))
 
 
 def _problem_of(demand: Demand, told: str) -> Problem:
@@ -270,7 +302,7 @@ def _reach(demand: Demand) -> _Reach:
     older = _allows(demand, (each for each, release in written if release < limit)) or _allows(
         demand, _versions((0, 0), limit)
     )
-    if newer and (not older or demand.package in _ROLLING):
+    if newer and (not older or demand.package in ROLLING):
         return _Reach.TOO_NEW
     if not newer:
         return _Reach.FITTING if older else _Reach.NONE

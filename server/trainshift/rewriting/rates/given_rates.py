@@ -17,6 +17,7 @@ from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.rates.rate_cases import NAMES, RateCases
 from trainshift.rewriting.rates.rate_kinds import RateKind
 from trainshift.rewriting.rates.rate_settings import RateSetting
+from trainshift.rewriting.target import Target
 from trainshift.rewriting.tf1.estimators import Estimators
 from trainshift.rewriting.tf1.graphs import Graphs
 
@@ -114,7 +115,7 @@ class GivenRates:
 
     def _given_to_known(self, site: Site, cls: str) -> list[GivenRate]:
         """How an optimizer of TensorFlow takes its rate."""
-        signature = api.constructor(cls)
+        signature = api.constructor(cls, keras3=self._program.fact(Target).is_keras3)
         parameter = signature.parameter("learning_rate") if signature is not None else None
         if signature is None or parameter is None:
             return []  # A wrapper such as LossScaleOptimizer (spec.md 5.22): the inner one is seen by itself.

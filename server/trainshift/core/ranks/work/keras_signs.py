@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_LEGACY
 from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.values import Instance
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.text.facts import argument
@@ -22,7 +24,6 @@ _OF_3 = (
     "random.",
     "tree.",
     "distribution.",
-    "export.",
     "Variable",
     "utils.PyDataset",
     "KerasTensor.",
@@ -103,6 +104,11 @@ class KerasSigns:
         return next((each for each in self._all if each.keras == KERAS_3), None)
 
     @cached_property
+    def of_backend(self) -> Sign | None:
+        """What names the backend of Keras, which Keras 2 may be told too, and does not ask for."""
+        return self._set(_BACKEND, KERAS_3)
+
+    @cached_property
     def of_names(self) -> Sign | None:
         """The first sign that tells only where nothing else does: how files and a few methods are called."""
         for pattern, keras in ((_OLD_NAMES, KERAS_2), (_NEW_NAMES, KERAS_3)):
@@ -113,7 +119,11 @@ class KerasSigns:
     @property
     def suits_both(self) -> bool:
         """Whether a text that runs on either Keras may be written for what the script uses."""
-        return _OF_ONE.search(self._script.source.text) is None
+        if _OF_ONE.search(self._script.source.text) is not None:
+            return False
+        sites = self._script.sites_calling(api.last_names(*api.OPTIMIZERS))
+        used = (value for site in sites for value in self._names.site_values(site.node, site))
+        return not any(isinstance(each, Instance) and api.differs_by_keras(each.cls) for each in used)
 
     @cached_property
     def backend(self) -> tuple[str, Span]:
@@ -137,7 +147,7 @@ class KerasSigns:
 
     @cached_property
     def _all(self) -> list[Sign]:
-        found = (*self._imported, *self._called, *self._set, *self._distributed)
+        found = (*self._imported, *self._called, *self._flag, *self._distributed)
         return [each for each in found if each is not None]
 
     @cached_property
@@ -181,14 +191,14 @@ class KerasSigns:
         return found
 
     @property
-    def _set(self) -> list[Sign | None]:
-        """What the script sets in the environment."""
-        found: list[Sign | None] = []
-        for word, which in ((FLAG, KERAS_LEGACY), (_BACKEND, KERAS_3)):
-            is_off = word == FLAG and any(value in _OFF for value, _ in self._settings(FLAG))
-            if self._has(word) and not is_off:
-                found.append(self._sign(which, word, self._script.source.text.index(word)))
-        return found
+    def _flag(self) -> list[Sign | None]:
+        """The flag by which TensorFlow takes `tf_keras`, unless the script sets it off."""
+        is_off = any(value in _OFF for value, _ in self._settings(FLAG))
+        return [self._set(FLAG, KERAS_LEGACY)] if not is_off else []
+
+    def _set(self, word: str, keras: str) -> Sign | None:
+        """What speaks of a variable of the environment."""
+        return self._sign(keras, word, self._script.source.text.index(word)) if self._has(word) else None
 
     @property
     def _distributed(self) -> list[Sign]:

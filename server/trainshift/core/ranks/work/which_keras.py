@@ -35,9 +35,10 @@ class WhichKeras:
     @property
     def because(self) -> str:
         """What asks for it, as a clause: "because requirements.txt:1 asks for tensorflow 2.18"."""
-        if self.why:
-            return f"because {self.why}"
-        return "as was chosen" if self.is_chosen else "as nothing asks for 3"
+        if not self.why and not self.is_chosen:
+            return "as nothing asks for 3"
+        _, but, against = self._choices.doubt_keras.partition(", but ")
+        return (f"because {self.why}" if self.why else "as was chosen") + but + against
 
     @property
     def is_chosen(self) -> bool:
@@ -47,8 +48,11 @@ class WhichKeras:
     @property
     def is_demanded(self) -> bool:
         """Whether a person, the project or the script itself asks for it, so that it runs on no other."""
+        if self._choices.keras != KERAS_AUTO:
+            return True
         signs = self._program.whole.fact(KerasSigns)
-        return self._choices.keras != KERAS_AUTO or (signs.of_2 is None and signs.of_3 is not None)
+        sign = signs.of_3 or (signs.of_backend if not self._choices.installed[0] else None)
+        return signs.of_2 is None and sign is not None
 
     @property
     def is_guessed(self) -> bool:
@@ -77,6 +81,8 @@ class WhichKeras:
             return KERAS_3, signs.of_3.told
         if self._choices.installed[0]:
             return self._choices.installed
+        if signs.of_2 is None and signs.of_backend is not None:
+            return KERAS_3, signs.of_backend.told
         if self._choices.is_open:
             return self._open(signs)
         return KERAS_2, ""
