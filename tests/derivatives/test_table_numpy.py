@@ -115,6 +115,7 @@ def array(*shape: int, seed: int = 1, low: float = -2.0, high: float = 2.0) -> A
 
 OPERATIONS = {"Add": "a + b", "Sub": "a - b", "Mult": "a * b", "Div": "a / b", "Mod": "a % b", "USub": "-a"}
 OPERATIONS |= {"UAdd": "+a", "Pow": "a ** b"}
+OPERATIONS |= {"numpy.clip.low": "np.clip(x, low, None)", "numpy.clip.high": "np.clip(x, None, high)"}
 BROADCAST = dict([*OPERATORS.items(), ("Pow", ARRAY_POWER)]) | {
     name: row for name, row in ROWS.items() if row.elementwise and name.startswith("numpy.")
 }
@@ -246,6 +247,13 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ),
     *(("pad", "np.pad(x, width)", {"x": A, "width": width}) for width in (1, (2, 1), ((1, 0), (0, 2)))),
     *(("diag", "np.diag(x, k)", {"x": x, "k": k}) for x in (V, SQUARE, B) for k in (0, 1, -1)),
+    ("pad", "np.pad(x, width, constant_values=2.0)", {"x": A, "width": 1}),
+    ("arange.whole", "np.arange(test)", {"test": 4}),
+    ("arange", "np.arange(x, test)", {"x": 0.5, "test": 3.2}),
+    ("arange.step", "np.arange(x, test, step)", {"x": 0.5, "test": 3.2, "step": 0.7}),
+    ("linspace", "np.linspace(a, b)", {"a": 0.5, "b": 2.0}),
+    ("linspace", "np.linspace(a, b, num)", {"a": V, "b": 2.0, "num": 4}),
+    ("linspace", "np.linspace(a, b, num)", {"a": 0.5, "b": C, "num": 3}),
     ("full", "np.full(shape, x)", {"shape": (2, 3), "x": 1.5}),
     ("full_like", "np.full_like(like, x)", {"like": A, "x": 1.5}),
     *(

@@ -146,12 +146,19 @@ AXES: list[dict[str, Any]] = [
     {"axis": -1, "keepdims": True},
     {"axis": None, "keepdims": True},
 ]
+SPREAD = [f"math.reduce_{name}" for name in ("variance", "std")]
 REDUCED = [
     f"{prefix}reduce_{name}"
     for prefix in ("", "math.")
     for name in ("sum", "mean", "max", "min", "prod", "logsumexp")
 ]
 CALLS: list[tuple[str, str, dict[str, Any]]] = [
+    *(
+        (name, f"tf.{name}(x, axis=axis, keepdims=keepdims)", {"x": C, "keepdims": False} | axes)
+        for name in SPREAD
+        for axes in AXES
+    ),
+    ("range.whole", "tf.range(test)", {"test": 4}),
     *((name, f"tf.{name}(x)", {"x": x}) for name in REDUCED for x in (A, V)),
     *(
         (f"{name}", f"tf.{name}(x, axis=axis, keepdims=keepdims)", {"x": C, **axis})

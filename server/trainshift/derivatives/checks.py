@@ -35,6 +35,8 @@ _STATEMENTS: dict[type[ast.AST], str] = {
     ast.ClassDef: "class cannot be differentiated: write functions and containers",
     ast.NamedExpr: ":= cannot be differentiated: assign on a line of its own",
 }
+_SETS = frozenset(("builtins.set", "builtins.frozenset"))
+_SET = "a set cannot be differentiated: it has no order"
 _HIDDEN = frozenset(f"builtins.{each}" for each in ("eval", "exec", "globals", "locals", "vars"))
 _ASSIGNING = frozenset(("assign", "assign_add", "assign_sub"))
 # What the elements of an array are that are no real numbers.
@@ -156,7 +158,7 @@ class Checks:
                             said = f"the default {ast.unparse(each)} depends on the parameters"
                             self.refuse(each, f"{said}: give it as an argument")
                 case ast.Set() | ast.SetComp() if reader.value(node):
-                    self.refuse(node, "a set cannot be differentiated: it has no order")
+                    self.refuse(node, _SET)
         for value in _values(inside):
             for node in _inside(value):
                 if isinstance(node, ast.BoolOp) and reader.value(node):
@@ -249,15 +251,21 @@ class Checks:
             return
         row = nodes.row(dotted or "", arguments, node)
         text = ast.unparse(node.func)
+        if dotted in _SETS:
+            self.refuse(node, _SET)
+            return
         if row is None:
-            self.refuse(node, f"no derivative of {text} is known")
+            which = ""
+            if dotted == "numpy.einsum":
+                which = ": its subscripts are not written out"
+                if isinstance(arguments[0], ast.Constant):
+                    which = f" for {ast.unparse(arguments[0])}: an index comes twice, or is left open"
+            self.refuse(node, f"no derivative of {text} is known{which}")
             return
         for each in node.keywords:
             if each.arg == "out":
                 self.refuse(node, f"out= of {text} changes an array")
-            elif (
-                each.arg is not None and each.arg not in row.params and each.arg not in ("dtype", "keepdims")
-            ):
+            elif each.arg is not None and row.param(each.arg) not in (*row.params, "dtype", "keepdims"):
                 self.refuse(node, f"no derivative of {text} with {each.arg}= is known")
         if len(arguments) > len(row.params):
             self.refuse(node, f"no derivative of {text} with {len(arguments)} arguments is known")
@@ -265,14 +273,12 @@ class Checks:
             return
         for param, value in [
             *zip(row.params, arguments, strict=False),
-            *((k.arg, k.value) for k in node.keywords),
+            *((row.param(k.arg), k.value) for k in node.keywords if k.arg),
         ]:
-            if (
-                reader.value(value)
-                and param is not None
-                and param in row.params
-                and param not in row.reverse
-                and row.reverse
+            if param in row.only and ast.unparse(value) not in row.only[param]:
+                self.refuse(value, f"no derivative of {text} with {param}={ast.unparse(value)} is known")
+            elif (
+                reader.value(value) and param in {*row.params} - {*row.reverse} - table.STILL and row.reverse
             ):
                 self.refuse(value, f"no derivative of {text} by {param} is known")
 

@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+
+from trainshift.derivatives.reading.function import root_of
+from trainshift.derivatives.reading.module import Module
+from trainshift.derivatives.tables.rows import rows
+from trainshift.derivatives.tables.table import STILL
+from trainshift.derivatives.tables.table_numpy import METHODS, STILL_METHODS
+from trainshift.derivatives.terms import walk
 
 _ANNOTATED = {"int": "annotated int", "str": "annotated str", "bool": "annotated bool"}
 
+# The methods of containers; of those of arrays the table knows.
+_METHODS = frozenset(
+    ("items", "values", "get", "append", "extend", "insert", "pop", "copy", "update", "setdefault")
+)
+# What is given to these tells how many there are, or is no value.
+_COUNTING = frozenset(
+    f"builtins.{each}" for each in ("range", "len", "int", "isinstance", "print", "str")
+) | frozenset(
+    f"{module}.{each}"
+    for module in ("numpy", "tensorflow")
+    for each in ("zeros", "ones", "empty", "eye", "identity", "tri", "one_hot")
+)
+# Stands for what is given to a function of the file, which tells what becomes of it.
+_GIVEN = "given"
 
-def chosen(node: ast.FunctionDef) -> tuple[list[str], tuple[tuple[str, str], ...]]:
-    """The parameters that can have a derivative, and the others with the reason."""
+
+def chosen(module: Module, node: ast.FunctionDef) -> tuple[list[str], tuple[tuple[str, str], ...]]:
+    """The parameters of a function that can have a derivative, and the others with the reason."""
     taken: list[str] = []
     left: list[tuple[str, str]] = []
     for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
         annotation = each.annotation.id if isinstance(each.annotation, ast.Name) else ""
         if annotation in _ANNOTATED:
             left.append((each.arg, _ANNOTATED[annotation]))
-        elif uses := _Uses(each.arg).of(node):
+        elif uses := _Uses(module).of(node, each.arg):
             left.append((each.arg, f"used only as {uses}"))
         else:
             taken.append(each.arg)
@@ -23,24 +46,58 @@ def chosen(node: ast.FunctionDef) -> tuple[list[str], tuple[tuple[str, str], ...
 
 
 class _Uses:
-    """How a parameter is used: as counts, indices and conditions alone, or as a value."""
+    """How a parameter is used: as counts, indices and conditions alone, or as a value.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    A part of it is used as it is; so is the parameter of a function of the file that it is given to.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.names: set[str] = set()
         self.found: set[str] = set()
+        self.asked: set[tuple[str, str]] = set()
 
-    def of(self, node: ast.FunctionDef) -> str:
-        for each in node.body:
-            self._node(each, "")
+    def of(self, node: ast.FunctionDef, name: str) -> str:
+        self._function(node, name)
+        self.found.discard(_GIVEN)
         if "" in self.found or not self.found:
             return ""
         return " and ".join(sorted(self.found))
 
+    def _function(self, node: ast.FunctionDef, name: str) -> None:
+        """All uses of a parameter of a function."""
+        outer, self.names = self.names, {name}
+        known = 0
+        while known < len(self.names):
+            known = len(self.names)
+            for each in walk(node):
+                for target, value in _pairs(each):
+                    if self._is_part(value):
+                        self.names |= {one.id for one in walk(target) if isinstance(one, ast.Name)}
+        for line in node.body:
+            self._node(line, "")
+        self.names = outer
+
+    def _is_part(self, node: ast.expr) -> bool:
+        """Whether an expression is the parameter or a part of it."""
+        return isinstance(node, ast.Name | ast.Subscript) and root_of(node) in self.names
+
     def _node(self, node: ast.AST, role: str) -> None:
         match node:
             case ast.Name():
-                if node.id == self.name and isinstance(node.ctx, ast.Load):
+                if node.id in self.names and isinstance(node.ctx, ast.Load):
                     self.found.add(role)
+            case ast.Assign() | ast.AnnAssign() | ast.For() | ast.comprehension():
+                for _, value in _pairs(node):
+                    self._node(value, _GIVEN if self._is_part(value) else role)
+                others = (
+                    ("value", "target")
+                    if isinstance(node, ast.Assign | ast.AnnAssign)
+                    else ("iter", "target")
+                )
+                for field, each in ast.iter_fields(node):
+                    if field not in others:
+                        self._all(each, "a condition" if field == "ifs" else role)
             case ast.If() | ast.While() | ast.IfExp() | ast.Assert():
                 self._node(node.test, "a condition")
                 for field, each in ast.iter_fields(node):
@@ -58,14 +115,18 @@ class _Uses:
                     node.value,
                     "a constant" if isinstance(node.value, ast.Name) and node.attr != "T" else role,
                 )
-            case ast.Call(func=ast.Name("range" | "len" | "int" | "isinstance" | "print" | "str")):
-                self._all(node.args, "a count")
+            case ast.Call(func=ast.Name(name)) if name in self.module.functions:
+                self._called(node, self.module.functions[name], role)
+            case ast.Call() if self.module.dotted(node.func) in _COUNTING:
+                self._all([*node.args, *node.keywords], "a count")
+            case ast.Call(func=ast.Attribute(base, attr)) if (
+                attr in _METHODS | METHODS | STILL_METHODS and self.module.dotted(node.func) is None
+            ):
+                self._node(base, role)
+                self._arguments(node, f"numpy.{attr}", [base, *node.args], role)
             case ast.Call():
                 self._node(node.func, "")
-                self._all(node.args, role)
-                for each in node.keywords:
-                    count = each.arg in ("axis", "keepdims", "shape", "dtype", "ddof")
-                    self._node(each.value, "a count" if count else role)
+                self._arguments(node, self.module.dotted(node.func) or "", node.args, role)
             case ast.BinOp(op=ast.Mult()) if isinstance(node.left, ast.List):
                 self._node(node.left, role)
                 self._node(node.right, "a count")
@@ -75,7 +136,60 @@ class _Uses:
             case _:
                 self._all(list(ast.iter_child_nodes(node)), role)
 
+    def _arguments(self, node: ast.Call, dotted: str, given: list[ast.expr], role: str) -> None:
+        row = rows().get(dotted)
+        for place, each in enumerate(given):
+            # A shape may be given as several numbers.
+            still = row is not None and row.params[min(place, len(row.params) - 1)] in STILL
+            if each in node.args:
+                self._node(each, "a count" if still else role)
+        for keyword in node.keywords:
+            still = (row.param(keyword.arg or "") if row else keyword.arg) in STILL | {"reverse"}
+            self._node(keyword.value, "a count" if still else role)
+
+    def _called(self, node: ast.Call, callee: ast.FunctionDef, role: str) -> None:
+        """What is given to a function of the file is used as its parameters are."""
+        params = [each.arg for each in (*callee.args.posonlyargs, *callee.args.args)]
+        named = [*params, *(each.arg for each in callee.args.kwonlyargs)]
+        given = list(zip(params, node.args, strict=False))
+        given += [(each.arg, each.value) for each in node.keywords if each.arg in named]
+        if len(given) < len(node.args) + len(node.keywords):
+            self._all([*node.args, *node.keywords], role)
+            return
+        for param, value in given:
+            before, self.found = self.found, set()
+            self._node(value, _GIVEN)
+            flows = _GIVEN in self.found
+            self.found = before | self.found - {_GIVEN}
+            if flows and (callee.name, param) not in self.asked:
+                self.asked.add((callee.name, param))
+                self._function(callee, param)
+
     def _all(self, nodes: object, role: str) -> None:
         for each in nodes if isinstance(nodes, list) else [nodes]:
             if isinstance(each, ast.AST):
                 self._node(each, role)
+
+
+def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The targets of a statement with what they are, or go through."""
+    match node:
+        case ast.Assign(targets, value):
+            yield from ((each, value) for each in targets)
+        case ast.AnnAssign(target, _, ast.expr() as value):
+            yield target, value
+        case ast.For(target, source) | ast.comprehension(target, source):
+            yield from _gone_through(target, source)
+
+
+def _gone_through(target: ast.expr, source: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    match target, source:
+        case ast.Tuple([_, each]), ast.Call(ast.Name("enumerate"), [inner, *_]):
+            yield from _gone_through(each, inner)
+        case ast.Tuple(parts), ast.Call(ast.Name("zip"), inner) if len(parts) == len(inner):
+            for each, one in zip(parts, inner, strict=True):
+                yield from _gone_through(each, one)
+        case _, ast.Call(ast.Name("reversed" | "list" | "tuple"), [inner]):
+            yield from _gone_through(target, inner)
+        case _:
+            yield target, source

@@ -62,7 +62,7 @@ def derive(
     for given in wrt or ():
         if given not in params:
             raise NotFound(f"{function} has no parameter {given}")
-    by, left_out = (list(wrt), ()) if wrt is not None else chosen(node)
+    by, left_out = (list(wrt), ()) if wrt is not None else chosen(module, node)
     made = name or f"{function}_{SUFFIX[mode]}"
     try:
         build, functions = _made(module, node, mode, by, made)

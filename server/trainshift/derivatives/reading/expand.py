@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.analysis import Analysis
-from trainshift.derivatives.reading.function import Function, Shared, root_of
+from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.joined import no_lists
 from trainshift.derivatives.reading.once import asked_by, asks_length, changed_inside, moving, once
 from trainshift.derivatives.reading.reader import Reader
@@ -59,7 +59,7 @@ class Expander:
             )
             asks = function.whole.reverse or each.whole or (any(active) and not all(active))
             if each.shared.unless and asks:
-                self.asked.setdefault(id(each.shared.node), []).append(_asking(each.shared))
+                self.asked.setdefault(id(each.shared.node), []).append(each.shared.asked())
 
     def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Statements, with what has to precede each."""
@@ -216,7 +216,9 @@ class Expander:
                 held = self._held(terms.call("list", node))
                 self.function.sequences |= terms.names_read(held)
                 return held
-            case ast.List() | ast.Tuple() | ast.BinOp() | ast.Call() if self.reader.value(node):
+            case ast.List() | ast.Tuple() | ast.BinOp() | ast.Call() | ast.Attribute() | ast.UnaryOp() if (
+                self.reader.value(node)
+            ):
                 return self._held(node)
             case ast.Subscript(slice=ast.Slice(lower, upper, step)) if self._copies(node):
                 simple = step is None and (lower is None or terms.is_number(lower))
@@ -390,10 +392,11 @@ class Expander:
     def _named_function(self, node: ast.expr) -> ast.expr:
         """A function of a library that is used as a value, made a function of the file's own."""
         dotted = self.function.whole.module.dotted(node) or ""
-        row = self.function.whole.rows[dotted]
+        rows = self.function.whole.rows
+        params = rows.get(f"{dotted}.whole", rows[dotted]).params
         name = self.function.fresh(dotted.rpartition(".")[2])
-        arguments = ast.arguments([], [ast.arg(each) for each in row.params], None, [], [], None, [])
-        call = ast.Call(terms.copied(node), [terms.name(each) for each in row.params], [])
+        arguments = ast.arguments([], [ast.arg(each) for each in params], None, [], [], None, [])
+        call = ast.Call(terms.copied(node), [terms.name(each) for each in params], [])
         definition = ast.FunctionDef(name, arguments, [ast.Return(call)], [])
         ast.fix_missing_locations(ast.copy_location(definition, ast.Pass()))
         self.function.local.add(name)
@@ -403,6 +406,7 @@ class Expander:
     def _children(self, node: ast.expr) -> ast.expr:
         changed = False
         fields: dict[str, object] = {}
+        asis = self.reader.given_to_library(node)
         for field, old in ast.iter_fields(node):
             new: object = old
             called = field == "func" and isinstance(old, ast.Name | ast.Attribute) and self._is_library(old)
@@ -412,7 +416,9 @@ class Expander:
             elif isinstance(old, list):
                 items: list[object] = []
                 for each in old:
-                    if isinstance(each, ast.expr):
+                    if id(each) in asis:
+                        items.append(each)
+                    elif isinstance(each, ast.expr):
                         items.append(self._value(each))
                     elif isinstance(each, ast.keyword) and each.arg != "key":
                         value = self._value(each.value)
@@ -472,15 +478,6 @@ def _is_view(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and (
         isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "values", "keys")
     )
-
-
-def _asking(shared: Shared) -> ast.stmt:
-    """Asks whether what may be one thing is two."""
-    assert shared.unless is not None
-    names = f"{shared.name} and {shared.other} are one array"
-    if shared.name == shared.other:
-        names = f"two parts of {shared.name} are one"
-    return ast.Assert(terms.copied(shared.unless), ast.Constant(f"{names}, which is changed"))
 
 
 def _with_value(node: ast.stmt, value: ast.expr) -> ast.stmt:

@@ -13,7 +13,7 @@ from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.normal import OneExit
 from trainshift.derivatives.tables import table
-from trainshift.derivatives.terms import children, names_bound, walk
+from trainshift.derivatives.terms import children, copied, names_bound, walk
 
 Rows = Mapping[str, table.Row]
 # Methods of containers that change it.
@@ -34,6 +34,14 @@ class Shared:
     unless: ast.expr | None = None
     stored: bool = False
     twice: Kind | None = None
+
+    def asked(self) -> ast.stmt:
+        """Asks whether what may be one thing is two."""
+        assert self.unless is not None
+        names = f"{self.name} and {self.other} are one array"
+        if self.name == self.other:
+            names = f"two parts of {self.name} are one"
+        return ast.Assert(copied(self.unless), ast.Constant(f"{names}, which is changed"))
 
 
 @dataclass(frozen=True, slots=True)

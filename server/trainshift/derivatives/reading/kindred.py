@@ -76,6 +76,21 @@ class KindReader:
             return owner.nested.get(name)
         return self.whole.function(name) if name in self.module.functions else None
 
+    def given_to_library(self, node: ast.expr) -> set[int]:
+        """What is given to a function of a library or a method and is of a library, too, as `float` in
+        `dtype=float`: it is no function that is called."""
+        if not isinstance(node, ast.Call) or self.target(node) is not None:
+            return set()
+        dotted = self.module.dotted(node.func)
+        if dotted == "builtins.dict" or (dotted is None and getattr(node.func, "attr", "") != "astype"):
+            return set()
+        given: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
+        values = [each.value if isinstance(each, ast.keyword) else each for each in given]
+        types = [
+            dotted == "builtins.isinstance" or self.module.dotted(each) in self.whole.rows for each in values
+        ]
+        return {id(each) for each, known in zip(given, types, strict=True) if known}
+
     def kind(self, node: ast.expr) -> Kind:
         """The kind of an expression."""
         match node:

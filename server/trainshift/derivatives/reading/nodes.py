@@ -10,7 +10,7 @@ from trainshift.derivatives.reading.function import Function, bound
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.tables import table
-from trainshift.derivatives.tables.table_numpy import einsum
+from trainshift.derivatives.tables.table_numpy import METHODS, einsum
 
 # What may be worked out again instead of kept: it calls nothing else.
 CHEAP = frozenset(("len", "isinstance", "float", "abs", "int"))
@@ -139,9 +139,9 @@ class Nodes:
         row = self.row(dotted or "", arguments, expr)
         if row is None:
             raise self.unknown(expr)
-        params = [(param, self.node(each)) for param, each in zip(row.params, arguments, strict=False)] + [
-            (each.arg, self.node(each.value)) for each in expr.keywords if each.arg
-        ]
+        named = [(row.param(each.arg), each.value) for each in expr.keywords if each.arg]
+        given = [*zip(row.params, arguments, strict=False), *named]
+        params = [(p, Node("still", each) if p in table.STILL else self.node(each)) for p, each in given]
         return Node("row", expr, params, row)
 
     def _call_of_value(self, expr: ast.Call) -> Node:
@@ -170,10 +170,16 @@ class Nodes:
             dotted += ".arrays"
         if dotted == "math.log" and len(arguments) == 2:
             dotted = "math.log2arguments"
+        if dotted == "math.hypot":
+            return table.hypot(len(arguments))
         if dotted == "numpy.einsum" and isinstance(arguments[0], ast.Constant):
             return einsum(str(arguments[0].value))
         if self.whole.tensors and dotted == "builtins.abs":
             dotted = "tensorflow.abs"
+        if dotted == "numpy.clip":
+            dotted += self._bounds(rows[dotted], arguments, expr)
+        if dotted == "numpy.arange" and len(arguments) == 3:
+            dotted += ".step"
         whole = rows.get(f"{dotted}.whole")
         if whole is not None and len(arguments) == len(whole.params) and not expr.keywords:
             return whole
@@ -182,6 +188,18 @@ class Nodes:
             if self.whole.tensors and f"{dotted}.tensors" in rows:
                 dotted += ".tensors"
         return rows.get(dotted)
+
+    def _bounds(self, row: table.Row, arguments: list[ast.expr], expr: ast.Call) -> str:
+        """Which bound a call of `clip` has, where it has one."""
+        given = dict(zip(row.params, arguments, strict=False))
+        given |= {row.param(each.arg): each.value for each in expr.keywords if each.arg}
+        none = [
+            each
+            for each in ("low", "high")
+            if isinstance(given.get(each, ast.Constant(None)), ast.Constant)
+            and getattr(given.get(each), "value", None) is None
+        ]
+        return {"low": ".high", "high": ".low"}[none[0]] if len(none) == 1 else ""
 
     def settled(self, expr: ast.expr) -> bool:
         """Whether an expression is one number for certain, so that nothing is broadcast."""
@@ -310,9 +328,11 @@ class Nodes:
 REDUCING = frozenset(["sum", "mean", "prod", "max", "min", "var", "std", "vdot", "trace", "item"])
 
 
-def method(attribute: str) -> str:
+def method(attribute: str) -> str | None:
     """The row that a method of arrays or containers has."""
-    return "copy" if attribute == "copy" else f"numpy.{attribute}"
+    if attribute == "copy":
+        return "copy"
+    return f"numpy.{attribute}" if attribute in METHODS else None
 
 
 def literal_power(exponent: float) -> table.Row:

@@ -13,6 +13,7 @@ from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.tables import table
 from trainshift.derivatives.tables.table_helpers import CONSTANTS as OF_HELPERS
 from trainshift.derivatives.tables.table_numpy import CONSTANTS as OF_NUMPY
+from trainshift.derivatives.tables.table_numpy import METHODS, STILL_METHODS
 from trainshift.derivatives.tables.table_tensorflow import CONSTANTS as OF_TENSORFLOW
 
 # Methods of containers that give an element or the elements; those that change it.
@@ -20,6 +21,8 @@ READING = frozenset(("get", "pop", "copy", "items", "values", "keys", "setdefaul
 CHANGING = CHANGING_METHODS - {"pop"}
 # Those that change it and lose what was there.
 LOSING = frozenset(("sort", "reverse", "remove", "clear", "popitem", "setdefault", "fill", "resize"))
+# Keywords that tell the order of what is sorted, and nothing else.
+ORDERING = frozenset(("key", "reverse"))
 # Attributes that have no derivative.
 FACTS = frozenset(("shape", "ndim", "size", "dtype"))
 
@@ -358,7 +361,8 @@ class Reader(KindReader):
         return False
 
     def _call(self, node: ast.Call) -> bool:
-        arguments = [*node.args, *(each.value for each in node.keywords if each.arg != "key")]
+        ordering = ORDERING if self.target(node) is None else ()
+        arguments = [*node.args, *(each.value for each in node.keywords if each.arg not in ordering)]
         actives = [self.value(each) for each in arguments]
         functions = [self._function_value(each) for each in arguments]
         if isinstance(node.func, ast.Name):
@@ -383,14 +387,34 @@ class Reader(KindReader):
             base = node.func.value
             if node.func.attr in ("count", "index", "keys"):
                 return False
-            return self.value(base) or (any(actives) and node.func.attr not in READING)
+            if node.func.attr in STILL_METHODS:
+                self.value(base)
+                return False
+            still = self._still(node, f"numpy.{node.func.attr}", 1 if node.func.attr in METHODS else 0)
+            given = any(active and not each for active, each in zip(actives, still, strict=True))
+            return self.value(base) or (given and node.func.attr not in READING)
         if self.gives_keys(node, dotted):
             return False
         if dotted in table.CONSTANTS or dotted in OF_NUMPY or dotted in OF_TENSORFLOW:
             return False
         if isinstance(node.func, ast.Name) and node.func.id in OF_HELPERS:
             return False
-        return any(actives)
+        return any(
+            active and not each for active, each in zip(actives, self._still(node, dotted), strict=True)
+        )
+
+    def _still(self, node: ast.Call, dotted: str | None, skipped: int = 0) -> list[bool]:
+        """For each argument of a function of a library whether it is a condition, a count or the like."""
+        rows = self.whole.rows
+        row = rows.get(dotted or "")
+        if len(node.args) == 1 and not node.keywords and not skipped:
+            row = rows.get(f"{dotted}.whole", row)
+        named = [each.arg or "" for each in node.keywords if each.arg not in ORDERING]
+        if row is None:
+            return [False] * (len(node.args) + len(named))
+        # A shape may be given as several numbers.
+        places = [row.params[min(skipped + place, len(row.params) - 1)] for place in range(len(node.args))]
+        return [each in table.STILL for each in (*places, *map(row.param, named))]
 
     def _function_value(self, node: ast.expr) -> bool:
         """Whether an argument is a function of the file, which is then known to be used as a value."""

@@ -103,8 +103,13 @@ def text_of(name: str, arrays: bool, tensors: bool = False) -> str:
 def helper_of(function: ast.FunctionDef) -> str | None:
     """The helper that a function of a file is, by its name, with or without a number, and its docstring."""
     name = re.sub(r"_\d+$", "", function.name)
-    said = f'"""{ast.get_docstring(function, clean=False)}"""'
-    return name if any(said in texts.get(name, "") for texts in _VARIANTS) else None
+    said = _bare(f'"""{ast.get_docstring(function, clean=False)}"""')
+    return name if any(said in _bare(texts.get(name, "")) for texts in _VARIANTS) else None
+
+
+def _bare(text: str) -> str:
+    """A text without the names that modules have in it."""
+    return re.sub(r"\b\w+\.(?=[a-z])", "", text)
 
 
 def variant_of(name: str, text: str) -> int | None:

@@ -19,7 +19,7 @@ class Row:
 
     `params` are its parameters in order.  `elementwise` tells that the result has the shape of its operands
     broadcast together, so that a cotangent has to be summed back (AD38); `defaults` are literals of
-    parameters that may be left out.
+    parameters that may be left out; `only` are the texts that a parameter may be given as.
     """
 
     name: str
@@ -28,6 +28,32 @@ class Row:
     forward: Mapping[str, str]
     elementwise: bool = True
     defaults: Mapping[str, str] = field(default_factory=dict)
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def param(self, keyword: str) -> str:
+        """The parameter that is given by a keyword."""
+        return keyword if keyword in self.params else KEYWORDS.get(keyword, keyword)
+
+
+# Parameters that are conditions, counts, places or words, whatever is given to them.
+STILL = frozenset(
+    ["test", "shape", "axis", "axes", "keepdims", "dtype", "out", "ord", "mode", "reps", "repeats", "width",
+     "parts", "index", "indices", "i", "j", "k", "shift", "num", "perm", "subscripts", "transpose_a",
+     "transpose_b"]
+)  # fmt: skip
+# What the libraries call parameters that the rows call otherwise, where these are given by name.
+KEYWORDS: Mapping[str, str] = {
+    **dict.fromkeys(("a_min", "min", "clip_value_min"), "low"),
+    **dict.fromkeys(("a_max", "max", "clip_value_max"), "high"),
+    **dict.fromkeys(("newshape",), "shape"),
+    **dict.fromkeys(("indices_or_sections", "num_or_size_splits"), "parts"),
+    **dict.fromkeys(("input_tensor", "tensor", "values", "value", "t", "input", "params", "fill_value"), "x"),
+    "pad_width": "width",
+    "indices": "index",
+    "condition": "test",
+    "x": "a",
+    "y": "b",
+}
 
 
 def slope(name: str, params: str, templates: Mapping[str, str]) -> Row:
@@ -99,14 +125,20 @@ def shared(module: str, names: Mapping[str, str]) -> list[Row]:
     ]
 
 
+def hypot(count: int) -> Row:
+    """The row of `math.hypot` with so many arguments."""
+    params = [f"a{place}" for place in range(count)]
+    return slope("math.hypot", " ".join(params), {each: f"d * {each} / y if y else 0.0" for each in params})
+
+
 OF_MATH = (
     *shared("math", {}),
     slope("math.log2", "x", {"x": "d / (x * math.log(2.0))"}),
     slope("math.log10", "x", {"x": "d / (x * math.log(10.0))"}),
     slope("math.log2arguments", "x b", {"x": "d / (x * math.log(b))", "b": "-d * y / (b * math.log(b))"}),
     slope("math.atan2", "a b", {"a": "d * b / (a * a + b * b)", "b": "-d * a / (a * a + b * b)"}),
-    slope("math.hypot", "a b", {"a": "d * a / y if y else 0.0", "b": "d * b / y if y else 0.0"}),
     slope("math.pow", "a b", POWER.reverse),
+    hypot(2),
     slope("math.fabs", "x", {"x": "d * ((x > 0) - (x < 0))"}),
     slope("math.erf", "x", {"x": "d * 2 / math.sqrt(math.pi) * math.exp(-x * x)"}),
     slope("math.erfc", "x", {"x": "-d * 2 / math.sqrt(math.pi) * math.exp(-x * x)"}),

@@ -32,7 +32,9 @@ def _one(name: str, reverse: str, forward: str, params: str = "x", **defaults: s
     return _row(name, params, {"x": reverse}, {"x": forward}, **defaults)
 
 
-def _along(name: str, reverse: str, forward: str, params: str = "x axis keepdims", **defaults: str) -> Row:
+def _along(
+    name: str, reverse: str, forward: str, params: str = "x axis dtype out keepdims", **defaults: str
+) -> Row:
     """A row of a reduction along an axis."""
     return _one(name, reverse, forward, params, **{**_AXES, **defaults})
 
@@ -54,7 +56,7 @@ _REDUCTIONS = (
         "var",
         f"_spread(d, x, axis, keepdims) * 2 * ({_BESIDE}) / {_COUNT}",
         f"np.sum(2 * ({_BESIDE}) * d{_LONG}) / {_COUNT}",
-        "x axis ddof keepdims",
+        "x axis dtype out ddof keepdims",
         ddof="0",
     ),
     _whole("std", "d / y * (x - np.mean(x)) / np.size(x)", "np.mean((x - np.mean(x)) * d) / y"),
@@ -62,7 +64,7 @@ _REDUCTIONS = (
         "std",
         f"_spread(d / y, x, axis, keepdims) * ({_BESIDE}) / {_COUNT}",
         f"np.sum(({_BESIDE}) * d{_LONG}) / y / {_COUNT}",
-        "x axis ddof keepdims",
+        "x axis dtype out ddof keepdims",
         ddof="0",
     ),
     _whole("prod", "d * _others(x)", "np.sum(d * _others(x))"),
@@ -78,6 +80,7 @@ _REDUCTIONS = (
                 name,
                 "_spread(d, x, axis, keepdims) * _shares(x, y, axis, keepdims)",
                 f"np.sum(d * _shares(x, y, axis, keepdims){_LONG})",
+                "x axis out keepdims",
             ),
         )
     ),
@@ -127,8 +130,33 @@ _SHAPES = (
         "x repeats axis",
         axis="None",
     ),
-    _one("pad", "_pad_bar(d, x, width)", "np.pad(d, width)", "x width"),
+    Row(
+        "numpy.pad",
+        ("x", "width", "mode", "constant_values"),
+        {"x": "_pad_bar(d, x, width)"},
+        {"x": "np.pad(d, width)"},
+        False,
+        only={"mode": ("'constant'",)},
+    ),
     _one("diag", "_diag_bar(d, x, k)", "np.diag(d, k)", "x k", k="0"),
+    _one("arange", "np.sum(d)", "np.full(np.shape(y), d)", "x test"),
+    _row("arange.whole", "test", {}, {}),
+    _row(
+        "arange.step",
+        "x test step",
+        {"x": "np.sum(d)", "step": "np.sum(d * np.arange(np.size(y)))"},
+        {"x": "np.full(np.shape(y), d)", "step": "d * np.arange(np.size(y))"},
+    ),
+    _row(
+        "linspace",
+        "a b num",
+        {
+            "a": "_unbroadcast(np.moveaxis(d, 0, -1) @ np.linspace(1.0, 0.0, num), a)",
+            "b": "_unbroadcast(np.moveaxis(d, 0, -1) @ np.linspace(0.0, 1.0, num), b)",
+        },
+        {"a": "np.linspace(d, 0.0 * (d + b), num)", "b": "np.linspace(0.0 * (a + d), d, num)"},
+        num="50",
+    ),
     _one("full", "np.sum(d)", "np.full(np.shape(y), d)", "shape x"),
     _one("full_like", "np.sum(d)", "np.full(np.shape(y), d)", "like x"),
     _one("copy", "d", "np.copy(d)"),
@@ -235,14 +263,20 @@ _LINALG = (
         {"a": "_solve_bar(d, a, y)", "b": "np.linalg.solve(np.swapaxes(a, -1, -2), d)"},
         {"a": "-np.linalg.solve(a, d @ y)", "b": "np.linalg.solve(a, d)"},
     ),
-    _one("linalg.det", "d * y * np.linalg.inv(x).T", "y * np.trace(np.linalg.solve(x, d))"),
-    _whole("linalg.norm", "d * x / y", "np.sum(x * d) / y"),
     _one(
-        "linalg.norm",
-        "_spread(d / y, x, axis, keepdims) * x",
-        f"np.sum(x * d{_LONG}) / y",
-        "x axis keepdims",
-        **_AXES,
+        "linalg.det",
+        "(d * y)[..., None, None] * np.swapaxes(np.linalg.inv(x), -1, -2)",
+        "y * np.sum(np.swapaxes(np.linalg.inv(x), -1, -2) * d, axis=(-2, -1))",
+    ),
+    _whole("linalg.norm", "d * x / y", "np.sum(x * d) / y"),
+    Row(
+        "numpy.linalg.norm",
+        ("x", "ord", "axis", "keepdims"),
+        {"x": "_spread(d / y, x, axis, keepdims) * x"},
+        {"x": f"np.sum(x * d{_LONG}) / y"},
+        False,
+        _AXES,
+        {"ord": ("None", "'fro'")},
     ),
     _one("linalg.cholesky", "_cholesky_bar(d, y)", "_cholesky_dot(d, y)"),
 )
@@ -278,6 +312,8 @@ ROWS = (
         "x low high",
         {"x": "d * ((x >= low) & (x <= high))", "low": "d * (x < low)", "high": "d * (x > high)"},
     ),
+    slope("numpy.clip.low", "x low high", {"x": "d * (x >= low)", "low": "d * (x < low)"}),
+    slope("numpy.clip.high", "x low high", {"x": "d * (x <= high)", "high": "d * (x > high)"}),
     slope("numpy.where", "test a b", {"a": "np.where(test, d, 0.0)", "b": "np.where(test, 0.0, d)"}),
     slope("numpy.nan_to_num", "x", {"x": "d * np.isfinite(x)"}),
     slope("numpy.deg2rad", "x", {"x": "np.deg2rad(d)"}),
@@ -288,6 +324,14 @@ ROWS = (
     *_PRODUCTS,
     *_LINALG,
 )
+
+# The methods of arrays that have a row.
+METHODS = frozenset(
+    ["sum", "mean", "var", "std", "prod", "max", "min", "cumsum", "trace", "dot", "reshape", "ravel",
+     "flatten", "transpose", "swapaxes", "squeeze", "repeat", "clip", "copy", "astype", "take", "item"]
+)  # fmt: skip
+# Those that are constant wherever the array is moved a little.
+STILL_METHODS = frozenset(["argmax", "argmin", "argsort", "all", "any", "nonzero", "round", "searchsorted"])
 
 CONSTANTS = frozenset(
     f"numpy.{each}"
@@ -312,7 +356,6 @@ CONSTANTS = frozenset(
         "zeros_like",
         "ones_like",
         "empty_like",
-        "arange",
         "eye",
         "identity",
         "zeros",
@@ -339,20 +382,13 @@ CONSTANTS = frozenset(
         "isclose",
         "sort_indices",
         "floor_divide",
-        "heaviside",
-        "unique",
-        "bincount",
         "tri",
         "triu_indices",
         "tril_indices",
         "diag_indices",
-        "linspace",
-        "random",
-        "random.default_rng",
         "int64",
         "int32",
         "bool_",
-        "meshgrid",
         "indices",
         "iscomplexobj",
         "isscalar",

@@ -121,13 +121,25 @@ _ELEMENTWISE = (
     ),
 )
 
+_AROUND = "(x - tf.reduce_mean(x, axis=axis, keepdims=True))"
+_SHARE = "tf.cast(tf.size(y) / tf.size(x), y.dtype)"
 _REDUCTIONS = (
+    *_along(
+        "math.reduce_variance",
+        f"_spread(d, x, axis, keepdims) * 2 * {_AROUND} * {_SHARE}",
+        f"tf.reduce_mean(2 * {_AROUND} * d{_LONG})",
+    ),
+    *_along(
+        "math.reduce_std",
+        f"_spread(d / y, x, axis, keepdims) * {_AROUND} * {_SHARE}",
+        f"tf.reduce_mean({_AROUND} * d{_LONG}) / y",
+    ),
     *_whole(_reduction("sum"), "tf.zeros_like(x) + d", "tf.reduce_sum(d)"),
     *_along(_reduction("sum"), "_spread(d, x, axis, keepdims)", f"tf.reduce_sum(d{_LONG})"),
     *_whole(_reduction("mean"), "tf.zeros_like(x) + d / tf.cast(tf.size(x), x.dtype)", "tf.reduce_mean(d)"),
     *_along(
         _reduction("mean"),
-        "_spread(d, x, axis, keepdims) * tf.cast(tf.size(y) / tf.size(x), y.dtype)",
+        f"_spread(d, x, axis, keepdims) * {_SHARE}",
         f"tf.reduce_mean(d{_LONG})",
     ),
     *(
@@ -271,6 +283,7 @@ _SHAPES = (
         "tf.convert_to_tensor(d, dtype=y.dtype)",
         "x dtype",
     ),
+    *_row("range.whole", "test", {}, {}),
     *_one("fill", "tf.reduce_sum(d)", "tf.fill(tf.shape(y), d)", "shape x"),
 )
 
@@ -299,7 +312,6 @@ CONSTANTS = frozenset(
         "zeros_like",
         "ones_like",
         "eye",
-        "range",
         "one_hot",
         "equal",
         "not_equal",

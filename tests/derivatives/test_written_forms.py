@@ -1,0 +1,67 @@
+"""The same written in the ways of many people, and the parameters that are chosen where none are named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from derived import FOLDER, Trial
+
+from trainshift.derivatives import Derived, derive
+
+TEXT = (FOLDER / "forms.py").read_text(encoding="utf-8")
+SQUARES = np.array([[[2.0, 0.3], [0.1, 1.5]], [[0.5, 1.0], [-0.7, 0.2]], [[1.0, 0.0], [0.4, 1.2]]])
+POINTS: dict[str, dict[str, Any]] = {
+    "keywords": {"x": np.array([0.6, -0.5, 0.2]), "y": 0.05},
+    "methods": {"x": np.array([0.6, -0.5, 0.2])},
+    "columns": {"m": np.array([[0.6, -0.5, 0.2], [0.1, 0.9, 0.3]]), "v": 0.7},
+    "grids": {"start": 0.3, "step": 0.7, "n": 4},
+    "tested": {"x": np.array([0.6, -0.5, 0.2]), "y": np.array([0.5, 0.7, 0.9])},
+    "determinants": {"a": SQUARES},
+    "values": {"x": np.array([0.6, -0.5]), "n": 3},
+    "repeated": {"x": np.array([0.6, -0.5]), "n": 3},
+    "ordered": {"xs": [0.6, -0.5, 0.9], "backwards": True},
+    "emitted": {"table": SQUARES[0], "seen": [1, 0, 1]},
+    "halved": {"x": 0.7, "n": 5},
+}
+CHOSEN = {
+    "methods": ["x"],
+    "columns": ["m", "v"],
+    "ordered": ["xs"],
+    "emitted": ["table"],
+    "halved": ["x"],
+}
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_forms_have_derivatives(name: str) -> None:
+    trial = Trial(TEXT, name, POINTS[name], ("n", "backwards", "seen"))
+    trial.forward()
+    trial.reverse()
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_counts_indices_and_conditions_are_not_chosen(name: str) -> None:
+    found = derive(TEXT, name, "forward")
+    assert isinstance(found, Derived)
+    assert list(found.wrt) == CHOSEN[name]
+
+
+def test_a_derivative_is_found_again_under_any_name_of_numpy() -> None:
+    text = "import numpy\n\n\ndef f(a, x):\n    return numpy.dot(a, x)\n"
+    found = derive(text, "f")
+    assert isinstance(found, Derived)
+    assert derive(found.text, "f").edits == ()  # type: ignore[union-attr]
+
+
+def test_what_only_seems_constant_is_refused() -> None:
+    for value in (
+        "np.meshgrid(x, x)[0]",
+        "np.bincount([0, 1], x)",
+        "np.linalg.norm(x, 1)",
+        "np.pad(x, 1, 'edge')",
+    ):
+        found = derive(f"import numpy as np\n\n\ndef f(x):\n    return x + {value}\n", "f")
+        assert not isinstance(found, Derived)
+        assert "no derivative of np." in found.refusals[0].message
