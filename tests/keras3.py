@@ -37,6 +37,12 @@ def _before_build(converted: str) -> str:
     )
 
 
+def _flag_never_set(converted: str) -> str:
+    """The broadcast after a step as one that never runs, unless another one stands before all steps."""
+    is_early = re.search(r"^hvd\.broadcast_variables", converted, re.M)
+    return converted if is_early else _DONE.sub("if False:", converted)
+
+
 def _boolean_flag(converted: str) -> str:
     """The flag as Python has it in a traced step, which sees the value that it has when it is traced."""
     if "tf.function" not in converted:
@@ -56,7 +62,7 @@ _MISTAKES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("broadcast of nothing", _instead(_BROADCAST, "hvd.broadcast_variables([], root_rank=0)")),
     ("broadcast before build", _before_build),
     ("broadcast that is not run", _instead(r"se\w+\.run\((?:hvd\.broad|self\.broad).*", "pass")),
-    ("flag that a trace sets", _instead(_DONE, "if False:")),
+    ("flag that a trace sets", _flag_never_set),
     ("Boolean flag", _boolean_flag),
     ("left to XLA", _instead(r"(\w+)\.jit_compile = False", r"\1.run_eagerly = False")),
 )

@@ -26,6 +26,7 @@ from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Step, Steps
 from trainshift.rewriting.keras.first_batches import FirstBatches
 from trainshift.rewriting.keras.fits import Fits, is_compiled_optimizer
+from trainshift.rewriting.keras.set_weights import SetWeights
 from trainshift.rewriting.target import Target
 
 BASE = "hvd_broadcast_done"
@@ -217,6 +218,9 @@ class Flags:
     def _covers(self, site: Site, step: Step) -> bool:
         """Whether a broadcast is of what the step trains, as far as can be told."""
         if any(self._flag_of(above) for above in site.statement.path()) or self._follows_load(site):
+            return False
+        kept = self._program.fact(SetWeights).kept(step)
+        if kept is not None and kept[0] is self._script.following(site.statement):
             return False
         wanted = self._objects(step.receiver, step.site)
         for model in step.models:

@@ -26,6 +26,10 @@ If the model is not known, the variables of the pairs are broadcast, from a list
 only once. A step that may serve several optimizers, or that AutoGraph may turn into a graph loop, keeps a
 set of the optimizers that it has served instead of a flag.
 
+A model whose weights the script sets itself, such as a target network, is broadcast with the one that it is
+a copy of. Where the script keeps weights before the first step, and puts them back later, the model is also
+broadcast above the loop that keeps them.
+
 With `keras = "3"` the flag is a `tf.Variable` and the broadcast a part of the step's graph: when a step is
 traced, an optimizer's variables have no value yet. AutoGraph must read the step, which serves one optimizer.
 """
@@ -43,9 +47,13 @@ from trainshift.core.text.facts import Scope, Statement, last_name
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.steps import APPLY, Step, Steps, is_plain
 from trainshift.rewriting.flags import PAIRS_KEY, Flag, Flags
+from trainshift.rewriting.keras.set_weights import OTHER_BEGINNING, SetWeights
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Consequence, Guard, Proposals, Transform
+
+_COPIED = "{} is broadcast as well, since the script sets its weights"
+_KEPT = "{} is broadcast above line {} as well, where the script keeps weights that it sets again"
 
 
 def propose(program: Program) -> Proposals:
@@ -118,6 +126,15 @@ def _change(program: Program, flag: Flag) -> Change:
         if target_of.is_keras3:
             variables = [target_of.known(variables[0], tf)]
         edits += _bind_pairs(program, step, name)
+    set_by_hand = program.fact(SetWeights)
+    copies, kept = set_by_hand.copies(step), set_by_hand.kept(step)
+    variables += [target_of.of_model(copy, tf) for copy in copies]
+    decisions = [_COPIED.format(copy) for copy in copies]
+    if kept is not None:
+        hvd, of_kept = program.at(step.site).fact(Prerequisites).hvd, target_of.of_model(kept[1], tf)
+        line = f"{hvd}.broadcast_variables({of_kept}, root_rank=0)"
+        requires += [*layout.isolate(kept[0]), layout.before(kept[0], [line], -1)]
+        decisions.append(_KEPT.format(kept[1], script.line_at(script.statement_span(kept[0]).start)))
     receiver = script.text(step.receiver, step.site) + (".optimizer" if step.on_batch else "")
     block = _block(program, flag, [*variables, target_of.of_optimizer(receiver, tf)])
     if isinstance(step.statement.node, ast.Return):
@@ -130,7 +147,15 @@ def _change(program: Program, flag: Flag) -> Change:
         edits.append(layout.after(step.statement, block))
     title = f"Broadcast what {receiver} trains once, after its first step"
     target = script.statement_span(step.statement)
-    return Change("HV05", title, target, tuple(edits), tuple(requires), _doubts(program, step, receiver))
+    return Change(
+        "HV05",
+        title,
+        target,
+        tuple(edits),
+        tuple(requires),
+        _doubts(program, step, receiver),
+        tuple(decisions),
+    )
 
 
 def _block(program: Program, flag: Flag, variables: list[str]) -> list[str]:
@@ -268,10 +293,15 @@ def _above_comments(program: Program, first: Statement, line: str) -> Edit:
 
 def _doubts(program: Program, step: Step, receiver: str) -> tuple[str, ...]:
     values = program.names.site_values(step.receiver, step.site)
+    copy = program.fact(SetWeights).unnamed(step)
+    begins = (OTHER_BEGINNING.format(copy),) if copy else ()
     known = step.on_batch or program.names.may_be(values, *api.OPTIMIZERS)
     if known or not any(isinstance(value, Unknown) for value in values):
-        return ()
-    return (f"{receiver} is assumed to be an optimizer whose learning rate is scaled elsewhere",)
+        return begins
+    return (
+        *begins,
+        f"{receiver} is assumed to be an optimizer whose learning rate is scaled elsewhere",
+    )
 
 
 RULE = Transform(

@@ -46,6 +46,7 @@ from trainshift.rewriting.keras.callbacks import CallbackLists, Callbacks
 from trainshift.rewriting.keras.first_batches import FirstBatches
 from trainshift.rewriting.keras.fits import Fit, hides
 from trainshift.rewriting.keras.helpers import Helpers
+from trainshift.rewriting.keras.set_weights import OTHER_BEGINNING, SetWeights
 from trainshift.rewriting.keras.warm_ups import WARM_UP, WarmUps
 from trainshift.rewriting.list_roles import Role
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -148,8 +149,11 @@ def _doubts(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
     if callbacks.given is not None and not callbacks.found.complete:
         given = program.script.text(callbacks.given, callbacks.fit.site)
         doubts.append(f"{given} is assumed to be a list of callbacks that every rank needs")
-    assumed = program.fact(FirstBatches).doubt(callbacks.fit)
-    return (*doubts, assumed) if assumed else tuple(doubts)
+    if assumed := program.fact(FirstBatches).doubt(callbacks.fit):
+        doubts.append(assumed)
+    if copy := program.fact(SetWeights).beside(callbacks.fit):
+        doubts.append(OTHER_BEGINNING.format(copy))
+    return tuple(doubts)
 
 
 def _decisions(program: Program, callbacks: Callbacks) -> tuple[str, ...]:

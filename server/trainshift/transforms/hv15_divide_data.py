@@ -22,7 +22,8 @@ another order, and before batches are made of shuffled elements. Where it must c
 makes the test data too, say, the `shuffle` gets a seed, so that all ranks have one order.
 
 So too with arrays that `fit` is given, and with loops that cut batches out of arrays by number. A permutation
-that is drawn there is sent by rank 0; `train_test_split` gets a seed. A loop whose turns draw batches at
+that is drawn there is sent by rank 0; `train_test_split` gets a seed, and `random.shuffle` of a list a
+generator that has one. A loop whose turns draw batches at
 random, or ask for the next of a dataset, is given fewer turns. A `while` that counts from slice to slice goes
 to every slice that is a rank's turn. A generator of yours is
 asked for a batch for each rank, of which each keeps its own. A `fit` on a `Sequence`, whose order it draws,
@@ -69,6 +70,7 @@ from trainshift.transforms.rule import Guard, Proposals, Transform
 _SAYS = {
     Remedy.SEED: "`{}` gets a seed, so that all ranks have one order",
     Remedy.STATE: "`{}` gets a seed, so that all ranks split the data alike",
+    Remedy.GENERATOR: "`{}` gets a seed, so that all ranks have one order",
     Remedy.SENT: "rank 0 sends the others what `{}` draws, so that all ranks have one order",
     Remedy.SENT_AFTER: "rank 0 sends the others what `{}` draws, so that all ranks have one order",
 }
@@ -202,11 +204,14 @@ def _made_alike(program: Program, draw: Draw) -> tuple[Edit, ...]:
     site, layout = draw.site, program.fact(Layout)
     if draw.remedy is Remedy.STATE:
         return layout.add_keyword(site, draw.remedy.value, "0")
-    if draw.remedy is Remedy.SEED:
+    if draw.remedy in (Remedy.SEED, Remedy.GENERATOR):
         # Datasets that are zipped or mixed had orders of their own, which one seed would make equal.
         nodes = [each.node for each in program.at(site).script.sites_named(site.name)]
         seed = nodes.index(site.node) if site.node in nodes else 0
-        return layout.add_keyword(site, draw.remedy.value, str(seed))
+        if draw.remedy is Remedy.SEED:
+            return layout.add_keyword(site, draw.remedy.value, str(seed))
+        assert isinstance(site.node.func, ast.Attribute)
+        return layout.put(site.node.func.value, site, Frame("", f".Random({seed})", Level.ATOM))
     sent = f"{program.at(site).fact(Prerequisites).hvd}.broadcast_object"
     if draw.remedy is Remedy.SENT:
         return layout.put(site.node, site, handed_to(sent))

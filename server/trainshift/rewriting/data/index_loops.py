@@ -14,6 +14,7 @@ from trainshift.core.readings import Reading, Readings
 from trainshift.core.text.expressions import does_more
 from trainshift.core.text.facts import Statement, expression_path, last_name
 from trainshift.core.training.effects import Effect, Effects
+from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.data.batches import draws_batches
 from trainshift.rewriting.data.iterated import Iteration
@@ -58,9 +59,14 @@ class Numbered:
 
 
 def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
-    """How a loop goes through arrays by number; None if it does not."""
-    node = iteration.statement.node
+    """How a loop goes through arrays by number; None if it does not.
+
+    In a `train_step` it goes through a batch that `fit` has given it, of data that are shared out already.
+    """
+    node, scope = iteration.statement.node, iteration.statement.scope
     if iteration.fit is not None or not isinstance(node, ast.For):
+        return None
+    if program.fact(Executions).custom_model(scope) is not None:
         return None
     numbers = unwrapped(program, iteration.at, tables.PROGRESS_BARS)
     names = called(program, numbers)
@@ -145,7 +151,8 @@ def cut_out(numbered: Numbered, ends: list[ast.expr]) -> Iterator[Occurrence]:
         for part in statement.own_parts():
             if not isinstance(part, ast.Subscript) or not isinstance(part.ctx, ast.Load):
                 continue
-            if not _reads(part.slice, numbered.names):
+            rows = part.slice.elts[:1] if isinstance(part.slice, ast.Tuple) else [part.slice]
+            if not any(_reads(each, numbered.names) for each in rows):
                 continue
             slices = any(isinstance(each, ast.Slice) for each in ast.walk(part.slice))
             if slices or ast.dump(part.value) in measured:

@@ -50,7 +50,8 @@ _SEEDING = {
     "sklearn": ("numpy.random.seed", _SEEDS),
     "tensorflow.random": ("tensorflow.random.set_seed", _SEEDS),
 }
-_IN_PLACE = ("numpy.random.shuffle", "random.shuffle")
+_OF_LISTS = "random.shuffle"
+_IN_PLACE = ("numpy.random.shuffle", _OF_LISTS)
 OF_WORLDS = frozenset({"act", "poll", "recv", "reset", "step"})
 """Methods that ask a world in which each rank goes its own way."""
 
@@ -60,12 +61,14 @@ class Remedy(Enum):
 
     SEED and STATE: an argument `seed`, or `random_state`.  SENT: rank 0 sends the others what it has drawn.
     SENT_AFTER: so too, in a line of its own, since what is shuffled is shuffled in place.
+    GENERATOR: a generator of its own, by which `random.shuffle` shuffles a list.
     """
 
     SEED = "seed"
     STATE = "random_state"
     SENT = "sent"
     SENT_AFTER = "sent after"
+    GENERATOR = "generator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,8 @@ class Draws:
             if id(each.node) in seen or isinstance(each.node, ast.Lambda) or self._is_sorted(each):
                 continue
             seen[id(each.node)] = each.node
-            parts = [part for part in children(each.node) if isinstance(part, ast.expr)]
+            inside = [each.node, *getattr(each.node, "generators", ())]
+            parts = [part for node in inside for part in children(node) if isinstance(part, ast.expr)]
             parts += [word.value for word in each.node.keywords] if isinstance(each.node, ast.Call) else []
             waiting += map(each.part, parts)
             step = self._names.steps_back(each) if isinstance(each.node, _FOLLOWED) else None
@@ -277,7 +281,8 @@ class Draws:
         given = site.node.args[0]
         alone = isinstance(site.statement.node, ast.Expr) and site.statement.node.value is site.node
         if not alone or not isinstance(given, ast.Name) or not self._is_index(given, site):
-            return None
+            by_module = isinstance(site.node.func, ast.Attribute) and self._names.calls(site, _OF_LISTS)
+            return Remedy.GENERATOR if alone and by_module and not self.is_repeated(site) else None
         own = self._names.lookup(given.id, site.scope, site.statement)[0]
         return Remedy.SENT_AFTER if own in (None, site.scope) and self._can_send(site) else None
 

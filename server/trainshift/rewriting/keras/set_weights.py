@@ -1,0 +1,216 @@
+"""Set weights: models that get their weights from the script itself, and not from an optimizer.
+
+A target network, or an average of weights, is a copy of what trains.  One that was made before the ranks had
+the same weights is another on each rank, so it is broadcast with what trains.  Weights that the script keeps
+in arrays and puts back later are reached by no such broadcast: the model is broadcast before they are read.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.lazy import cached_property
+from trainshift.core.names import api
+from trainshift.core.names.classes import class_around
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.program import Program
+from trainshift.core.text.facts import Site, Statement, dotted
+from trainshift.core.training.executions import LOOPS
+from trainshift.core.training.steps import VARIABLE_LISTS, Step
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.keras.fits import Fit
+
+OTHER_BEGINNING = (
+    "{} gets its weights from the script, and may begin with others on each rank; broadcast them too"
+)
+_ARRAYS = ("get_weights",)
+_SET = "set_weights"
+_ASSIGN = "assign"
+
+
+class SetWeights:
+    """The models of one program whose weights the script sets, as far as they are seen."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    def copies(self, step: Step) -> list[str]:
+        """What the script calls the other models, where a step stands, that get weights from it."""
+        trained = self._trained(step)
+        named = (
+            each for names in self._written for each in names if step.models and self._can_name(each, step)
+        )
+        return [name for name in dict.fromkeys(dotted(each.node) for each in named) if name not in trained]
+
+    def unnamed(self, step: Step) -> str:
+        """A model that gets weights from the script, and has no name where a step stands; or ""."""
+        trained, copies = self._trained(step), set(self.copies(step))
+        return self._other({*trained, *copies})
+
+    def beside(self, fit: Fit) -> str:
+        """A model that gets weights from the script, and is no part of the one that a `fit` trains."""
+        model = Occurrence(fit.model, fit.site.scope, fit.site.statement)
+        return self._other({dotted(each.node) for each in self._plain(model)})
+
+    def _other(self, known: set[str]) -> str:
+        """The first model set before all training ends that is not known, nor a part of one that is."""
+        for names in self._written:
+            called = [dotted(each.node) for each in names]
+            is_known = any(f"{name}.".startswith(f"{each}.") for name in called for each in known)
+            if not is_known and any(map(self._is_model, names)) and not self._is_late(names[0]):
+                return called[0]
+        return ""
+
+    def _is_model(self, at: Occurrence) -> bool:
+        return self._names.may_be(self._names.values(at.node, at.scope, at.statement), *api.MODEL)
+
+    def _is_late(self, at: Occurrence) -> bool:
+        """Whether a statement of the file itself comes after all that train."""
+        trains = self._program.fact(WhatTrains).statement_trains
+        ends = [self._start(each) for each in self._script.statements if trains(each) and not each.is_nested]
+        late = at.statement is not None and self._start(at.statement) > max(ends, default=0)
+        return late and at.scope.function() is None
+
+    def kept(self, step: Step) -> tuple[Statement, str] | None:
+        """Where a step's model is broadcast before its weights are kept that are put back later."""
+        trained = self._trained(step)
+        put_back = {dotted(name.node) for each in self._set for name in self._plain(each)} & trained
+        for site in self._script.sites_named(*_ARRAYS) if put_back else ():
+            at = _receiver(site)
+            here = self._script.home(site.scope) is self._script.home(step.site.scope)
+            if at is not None and here and not site.deferred and dotted(at.node) in put_back:
+                place = self._outermost(site.statement)
+                if self._is_before(site.statement, place) and self._is_bound_before(at, place):
+                    return place, dotted(at.node)
+        return None
+
+    def _trained(self, step: Step) -> set[str]:
+        """The names that the models of a step have, where it stands and where it is called."""
+        models = (Occurrence(each, step.site.scope, step.statement) for each in step.models)
+        return {dotted(name.node) for model in models for name in self._plain(model)}
+
+    @cached_property
+    def _set(self) -> list[Occurrence]:
+        """What `set_weights` is called on."""
+        found = (_receiver(site) for site in self._script.sites_named(_SET))
+        return [each for each in found if each is not None]
+
+    @cached_property
+    def _written(self) -> list[list[Occurrence]]:
+        """The models whose weights are set from those of others, each by all names that it has.
+
+        Not those that are parts of a model which sets them itself: they are broadcast with that.
+        """
+        functions = {site.scope.function() for site in self._script.sites_named(*_ARRAYS)}
+        found = [each for each in self._set if each.scope.function() in functions]
+        for site in self._script.sites_named(_ASSIGN):
+            at, loop = _receiver(site), site.statement.parent
+            if at is not None and loop is not None and isinstance(loop.node, ast.For):
+                found += self._owners(at)
+        return [list(self._plain(each)) for each in found if not self._is_part(each)]
+
+    def _is_part(self, at: Occurrence) -> bool:
+        """Whether code of a model sets the weights of what it holds."""
+        owner = class_around(at.scope)
+        bases = self._names.library_bases(owner) if owner is not None else ()
+        return any(api.is_subclass(base, *api.MODEL) for base in bases)
+
+    def _owners(self, at: Occurrence) -> Iterator[Occurrence]:
+        """The models whose variables a loop goes through by a name."""
+        for each in self._behind(at):
+            if isinstance(each.node, ast.Attribute) and each.node.attr in VARIABLE_LISTS:
+                yield each.part(each.node.value)
+
+    def _plain(self, at: Occurrence) -> Iterator[Occurrence]:
+        """The names of a model, and what is handed to the parameters among them."""
+        return (each for each in self._behind(at) if dotted(each.node))
+
+    def _behind(self, at: Occurrence) -> list[Occurrence]:
+        found: dict[int, Occurrence] = {}
+        waiting = [at]
+        while waiting:
+            each = waiting.pop()
+            if id(each.node) in found:
+                continue
+            found[id(each.node)] = each
+            step = self._names.steps_back(each) if isinstance(each.node, ast.Name) else None
+            waiting += step.sources if step is not None else ()
+        return list(found.values())
+
+    def _can_name(self, at: Occurrence, step: Step) -> bool:
+        """Whether a name of a model stands for it where a step stands, too, when that is taken."""
+        root = _root(at.node)
+        scope = step.site.scope
+        if self._names.is_self(root, at.scope):
+            own, here = class_around(at.scope), class_around(scope)
+            same = own is here and own is not None and dotted(step.models[0]).startswith(f"{root.id}.")
+            made = {each.scope.function() for each in self._names.bindings(at)}
+            return same and any(each is not None and each.name == "__init__" for each in made)
+        home, bound = self._names.lookup(root.id, at.scope, at.statement)
+        there, seen = self._names.lookup(root.id, scope, step.statement)
+        if (
+            home is not there
+            or not bound
+            or not seen
+            or self._script.home(at.scope) is not self._script.home(scope)
+        ):
+            return False
+        if any(each.kind == "parameter" or each.statement is None for each in seen):
+            return False
+        begins = self._begins(home)
+        return all(self._start(each.statement) < begins for each in seen if each.statement is not None)
+
+    def _begins(self, home: object) -> int:
+        """Where the first statement stands that trains, among those of a function or of a file."""
+        trains = self._program.fact(WhatTrains).statement_trains
+        starts = [
+            self._start(each)
+            for each in self._script.statements
+            if trains(each)
+            and each.scope.function() is home
+            and not isinstance(each.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        ]
+        return min(starts, default=0)
+
+    def _outermost(self, statement: Statement) -> Statement:
+        """The outermost loop around a statement, in its function; else the statement itself."""
+        above = [each for each in statement.ancestors() if each.scope is statement.scope]
+        return next((each for each in reversed(above) if isinstance(each.node, LOOPS)), statement)
+
+    def _is_before(self, statement: Statement, place: Statement) -> bool:
+        """Whether weights are read before a step is taken, in the first turn of the loops around."""
+        trains = self._program.fact(WhatTrains).statement_trains
+        function = statement.scope.function()
+        if function is not None and not trains(place):
+            return False
+        around = set(statement.path())
+        steps = [self._start(each) for each in place.walk() if trains(each) and each not in around]
+        begins = min(steps, default=self._begins(function))
+        return self._start(statement) < begins
+
+    def _is_bound_before(self, at: Occurrence, place: Statement) -> bool:
+        root = _root(at.node)
+        bound = self._names.lookup(root.id, at.scope, at.statement)[1]
+        inside = set(place.walk())
+        return bool(bound) and not any(each.statement in inside for each in bound)
+
+    def _start(self, statement: Statement) -> int:
+        return self._script.statement_span(statement).start
+
+
+def _receiver(site: Site) -> Occurrence | None:
+    """What a method is called on, if that is a name, or an attribute of one."""
+    function = site.node.func
+    if not isinstance(function, ast.Attribute) or not dotted(function.value):
+        return None
+    return Occurrence(function.value, site.scope, site.statement)
+
+
+def _root(node: ast.expr) -> ast.Name:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    assert isinstance(node, ast.Name)
+    return node
