@@ -24,6 +24,13 @@ POINTS: dict[str, dict[str, Any]] = {
     "ordered": {"xs": [0.6, -0.5, 0.9], "backwards": True},
     "emitted": {"table": SQUARES[0], "seen": [1, 0, 1]},
     "halved": {"x": 0.7, "n": 5},
+    "symmetric": {"x": np.array([0.6, -0.5]), "k": 0.7},
+    "optional": {"x": 0.7, "layers": [(0.5, None), (1.5, 0.3)], "w": None, "b": None},
+    "broken": {"xs": [0.5, 0.6, 2.0, 3.0], "ys": [1.0, 0.3, 2.0, 4.0], "k": 1.5},
+    "sorted_quickly": {"xs": [0.5, 0.6, -2.0, 3.0, 0.1]},
+    "tree": {"node": {"value": 1.0, "children": [{"value": 2.0}, {"value": 0.5}]}, "decay": 0.7},
+    "by_key": {"d": {"b": 0.5, "a": 2.0}, "x": 0.3},
+    "levinson": {"r": [1.0, 0.5, 0.2, 0.1]},
 }
 CHOSEN = {
     "methods": ["x"],
@@ -46,6 +53,23 @@ def test_counts_indices_and_conditions_are_not_chosen(name: str) -> None:
     found = derive(TEXT, name, "forward")
     assert isinstance(found, Derived)
     assert list(found.wrt) == CHOSEN[name]
+
+
+def test_gradients_of_loops_that_break_and_of_joined_calls_are_differentiated_again() -> None:
+    for name in ("broken", "sorted_quickly"):
+        Trial(TEXT, name, POINTS[name]).twice()
+
+
+def test_what_is_joined_is_not_worked_out_again() -> None:
+    found = derive(TEXT, "sorted_quickly", "reverse")
+    assert isinstance(found, Derived)
+    assert "len(sorted_quickly(" not in found.text
+
+
+def test_a_value_that_is_none_has_no_tangent() -> None:
+    found = derive(TEXT, "nothing", "forward")
+    assert isinstance(found, Derived)
+    assert found.text.rstrip().count("return None, None") == 1
 
 
 def test_a_derivative_is_found_again_under_any_name_of_numpy() -> None:

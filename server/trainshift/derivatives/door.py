@@ -200,7 +200,7 @@ def _edits(
             new.append(text)
             continue
         first = source.line_starts[old.lineno - 1 - (name in made)]
-        end = source.next_line(source.line_starts[(old.end_lineno or old.lineno) - 1])
+        end = source.next_line(source.line_starts[last_line(module, old) - 1])
         if module.text[first:end].rstrip() != text.rstrip():
             edits.append(Edit(first, end, text))
     if new:

@@ -83,7 +83,7 @@ class Tangents(Analysis):
         """The value of a function and its tangent."""
         way = Forward(function)
         body = way.run()
-        if not ends(function.body) and self._is_a_value(function):
+        if not ends(function.body) and (function is self.start or self._is_a_value(function)):
             body.append(ast.Return(terms.display([terms.constant(None), terms.constant(None)])))
         given = self._signature(function)
         if function is self.start:

@@ -46,9 +46,8 @@ class Forward(Values):
                 # The first holds the value for all, and its tangent: one that has a tangent.
                 targets = sorted(node.targets, key=lambda each: not self._is_active(each))
                 if len(targets) > 1 and any(self._is_active(each) for each in targets):
-                    held = (
-                        self.function.temporary() if not isinstance(targets[0], ast.Name) else targets[0].id
-                    )
+                    own = targets[0]
+                    held = own.id if isinstance(own, ast.Name) else self._held_for_all(value)
                     self._assign(node, terms.name(held), value)
                     for each in targets if held not in (getattr(targets[0], "id", ""),) else targets[1:]:
                         self._assign(node, each, terms.name(held))
@@ -88,6 +87,16 @@ class Forward(Values):
                 self.out.append(made)
             case _:
                 self.out.append(node)
+
+    def _held_for_all(self, value: ast.expr) -> str:
+        """A variable for a value that is stored in several places, and as active as it is."""
+        function, held = self.function, self.function.temporary()
+        function.local.add(held)
+        function.kind(held).unify(self.nodes.reader.kind(value))
+        if self.nodes.reader.value(value):
+            function.varied.add(held)
+            function.useful.add(held)
+        return held
 
     def _is_active(self, target: ast.expr) -> bool:
         return any(self.function.active(name) for each in terms.leaves(target) if (name := root_of(each)))

@@ -14,6 +14,10 @@ from trainshift.derivatives.reading.sharing import Sharing
 
 # After so many readings something goes round in circles.
 MOST_READINGS = 200
+# What dicts are annotated as.
+_DICTS = frozenset(
+    ("builtins.dict", "typing.Dict", "typing.Mapping", "typing.MutableMapping", "collections.abc.Mapping")
+)
 
 
 class Analysis:
@@ -125,12 +129,16 @@ class Analysis:
         return found
 
     def _annotated_arrays(self) -> bool:
-        """Whether a parameter is annotated as an array or tensor."""
+        """Whether a parameter is annotated as an array or tensor; tells what annotations tell."""
         found = False
         for function in self.every():
             arguments = function.node.args
             for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-                dotted = self.module.dotted(each.annotation) if each.annotation is not None else None
+                written = each.annotation
+                written = written.value if isinstance(written, ast.Subscript) else written
+                dotted = self.module.dotted(written) if written is not None else None
+                if dotted in _DICTS:
+                    function.kind(each.arg).tell("dict", "box")
                 if dotted is not None and dotted.startswith(("numpy.", "tensorflow.")):
                     if dotted == "numpy.ndarray":
                         function.kind(each.arg).tell("array")

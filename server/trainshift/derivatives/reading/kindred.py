@@ -196,7 +196,7 @@ class KindReader:
                     return _another(base)
                 case "get" | "setdefault":
                     base.tell("box")
-                    return base.element()
+                    return base.element() if first is None else self._index(base, first)
                 case "pop":
                     base.tell("box", "changed")
                     if isinstance(first, ast.Constant) and isinstance(first.value, str):

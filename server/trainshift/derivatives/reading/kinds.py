@@ -16,8 +16,8 @@ class Kind:
     """What is known of a value: a set of words, and the kinds of its elements by key.
 
     The words: `number` (a number or array that is calculated with), `array`, `box` (its elements are asked
-    for), `list`, `tuple`, `dict`, `function`, `linked` (compared with None and unpacked: a node of a linked
-    structure), `changed` (its elements are assigned), `unclear` (a list, or a number or array).
+    for), `list`, `tuple`, `dict`, `function`, `optional` (compared with None), `linked` (and unpacked: a node
+    of a linked structure), `changed` (its elements are assigned), `unclear` (a list, or a number or array).
     """
 
     __slots__ = ("_elements", "_functions", "_told", "_words")
@@ -123,6 +123,12 @@ class Kind:
         return self.has("box", "list", "tuple", "dict")
 
     @property
+    def holds_numbers(self) -> bool:
+        """Whether all elements, where there are no arrays, are numbers."""
+        inside = self.with_elements() - {self.found()}
+        return bool(inside) and all(each.has("number", "scalar") and not each.container for each in inside)
+
+    @property
     def arrayish(self) -> bool:
         """Whether the value may be an array, where there are any."""
         return not self.has("list", "tuple", "dict", "function")
@@ -134,8 +140,8 @@ class Kind:
 
     @property
     def numeric(self) -> bool:
-        """Whether the value is calculated with and never asked for an element."""
-        return self.has("number", "scalar") and not self.container
+        """Whether the value is calculated with and never asked for an element, nor whether it is None."""
+        return self.has("number", "scalar") and not self.container and not self.has("optional")
 
 
 def reaches(arrays: bool, kind: Kind, wanted: Kind) -> bool:

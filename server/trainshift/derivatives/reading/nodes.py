@@ -301,6 +301,9 @@ class Nodes:
                     child.pending = node.pending or not (same or small)
                 elif node.row.elementwise:
                     child.pending = node.pending
+        if node.sort in ("joined", "repeated"):
+            # The way back asks how long it is.
+            self.want(node.params[0][1])
         if node.sort == "item":
             base = node.params[0][1]
             if base.sort not in ("name", "item"):

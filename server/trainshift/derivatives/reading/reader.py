@@ -208,6 +208,10 @@ class Reader(KindReader):
 
     def _keyed(self, target: ast.expr, source: ast.expr, body: Sequence[ast.AST]) -> None:
         """What is gone through and asked for just these elements is a dict."""
+        while isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and len(source.args) == 1:
+            if source.func.id not in ("sorted", "list", "tuple", "reversed"):
+                break
+            source = source.args[0]
         kind = self.kind(source)
         if kind.has("list", "tuple", "array", "dict") or not isinstance(target, ast.Name):
             return

@@ -52,8 +52,10 @@ class Sources:
                 return self._made(node, node.elt)
             case ast.DictComp():
                 return self._made(node, node.value)
-            case ast.BinOp() if self.reader.kind(node).has("list", "tuple"):
-                return self.sources(node.left) | self.sources(node.right)
+            case ast.BinOp() if (kind := self.reader.kind(node)).has("list", "tuple"):
+                # The new list has the elements of both.
+                numbers = not self.whole.arrays and kind.holds_numbers
+                return set() if numbers else self.sources(node.left) | self.sources(node.right)
             case ast.Call():
                 return self._called(node)
         return set()

@@ -206,21 +206,32 @@ class Ways(Changes):
                 part = ast.Slice(None, count, None)
                 plain = ast.Subscript(terms.copied(source), part, ast.Load())
             return ast.For(node.target, terms.call("reversed", plain), inner, [])
+        if count is not None:
+            source = self._first(source, count)
         if not place:
-            values: ast.expr = terms.call("list", source)
-            if count is not None:
-                values = ast.Subscript(values, ast.Slice(None, count, None), ast.Load())
-            return ast.For(node.target, terms.call("reversed", values), inner, [])
+            return ast.For(node.target, terms.call("reversed", terms.call("list", source)), inner, [])
         if not read & targets:
             size = count if count is not None else self._size(source)
             if size is not None:
                 header = terms.call("reversed", terms.call("range", size))
                 return ast.For(terms.stored(terms.name(place)), header, inner, [])
         values = terms.call("list", terms.call("enumerate", source))
-        if count is not None:
-            values = ast.Subscript(values, ast.Slice(None, count, None), ast.Load())
         target = terms.display([terms.name(place), node.target])
         return ast.For(terms.stored(target), terms.call("reversed", values), inner, [])
+
+    def _first(self, source: ast.expr, count: ast.expr) -> ast.expr:
+        """The first elements of what a loop goes through, so many as it came to."""
+        match source:
+            case ast.Call(ast.Name("zip"), [first, *others]):
+                # It ends with the shortest.
+                return terms.call("zip", self._first(first, count), *others)
+            case ast.Call(ast.Name("enumerate"), [inner, *start], keywords):
+                return ast.Call(source.func, [self._first(inner, count), *start], keywords)
+            case ast.Name() | ast.Subscript() if not self.nodes.reader.kind(source).has("dict"):
+                pass
+            case _:
+                source = terms.call("list", source)
+        return ast.Subscript(terms.copied(source), ast.Slice(None, count, None), ast.Load())
 
     def _size(self, source: ast.expr) -> ast.expr | None:
         if isinstance(source, ast.Name | ast.Subscript):

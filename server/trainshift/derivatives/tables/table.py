@@ -47,7 +47,9 @@ KEYWORDS: Mapping[str, str] = {
     **dict.fromkeys(("a_max", "max", "clip_value_max"), "high"),
     **dict.fromkeys(("newshape",), "shape"),
     **dict.fromkeys(("indices_or_sections", "num_or_size_splits"), "parts"),
-    **dict.fromkeys(("input_tensor", "tensor", "values", "value", "t", "input", "params", "fill_value"), "x"),
+    **dict.fromkeys(
+        ("input_tensor", "tensor", "values", "value", "t", "input", "params", "fill_value", "logits"), "x"
+    ),
     "pad_width": "width",
     "indices": "index",
     "condition": "test",
