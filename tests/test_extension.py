@@ -90,6 +90,13 @@ def test_severities_are_those_of_the_checker() -> None:
         assert options.settings.severity
 
 
+def test_the_pages_of_all_codes_open_as_pages() -> None:
+    """Not as the Markdown that they are written in."""
+    (pattern,) = MANIFEST["contributes"]["configurationDefaults"]["workbench.editorAssociations"]
+    (families,) = re.findall(r"\{([A-Z,]+)\}", pattern)
+    assert set(families.split(",")) == {rule["code"][:2] for rule in listed()}
+
+
 def test_the_versions_are_one() -> None:
     """The extension brings the wheel of its own version."""
     assert MANIFEST["version"] == trainshift.__version__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,13 +15,15 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
+from trainshift.cli import proof_report
 from trainshift.cli.main import cli
-from trainshift.cli.proof_report import show
+from trainshift.cli.proof_report import Live, show
+from trainshift.dev.docgen import PAGES
 from trainshift.proving.interpreter import Interpreter, ask
 from trainshift.proving.interrupts import interruptible
 from trainshift.proving.observed.links import Links, Others
 from trainshift.proving.project import Copier, Project, as_module, top_of
-from trainshift.proving.prove import IDLE, Watch, marked, processor_time, waiting
+from trainshift.proving.prove import IDLE, Request, Watch, marked, processor_time, waiting
 
 SCRIPT = """import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
@@ -327,7 +330,7 @@ def interrupted(tmp_path: Path, module: str) -> tuple[int, str]:
         _, errors = process.communicate(timeout=LIMIT)
     assert [*scratch.iterdir()] == []
     assert marked(f"TRAINSHIFT_PROVE_SCRATCH={scratch}") == []
-    return process.returncode, errors.replace("Running one process ...\n", "")
+    return process.returncode, errors.replace("Proving: run 1 of 3, on one process ...\n", "")
 
 
 @pytest.mark.slow
@@ -370,7 +373,7 @@ def test_a_page_that_cannot_be_written_is_told_before_anything_runs(tmp_path: Pa
 
 
 def test_a_result_is_a_table_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
-    place = {"path": "train.py", "line": 7, "rank": 1, "what": "", "text": "print(1)"}
+    place = {"path": "train.py", "line": 7, "own": 7, "rank": 1, "what": "", "text": "print(1)"}
     claim = {
         "id": "output",
         "title": "Only rank 0 prints",
@@ -405,5 +408,94 @@ def test_a_result_is_a_table_in_plain_words(capsys: pytest.CaptureFixture[str]) 
         "            Nothing.\n\n"
         "Rank 1 wrote outside the scratch copy: /x␛[31m\n\n"
         "Stopped after 20 steps; --steps 0 runs to the end.\n\n"
-        "It does not hold.\n"
+        "It does not hold. Of 2 claims, 1 fails, 1 was not seen.\n"
     )
+
+
+def test_a_table_fits_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = {"id": "gpu", "title": "A title", "says": "word " * 50, "verdict": "holds"}
+    result = {"script": "a.py", "problem": "", "converted": True, "np": 2, "steps": 20, "stopped": True}
+    monkeypatch.setenv("COLUMNS", "60")
+    show(
+        {**result, "verdict": "holds", "claims": [claim], "written_elsewhere": [], "changed": []},
+        "text",
+        "never",
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert 50 < max(map(len, lines)) <= 60
+    assert lines[-1] == "It holds for 20 steps. Of 1 claims, 1 holds."
+
+
+def progress(ranks: int, monkeypatch: pytest.MonkeyPatch, *, live: bool, columns: int = 80) -> Live:
+    """What tells of a run on so many ranks, on a terminal or not, by a clock that a test sets."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: live)
+    monkeypatch.setattr(proof_report, "monotonic", lambda: CLOCK[0])
+    monkeypatch.setenv("COLUMNS", str(columns))
+    return Live(ranks, 20, is_quiet=False)
+
+
+DOCUMENTED = set(re.findall(r"`(\w+)`", (PAGES.parent / "proving.md").read_text(encoding="utf-8")))
+
+
+def test_json_names_the_lines_of_the_persons_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def proof(request: Request, _: object) -> dict[str, object]:
+        lines = request.after.texts["train.py"].decode().splitlines()
+        places = [
+            {"path": "train.py", "line": 1 + lines.index(line), "rank": 0, "what": "", "text": line}
+            for line in (SCRIPT.splitlines()[1], "hvd.init()")
+        ]
+        return {"verdict": "fails", "problem": "", "claims": [{"places": places}]}
+
+    monkeypatch.setattr("trainshift.proving.interpreter.ask", lambda path: READY)
+    monkeypatch.setattr("trainshift.proving.prove.prove", proof)
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    status, output = told("--yes", "--format", "json", "--python", sys.executable, str(script))
+    result = json.loads(output)
+    places = result["claims"][0]["places"]
+    assert (status, result["folder"]) == (1, str(tmp_path))
+    assert [place["own"] for place in places] == [2, 0]
+    assert places[0]["line"] > 2
+    assert {*result, *places[0]} <= DOCUMENTED
+
+
+CLOCK = [0.0]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "columns", "line"),
+    [
+        (2, 100, "Proving: run 2 of 3, on 2 ranks: rank 0 at step 4, rank 1 at step 3 of 20 (7 s)"),
+        (8, 80, "Proving: run 2 of 3, on 8 ranks: steps 4 3 3 3 3 3 3 3 of 20 (7 s)"),
+    ],
+)
+def test_a_terminal_shows_each_rank_on_one_line(
+    ranks: int, columns: int, line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CLOCK[0] = 0.0
+    live = progress(ranks, monkeypatch, live=True, columns=columns)
+    for rank in range(ranks):
+        live.tell("ranks", rank, 0, 20)
+    assert capsys.readouterr().err.endswith("starting (0 s)")
+    CLOCK[0] = 7.0
+    for rank in range(ranks):
+        live.tell("ranks", rank, 4 if rank == 0 else 3, 20)
+    assert capsys.readouterr().err.split("\x1b[K")[-1] == line
+
+
+def test_a_long_run_is_never_silent(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CLOCK[0] = 0.0
+    live = progress(2, monkeypatch, live=False)
+    for CLOCK[0] in range(100):
+        for rank in range(2):
+            live.tell("ranks", rank, int(CLOCK[0]) // 10, 0)
+    assert capsys.readouterr().err.splitlines() == [
+        "Proving: run 2 of 3, on 2 ranks ...",
+        "Proving: run 2 of 3, on 2 ranks: rank 0 at step 3, rank 1 at step 3 (31 s)",
+        "Proving: run 2 of 3, on 2 ranks: rank 0 at step 6, rank 1 at step 6 (62 s)",
+        "Proving: run 2 of 3, on 2 ranks: rank 0 at step 9, rank 1 at step 9 (93 s)",
+    ]

@@ -15,6 +15,7 @@ page.on("pageerror", (error) => failed.push(String(error)));
 
 await page.goto(address);
 const verdict = await page.locator(".verdict").innerText();
+const about = await page.locator(".about").innerText();
 const claims = await page
   .locator(".claims li")
   .evaluateAll((items) => Object.fromEntries(items.map((each) => [each.id, each.className])));
@@ -22,11 +23,30 @@ const marked = await page.locator("#output").innerText();
 const plots = await page.locator("figure").evaluateAll((items) =>
   items.map((each) => ({
     title: each.querySelector("figcaption").textContent,
-    shapes: each.querySelectorAll("polyline, rect").length,
-    width: each.querySelector("svg")?.getBoundingClientRect().width ?? 0,
+    shapes: each.querySelectorAll("polyline, circle, rect, .bar i").length,
+    width: each.querySelector("svg, .bars")?.getBoundingClientRect().width ?? 0,
+    text: each.innerText,
   })),
 );
-const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
+// Whether it fits, and how high the smallest text is, by the width of the window; its paper by the theme.
+const sizes = {};
+for (const width of [1100, 700, 360]) {
+  await page.setViewportSize({ width, height: 900 });
+  sizes[width] = await page.evaluate(() => ({
+    wide: document.documentElement.scrollWidth > window.innerWidth,
+    text: Math.min(
+      ...Array.from(document.querySelectorAll("svg text"), (each) => each.getBoundingClientRect().height),
+    ),
+    over: Array.from(document.querySelectorAll("svg text"))
+      .filter((each) => each.getBoundingClientRect().left < each.closest("figure").getBoundingClientRect().left)
+      .map((each) => each.textContent),
+  }));
+}
+const paper = {};
+for (const colorScheme of ["light", "dark"]) {
+  await page.emulateMedia({ colorScheme });
+  paper[colorScheme] = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+}
 if (picture) await page.screenshot({ path: picture, fullPage: true });
 await browser.close();
-console.log(JSON.stringify({ verdict, claims, marked, plots, wide, outside, failed }));
+console.log(JSON.stringify({ verdict, about, claims, marked, plots, sizes, paper, outside, failed }));

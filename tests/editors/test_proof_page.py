@@ -33,13 +33,16 @@ def run(name: str, rank: int, steps: int) -> dict[str, Any]:
 
 def result(**changes: Any) -> dict[str, Any]:
     """What a proof gave."""
-    place = {"path": "<b>.py", "line": 3, "rank": 1, "what": "hello", "text": "print('<script>')"}
+    place = {"path": "<b>.py", "line": 3, "own": 3, "rank": 1, "what": "hello", "text": "print('<script>')"}
     claim = {"title": "Title", "says": "A & B.", "do": "Do it.", "code": "HV07", "places": []}
     return {
         "script": "train & co.py",
         "converted": False,
         "np": 2,
         "steps": 20,
+        "stopped": True,
+        "python": "/usr/bin/python",
+        "folder": "/project",
         "tensorflow": "2.15.1",
         "horovod": "0.28.1",
         "verdict": "fails",
@@ -70,23 +73,71 @@ def looked_at(text: str, folder: Path) -> dict[str, Any]:
     return seen
 
 
+def shapes(seen: dict[str, Any]) -> list[int]:
+    """How many lines, points and bars each plot has."""
+    return [plot["shapes"] for plot in seen["plots"]]
+
+
+def fits(seen: dict[str, Any]) -> bool:
+    """Whether the page fits windows of any width, with text that one can read."""
+    return all(not each["wide"] and not each["over"] and each["text"] > 11 for each in seen["sizes"].values())
+
+
 def test_a_reader_sees_claims_and_plots(tmp_path: Path) -> None:
     """Without network, and with what the script said as text."""
     seen = looked_at(page(result()), tmp_path)
     assert seen["verdict"] == "It does not hold"
+    assert "Of 3 claims, 1 fails, 1 holds, 1 was not seen." in seen["about"]
+    assert "Rank 0 wrote outside the scratch copy: /elsewhere" in seen["about"]
     assert seen["claims"] == {"ends": "holds", "output": "fails", "worth": "not-seen"}
     assert "<b>.py:3 (rank 1) print('<script>')" in seen["marked"]
     assert "trainshift explain HV07" in seen["marked"]
-    shapes = {plot["title"]: plot["shapes"] for plot in seen["plots"]}
-    assert shapes == {
-        "Largest difference of weights between ranks": 1,
-        "Learning rate": 3,
-        "Loss": 3,
-        "Samples per second": 2,
-        "Compute and allreduce, on rank 0": 3,
-    }
+    assert [plot["title"] for plot in seen["plots"]] == [
+        "Largest difference of weights between ranks",
+        "Learning rate",
+        "Loss",
+        "Samples per second",
+        "Compute and allreduce, on rank 0",
+    ]
+    # Both ranks have the same rates, so that they are one line.
+    assert shapes(seen) == [1, 2, 3, 2, 3]
+    assert "ranks 0, 1" in seen["plots"][1]["text"]
+    assert "Steps 19 to 20" in seen["plots"][4]["text"]
     assert all(plot["width"] > 250 for plot in seen["plots"])
-    assert (seen["wide"], seen["outside"], seen["failed"]) == (False, [], [])
+    assert (fits(seen), seen["outside"], seen["failed"]) == (True, [], []), seen["sizes"]
+    assert seen["paper"]["light"] != seen["paper"]["dark"]
+
+
+def test_numbers_that_are_not_finite_are_gaps_and_told(tmp_path: Path) -> None:
+    """A difference of which nothing is known is not drawn as none."""
+    ranks = [run("original", 0, 20), run("ranks", 0, 20), run("ranks", 1, 20)]
+    ranks[1]["losses"][5:] = [None] * 15
+    ranks[2]["losses"][3] = None
+    odd = result(
+        script=f"/projects/a <b> & {'without_a_space' * 20}/train.py",
+        runs=ranks,
+        differences=[0.0, 1e-7, 0.25, *[None] * 17],
+    )
+    seen = looked_at(page(odd), tmp_path)
+    assert shapes(seen) == [1, 2, 4, 2, 3]
+    assert "No finite number from step 4 on: the difference." in seen["plots"][0]["text"]
+    assert "Equal" not in seen["plots"][0]["text"]
+    assert "No finite number from step 6 on: rank 0." in seen["plots"][2]["text"]
+    assert "No finite number at 1 step, first at step 4: rank 1." in seen["plots"][2]["text"]
+    assert (fits(seen), seen["failed"]) == (True, []), seen["sizes"]
+
+
+@pytest.mark.parametrize(("ranks", "steps"), [(8, 20), (2, 2), (3, 1)])
+def test_a_page_fits_any_number_of_ranks_and_steps(ranks: int, steps: int, tmp_path: Path) -> None:
+    runs = [run("original", 0, steps), *(run("ranks", rank, steps) for rank in range(ranks))]
+    seen = looked_at(
+        page(result(np=ranks, steps=steps, runs=runs, differences=[0.0] * steps, verdict="holds")), tmp_path
+    )
+    # One process has the losses of rank 0.
+    assert shapes(seen) == [1, 2, ranks, 2, 3]
+    assert seen["verdict"] == f"It holds for {steps} step{'s' * (steps > 1)}"
+    assert "Equal after every step." in seen["plots"][0]["text"]
+    assert (fits(seen), seen["failed"]) == (True, []), seen["sizes"]
 
 
 def test_what_was_not_seen_is_no_plot(tmp_path: Path) -> None:
@@ -100,5 +151,5 @@ def test_what_was_not_seen_is_no_plot(tmp_path: Path) -> None:
         steps=0,
     )
     seen = looked_at(page(empty), tmp_path)
-    assert [plot["shapes"] for plot in seen["plots"]] == [0] * 5
+    assert shapes(seen) == [0] * 5
     assert seen["failed"] == []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from proof.proving import failing, proven, verdicts
+from trainshift.dev.docgen import PAGES
 from trainshift.proving.prove import marked
 
 pytestmark = pytest.mark.proof
@@ -209,6 +211,8 @@ def test_what_is_right_holds(script: str, tmp_path: Path) -> None:
     del seen["worth"]
     assert set(seen.values()) == {"holds"}, result["claims"]
     assert (result["verdict"], result["stopped"], result["steps"]) == ("holds", True, 20)
+    keys = {*result, *result["claims"][0], *result["runs"][0], *result["timeline"]}
+    assert keys <= set(re.findall(r"`(\w+)`", (PAGES.parent / "proving.md").read_text(encoding="utf-8")))
     assert "run to its end" in result["claims"][0]["says"]
     assert not any(result["differences"][1:])
     assert {path.name for path in tmp_path.iterdir()} == {"train.py", "weights.h5"}

@@ -15,6 +15,7 @@ import { explain } from "./pages";
 import { APPLY, DISCARD, Preview, REVEAL } from "./preview";
 import { prove } from "./proof";
 import {
+  CHECK_HOROVOD,
   CHOOSE_KERAS,
   DIFFERENTIATE,
   EXPAND_STATIC,
@@ -68,7 +69,7 @@ export function activate(context: vscode.ExtensionContext): void {
     [RUN]: (uri) => runWithHorovod(running, interpreters, converter, context, uri),
     [PROVE]: (uri) => prove(running, interpreters, context, uri),
     [CHOOSE_KERAS]: () => chooseKeras(context.extension),
-    "trainshift.checkHorovod": () => checkHorovod(running, interpreters, context.extensionUri),
+    [CHECK_HOROVOD]: () => checkHorovod(running, interpreters, context.extensionUri),
     "trainshift.showSummary": () => summary.show(),
     "trainshift.restart": () => running.restart(),
     "trainshift.showLogs": () => log.show(),

@@ -9,11 +9,13 @@ import { Converter, plan } from "./conversion";
 import { nameOf } from "./documents";
 import { Probe, probe } from "./installation";
 import { Interpreter, Interpreters } from "./interpreter";
+import { CHECK_HOROVOD } from "./protocol";
 import { Server } from "./server";
 import { askForLaunch, Command, Purpose, RUN_WITH_HOROVOD } from "./launch";
 import { runInTerminal } from "./terminal";
 
 const LAUNCHER = "horovodrun";
+const SHOW_COMMANDS = "Show Commands That Install It";
 
 /** Ask for the number of processes and run the script at `uri`, else the one in front, once all is there. */
 export async function runWithHorovod(
@@ -149,15 +151,11 @@ async function launcherOf(interpreter: Interpreter, extension: vscode.Uri): Prom
     return launcher;
   }
   const choice = await vscode.window.showErrorMessage(
-    `Trainshift: ${found.executable} (${interpreter.origin}) has no ${missing.join(", no ")}. ` +
-      "Horovod is built in the environment that has TensorFlow: HOROVOD_WITH_TENSORFLOW=1 " +
-      "pip install --no-build-isolation horovod==0.28.1",
-    "Installation Guide",
+    `Trainshift: ${found.executable} (${interpreter.origin}) has no ${missing.join(", no ")}.`,
+    SHOW_COMMANDS,
   );
   if (choice !== undefined) {
-    await vscode.env.openExternal(
-      vscode.Uri.parse("https://horovod.readthedocs.io/en/stable/install_include.html"),
-    );
+    await vscode.commands.executeCommand(CHECK_HOROVOD);
   }
   return undefined;
 }

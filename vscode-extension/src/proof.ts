@@ -1,7 +1,7 @@
 /** "Prove With Two Ranks…": a few steps of the script in front on real ranks, and a page about what was seen. */
 
 import { mkdir, readFile, rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 
 import * as vscode from "vscode";
 
@@ -40,32 +40,61 @@ export async function prove(
   const page = join(folder, PAGE);
   await mkdir(folder, { recursive: true });
   await rm(page, { force: true });
-  const options = ["--yes", "--python", python.executable, "--html", page, ...given.options];
+  const options = ["--yes", "--color", "always", "--python", python.executable, "--html", page];
   const parameters = given.parameters.length > 0 ? ["--", ...given.parameters] : [];
+  const command = [...tool.command, "-m", "trainshift", "prove", ...options, ...given.options] as const;
   await runInTerminal(
     `prove ${nameOf(document.uri)}`,
-    [[...tool.command, "-m", "trainshift", "prove", ...options, given.script, ...parameters]],
+    [[...command, given.script, ...parameters]],
     given.cwd,
+    // It tells how far it is on one line, as in any terminal.
+    { TTY_COMPATIBLE: "1" },
   );
   const text = await readFile(page, "utf8").catch(() => undefined);
   if (text !== undefined) {
-    show(`Proof of ${nameOf(document.uri)}`, text, dirname(given.script));
+    show(`Proof of ${nameOf(document.uri)}`, text);
   }
 }
 
+/** The page's colours, as the theme has them. */
+const STYLE = `<style>
+  body {
+    --ink: var(--vscode-foreground); --soft: var(--vscode-descriptionForeground);
+    --line: var(--vscode-panel-border, var(--vscode-contrastBorder, var(--soft)));
+    --paper: var(--vscode-editorWidget-background); --back: var(--vscode-editor-background);
+    --holds: var(--vscode-testing-iconPassed); --fails: var(--vscode-errorForeground);
+    --unseen: var(--vscode-editorWarning-foreground);
+    --s0: var(--vscode-charts-blue); --s1: var(--vscode-charts-orange); --s2: var(--vscode-charts-purple);
+    --s3: var(--vscode-charts-green); --s4: var(--vscode-charts-red); --s5: var(--vscode-charts-yellow);
+    --s6: var(--vscode-symbolIcon-classForeground, #b07d2b); --s7: var(--soft); --s8: var(--ink);
+    font-family: var(--vscode-font-family);
+  }
+  .verdict { color: var(--back); }
+  a { color: var(--vscode-textLink-foreground); }
+</style>`;
+
 /** Show a page; the places and codes that it names become links. */
-function show(title: string, page: string, folder: string): void {
+function show(title: string, page: string): void {
   const options = { enableCommandUris: [EXPLAIN, OPEN_LINE], enableFindWidget: true };
   const panel = vscode.window.createWebviewPanel(VIEW, title, vscode.ViewColumn.Active, options);
+  const folder = plain(/ data-folder="([^"]*)"/.exec(page)?.[1] ?? "");
   panel.webview.html = page
     .replaceAll(/<code data-path="([^"]*)" data-line="(\d+)">/g, (tag, path: string, line: string) => {
-      const place = vscode.Uri.file(join(folder, path)).toString();
+      const place = vscode.Uri.file(join(folder, plain(path))).toString();
       return `<a href="${command(OPEN_LINE, [place, Number(line)])}">${tag}`;
     })
     .replaceAll(/<code data-code="(\w+)">/g, (tag, code: string) => {
       return `<a href="${command(EXPLAIN, [code])}">${tag}`;
     })
-    .replaceAll(/(<a href="command:[^>]*><code [^>]*>[^<]*<\/code>)/g, "$1</a>");
+    .replaceAll(/(<a href="command:[^>]*><code [^>]*>[^<]*<\/code>)/g, "$1</a>")
+    .replace("</head>", `${STYLE}</head>`);
+}
+
+const ENTITIES: Record<string, string> = { lt: "<", gt: ">", quot: '"', "#x27": "'", amp: "&" };
+
+/** What an attribute of the page says. */
+function plain(text: string): string {
+  return text.replaceAll(/&(lt|gt|quot|#x27|amp);/g, (_, name: string) => ENTITIES[name] ?? "");
 }
 
 function command(id: string, given: readonly unknown[]): string {

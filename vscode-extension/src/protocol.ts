@@ -18,6 +18,7 @@ export const RUN = "trainshift.runWithHorovod";
 export const PROVE = "trainshift.prove";
 export const SHOW_WARNINGS = "trainshift.showWarnings";
 export const CHOOSE_KERAS = "trainshift.chooseKeras";
+export const CHECK_HOROVOD = "trainshift.checkHorovod";
 export const OPEN_LINE = "trainshift.openLine";
 /** The code of what a project asks for and Horovod does not work with. */
 export const UNSUPPORTED_VERSION = "TS04";

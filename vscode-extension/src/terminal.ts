@@ -27,9 +27,14 @@ export function typed(command: CommandLine): string {
  *
  * Tasks would save the files that are open, and wait for ever where the workspace is not trusted.
  */
-export function runInTerminal(name: string, commands: readonly CommandLine[], cwd: string): Promise<number> {
+export function runInTerminal(
+  name: string,
+  commands: readonly CommandLine[],
+  cwd: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<number> {
   return new Promise((resolve) => {
-    const pty = new ProcessTerminal(commands, cwd, resolve);
+    const pty = new ProcessTerminal(commands, cwd, environment, resolve);
     vscode.window.createTerminal({ name, pty, iconPath: new vscode.ThemeIcon("sync") }).show(true);
   });
 }
@@ -47,6 +52,7 @@ class ProcessTerminal implements vscode.Pseudoterminal {
   private readonly closed = new vscode.EventEmitter<void>();
   private child: ChildProcess | undefined;
   private isOver = false;
+  private columns: number | undefined;
 
   readonly onDidWrite = this.written.event;
   readonly onDidClose = this.closed.event;
@@ -54,11 +60,13 @@ class ProcessTerminal implements vscode.Pseudoterminal {
   constructor(
     private readonly commands: readonly CommandLine[],
     private readonly cwd: string,
+    private readonly environment: Readonly<Record<string, string>>,
     private readonly ended: (status: number) => void,
   ) {}
 
-  open(): void {
+  open(size: vscode.TerminalDimensions | undefined): void {
     live.add(this);
+    this.columns = size?.columns;
     void this.runAll();
   }
 
@@ -111,7 +119,13 @@ class ProcessTerminal implements vscode.Pseudoterminal {
 
   private run([program, ...rest]: CommandLine): Promise<number> {
     // Python writes to a pipe late, unless it is told otherwise.
-    const env = { ...process.env, PYTHONUNBUFFERED: "1", PYTHONIOENCODING: "utf-8" };
+    const env = {
+      ...process.env,
+      ...(this.columns === undefined ? {} : { COLUMNS: String(this.columns) }),
+      PYTHONUNBUFFERED: "1",
+      PYTHONIOENCODING: "utf-8",
+      ...this.environment,
+    };
     const child = spawn(program, rest, {
       cwd: this.cwd,
       env,

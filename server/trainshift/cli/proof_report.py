@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import textwrap
+from shutil import get_terminal_size
 from time import monotonic
 from typing import Any
 
 from trainshift.cli.terminal import Printer, visible, wants_colour
+from trainshift.proving.prove import TERMINAL
+from trainshift.proving.words import about, at, count, notes, verdict
 
 RUNS = {
-    "original": "one process",
-    "ranks": "{} ranks",
-    "data": "{} ranks, for their data",
+    "original": "run 1 of 3, on one process",
+    "ranks": "run 2 of 3, on {} ranks",
+    "data": "run 3 of 3, on {} ranks with the script's own seeds",
 }
 MARKS = {"holds": ("holds", "green"), "fails": ("FAILS", "bold red"), "not seen": ("not seen", "yellow")}
-VERDICTS = {
-    "holds": "It holds.",
-    "fails": "It does not hold.",
-    "not seen": "Nothing is proven: too little was seen.",
-}
 WIDTH = 100
 MOST_PLACES = 4
+# Where nobody looks at a terminal, a run tells how far it is so often, in seconds.
+PAUSE = 30.0
 
 
 class Live:
-    """One line on a terminal that always says what runs; elsewhere a line for each run."""
+    """One line on a terminal that always says what runs; elsewhere a line for each run, and now and then."""
 
     def __init__(self, ranks: int, steps: int, is_quiet: bool) -> None:
         self.ranks = ranks
-        self.is_live = sys.stderr.isatty()
+        # Who shows a pipe as a terminal says so by the variable that Rich has for that.
+        self.is_live = sys.stderr.isatty() or os.environ.get(TERMINAL) == "1"
         self.is_quiet = is_quiet and not self.is_live
         self.run = ""
         self.counts: dict[int, int] = {}
         self.shown = ""
-        self.begun = monotonic()
+        self.begun = self.told = monotonic()
 
     def __enter__(self) -> Live:
         return self
@@ -47,22 +49,34 @@ class Live:
         """A rank is at a step of a run."""
         if self.is_quiet:
             return
+        now = monotonic()
         if run != self.run:
             self.clear()
-            self.run, self.counts, self.begun = run, {}, monotonic()
+            self.run, self.counts, self.begun, self.told = run, {}, now, now
             if not self.is_live:
-                print(f"Running {RUNS[run].format(self.ranks)} ...", file=sys.stderr, flush=True)
+                print(f"Proving: {RUNS[run].format(self.ranks)} ...", file=sys.stderr, flush=True)
         self.counts[rank] = steps
         if self.is_live:
-            end = f" of {limit}" if limit else ""
-            counts = ", ".join(
-                f"rank {each}: step {count}{end}" for each, count in sorted(self.counts.items())
-            )
-            if run == "original":
-                counts = f"step {steps}{end}"
-            started = any(self.counts.values())
-            what = counts if started else "starting"
-            self.show(f"Running {RUNS[run].format(self.ranks)}: {what} ({monotonic() - self.begun:.0f} s)")
+            self.show(self.line(limit, now))
+        elif now - self.told > PAUSE:
+            print(self.line(limit, now), file=sys.stderr, flush=True)
+            self.told = now
+
+    def line(self, limit: int, now: float) -> str:
+        """How far the run is, by rank, on one line of the terminal."""
+        head, seconds = f"Proving: {RUNS[self.run].format(self.ranks)}: ", f" ({now - self.begun:.0f} s)"
+        end, steps = f" of {limit}" if limit else "", [self.counts[rank] for rank in sorted(self.counts)]
+        ways = [
+            ", ".join(f"rank {rank} at step {step}" for rank, step in enumerate(steps)) + end,
+            f"steps {' '.join(map(str, steps))}{end}",
+        ]
+        if self.run == "original":
+            ways = [f"step {steps[0]}{end}"]
+        if not any(steps):
+            ways = ["starting"]
+        room = columns() - 1 - len(seconds)
+        line = next((head + way for way in ways if len(head + way) <= room), head + ways[-1])
+        return line[:room] + seconds
 
     def show(self, line: str) -> None:
         """Put a line in place of the one before."""
@@ -79,6 +93,11 @@ class Live:
             self.shown = ""
 
 
+def columns() -> int:
+    """How wide lines may be: as the terminal is."""
+    return min(WIDTH, max(40, get_terminal_size((WIDTH, 24)).columns))
+
+
 def show(result: dict[str, Any], format_: str, colour: str) -> None:
     """Print the result."""
     if format_ == "json":
@@ -88,10 +107,7 @@ def show(result: dict[str, Any], format_: str, colour: str) -> None:
     if result["problem"]:
         printer.line((f"{visible(result['script'])}: {visible(result['problem'])}", ""))
         return
-    how = "its conversion" if result["converted"] else "the script as it is"
-    printer.line(
-        (f"{visible(result['script'])}: {how} on {result['np']} ranks, {result['steps']} steps", "bold")
-    )
+    printer.line((f"{visible(result['script'])}: {about(result)}", "bold"))
     printer.line(("", ""))
     for claim in result["claims"]:
         mark, style = MARKS[claim["verdict"]]
@@ -100,17 +116,10 @@ def show(result: dict[str, Any], format_: str, colour: str) -> None:
             printer.line((f"            {line}", ""))
     for line in notes(result):
         printer.line(("", ""))
-        printer.line((line, ""))
+        printer.line((visible(line), ""))
     printer.line(("", ""))
     _, style = MARKS[result["verdict"]]
-    printer.line((verdict(result), style))
-
-
-def verdict(result: dict[str, Any]) -> str:
-    """The verdict in words; what was stopped holds as far as it was run."""
-    if result["stopped"] and result["verdict"] == "holds":
-        return f"It holds for {result['steps']} steps."
-    return VERDICTS[result["verdict"]]
+    printer.line((f"{verdict(result)}.", style), (f" {count(result)}", ""))
 
 
 def told(claim: dict[str, Any]) -> list[str]:
@@ -119,8 +128,9 @@ def told(claim: dict[str, Any]) -> list[str]:
     if claim["verdict"] == "fails":
         for place in claim["places"][:MOST_PLACES]:
             text = f": {visible(place['text'])}" if place["text"] else ""
-            rank = f" (rank {place['rank']})" if place["rank"] else ""
-            lines.append(f"{visible(place['path'])}:{place['line']}{rank}{text}")
+            lines.append(f"{visible(at(place))}{text}")
+        if len(claim["places"]) > MOST_PLACES:
+            lines.append(f"and {len(claim['places']) - MOST_PLACES} more")
         lines += wrapped(claim["do"])
         if claim["code"]:
             lines.append(f"Read: trainshift explain {claim['code']}")
@@ -129,16 +139,4 @@ def told(claim: dict[str, Any]) -> list[str]:
 
 def wrapped(text: str) -> list[str]:
     """A text in lines that fit."""
-    return textwrap.wrap(visible(text), WIDTH - 12, break_on_hyphens=False)
-
-
-def notes(result: dict[str, Any]) -> list[str]:
-    """What a person should know besides."""
-    found = []
-    for each in result["written_elsewhere"]:
-        found.append(f"Rank {each['rank']} wrote outside the scratch copy: {visible(each['path'])}")
-    for path in result["changed"]:
-        found.append(f"The script changed a file of yours through a link: {visible(path)}")
-    if result["stopped"]:
-        found.append(f"Stopped after {result['steps']} steps; --steps 0 runs to the end.")
-    return found
+    return textwrap.wrap(visible(text), columns() - 12, break_on_hyphens=False)

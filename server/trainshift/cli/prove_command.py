@@ -81,6 +81,7 @@ def prove(ctx: click.Context, /, **options: Any) -> None:
         from trainshift.cli.proof_report import Live, show
         from trainshift.host.files import FileProblem
         from trainshift.proving.interpreter import Unfit, find
+        from trainshift.proving.project import own_line
         from trainshift.proving.prove import Request, gpus_here, prove
 
     try:
@@ -123,8 +124,11 @@ def prove(ctx: click.Context, /, **options: Any) -> None:
         "np": options["ranks"],
         "limit": options["steps"],
         "converted": request.is_converted,
+        "folder": request.after.top,
         **result,
     }
+    for place in (place for claim in result["claims"] for place in claim["places"]):
+        place["own"] = own_line(request.before, request.after, place["path"], place["line"])
     is_written = not options["html"] or wrote_page(options["html"], result)
     show(result, options["format_"], options["color"])
     ctx.exit({"holds": 0, "error": 2}.get(result["verdict"], 1) if is_written else 2)
@@ -162,8 +166,8 @@ def prepared(request: Request, options: dict[str, Any]) -> None:
     if not sys.stdin or not sys.stdin.isatty():
         raise click.UsageError("This runs the script. Give --yes where nobody can be asked.")
     click.confirm(
-        f"This runs {options['script']} on one process and {what} on {request.ranks}, with all that it does. "
-        "Go on?",
+        f"This runs {options['script']} on one process and {what} on {request.ranks} ranks, with all "
+        "that it does.\nGo on?",
         abort=True,
         err=True,
         default=True,

@@ -11,6 +11,7 @@ import shutil
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from itertools import islice
 from pathlib import Path
 
@@ -90,6 +91,23 @@ def top_of(here: str, files: Sequence[str]) -> str:
     top = here if inside else os.path.commonpath(folders)
     # Never all of a disk or of a home.
     return os.path.dirname(files[0]) if top in ("/", os.path.expanduser("~")) and not inside else top
+
+
+def own_line(before: Project, after: Project, path: str, line: int) -> int:
+    """The line of the person's file that is this one of the program on the ranks; 0 for one that is new."""
+    text = after.texts.get(path)
+    if text is None or before == after:
+        return line
+    old = before.texts.get(path)
+    if old is None:
+        old = Path(before.top, path).read_bytes()
+    matcher = SequenceMatcher(None, old.splitlines(), text.splitlines(), autojunk=False)
+    shared = (
+        each.a + line - each.b
+        for each in matcher.get_matching_blocks()
+        if each.b < line <= each.b + each.size
+    )
+    return next(shared, 0)
 
 
 class Copier:

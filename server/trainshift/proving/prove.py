@@ -42,6 +42,9 @@ LEAST_SPACE = 64 * 1024
 # Marks all that a run has started, in its environment.
 MARK = "TRAINSHIFT_PROVE_SCRATCH"
 
+# Says that somebody shows what this process tells as a terminal; not what its children do.
+TERMINAL = "TTY_COMPATIBLE"
+
 Start = Callable[[Launch, str], Started]
 """Starts a process in a Python."""
 Tell = Callable[[str, int, int, int], None]
@@ -359,7 +362,11 @@ def started_at(process: str) -> int:
 def surroundings(request: Request) -> dict[str, str]:
     """The variables of all processes: the person's own, no window, no bytecode; a crash is told."""
     home = os.path.expanduser("~")
-    own = {name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_RANK")}
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("HOROVOD_RANK") and name != TERMINAL
+    }
     if request.gpus >= request.ranks:
         own[REAL] = str(request.gpus)
     else:

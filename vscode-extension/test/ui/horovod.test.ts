@@ -26,10 +26,14 @@ while [ $# -gt 1 ]; do
   shift
 done
 `;
-/** A claim of a proof, as its page shows it. */
+/** A claim of a proof, as its page shows it; the project is larger than the folder of the script. */
 const CLAIM = `
+import sys
+from pathlib import Path
 from trainshift.proving.page import claim
-place = {"path": "train.py", "line": 7, "text": "tape.gradient", "rank": 1}
+project = Path(sys.argv[1])
+place = {"path": f"{project.name}/train.py", "line": 9, "own": 7, "text": "tape.gradient", "rank": 1}
+print(f'<head></head><main data-folder="{project.parent}">')
 print(claim({"id": "averaged", "verdict": "fails", "title": "Gradients are averaged", "says": "They are not.",
              "do": "Wrap the tape.", "code": "HV04", "places": [place]}))
 `;
@@ -60,7 +64,7 @@ async function environment(workspace: string): Promise<void> {
     await writeFile(join(bin, name), text);
     await chmod(join(bin, name), 0o755);
   }
-  await writeFile(join(bin, "page.html"), (await run(PYTHON, ["-c", CLAIM])).stdout);
+  await writeFile(join(bin, "page.html"), (await run(PYTHON, ["-c", CLAIM, workspace])).stdout);
 }
 
 export const suites: UiSuite[] = [
@@ -81,8 +85,10 @@ export const suites: UiSuite[] = [
       it("says what is missing", async () => {
         await workbench.waitForSquiggle();
         await workbench.runCommand(COMMAND);
-        await workbench.toast(/has no horovodrun\./);
+        const toast = await workbench.toast(/has no horovodrun\./);
         await workbench.screenshot("no horovodrun");
+        await toast.locator(".monaco-button", { hasText: "Show Commands That Install It" }).click();
+        await window.locator(".part.panel", { hasText: "doctor" }).waitFor();
         await workbench.runCommand("Notifications: Clear All Notifications");
       });
 
@@ -168,8 +174,8 @@ export const suites: UiSuite[] = [
         await claim.waitFor();
         await workbench.screenshot("proof");
         const asked = (await readFile(join(bin, "asked"), "utf8")).trimEnd().split("\n");
-        assert.deepEqual(asked.slice(0, 6), [
-          ...["-m", "trainshift", "prove", "--yes"],
+        assert.deepEqual(asked.slice(0, 8), [
+          ...["-m", "trainshift", "prove", "--yes", "--color", "always"],
           ...["--python", join(bin, "python")],
         ]);
         assert.deepEqual(asked.slice(-3), ["-np", "2", script]);

@@ -251,7 +251,7 @@ def averaged(seen: Seen) -> Found:
         found.unseen = unknown_reduction(seen.records)
     compared = [result.steps for result in results if result.kind is Averaging.MEAN]
     found.says = (
-        f"In {sum(compared)} steps each rank's optimizer got the mean of what the ranks had computed."
+        f"In {counted(sum(compared), 'step')} each rank's optimizer got the mean of what the ranks computed."
         if compared
         else f"Horovod averaged, and in all {seen.steps} steps every rank's optimizer got the same."
     )

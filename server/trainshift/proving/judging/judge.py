@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
+from trainshift.proving.judging.seen import counted
 from trainshift.proving.observed.record import OptimizerRecord, Record, Run
 
 TOLERANCE = 1e-6
@@ -292,11 +294,11 @@ def wrote(original: Run, ranks: Sequence[Run]) -> Iterator[str]:
     for rank, files in enumerate(others, 1):
         record = ranks[rank].record
         temporary = tuple(f"{place}/" for place in record.temporary) if record else ()
-        files = [file for file in files if not file.startswith(temporary)]
+        files = [re.sub("^(work|here)/", "", file) for file in files if not file.startswith(temporary)]
         if files:
-            yield f"rank{rank}-wrote-file: rank {rank} wrote {len(files)} files: {shorten(files)}"
+            yield f"rank{rank}-wrote-file: rank {rank} wrote {counted(len(files), 'file')}: {shorten(files)}"
     if old and not zero:
-        yield f"rank0-wrote-nothing: the original wrote {len(old)} files and rank 0 none"
+        yield f"rank0-wrote-nothing: the original wrote {counted(len(old), 'file')} and rank 0 none"
 
 
 def gpus_shared(records: Sequence[Record]) -> Iterator[str]:

@@ -36,8 +36,8 @@ def described(name: str, rank: int, run: Run) -> dict[str, Any]:
     return {
         **told,
         "steps": most.steps if most else 0,
-        "rates": [rate if rate == rate else None for rate in (most.rates if most else [])],
-        "losses": [loss if abs(loss) < float("inf") else None for loss in record.losses],
+        "rates": [finite(rate) for rate in (most.rates if most else [])],
+        "losses": [finite(loss) for loss in record.losses],
         "seconds": [round(late - early, 6) for early, late in zip(times, times[1:])],
         "samples_per_second": speed([record]).per_second,
     }
@@ -68,8 +68,13 @@ def step_times(run: Run) -> list[float]:
     return max((each.ended for each in optimizers), key=len, default=[])
 
 
-def differences(ranks: Sequence[Run], arrays: Sequence[Any]) -> list[float]:
-    """The largest difference of any weight between two ranks, after each step."""
+def finite(value: float) -> float | None:
+    """A number as JSON has it: none for NaN and infinity."""
+    return value if abs(value) < float("inf") else None
+
+
+def differences(ranks: Sequence[Run], arrays: Sequence[Any]) -> list[float | None]:
+    """The largest difference of any weight between two ranks, after each step; None where not finite."""
     import numpy
 
     records = [run.record for run in ranks if run.record]
@@ -85,5 +90,6 @@ def differences(ranks: Sequence[Run], arrays: Sequence[Any]) -> list[float]:
             largest = max(float(numpy.max(numpy.abs(each - own[0]))) for each in own)
             while len(found) <= step:
                 found.append(0.0)
-            found[step] = max(found[step], largest if largest == largest else 0.0)
-    return found
+            # The larger one, and NaN where either is.
+            found[step] = float(numpy.maximum(found[step], largest))
+    return [*map(finite, found)]

@@ -31,6 +31,10 @@ SHARE = (
     "an array; where each draws by itself, a seed of its own."
 )
 NO_GAIN = "give each rank rows of its own, or more ranks save no time."
+MADE_ANEW = (
+    " What one process trained on was not found on the ranks: data that each process draws at random "
+    "can be compared where the script sets a seed."
+)
 STRANGE = "Rank {} trains on data that the original has not, so epochs cannot be compared."
 
 
@@ -61,8 +65,10 @@ def judge_shares(original: Run, ranks: Sequence[Run], divided: bool | None) -> S
     walks = [walk for kind in looks(before) if (walk := walk_of(kind, before, records))]
     if not walks:
         rows = always_the_same([before, *records])
-        same = f" Each step of each rank was computed of the same {rows} rows: {NO_GAIN}" if rows else ""
-        return Shares(unseen=f"The batches do not show which data they hold.{same}")
+        more = f" Each step of each rank was computed of the same {rows} rows: {NO_GAIN}" if rows else ""
+        if not rows and looks(before):
+            more = MADE_ANEW
+        return Shares(unseen=f"The batches do not show which data they hold.{more}")
     if strange := next(filter(None, map(strangers_in, walks)), ""):
         return Shares(unseen=strange)
     if divided is False and any(record.stopped for record in records):

@@ -1,0 +1,61 @@
+"""What is said of a whole proof, on a terminal and on a page alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainshift.proving.judging.seen import counted
+
+VERDICTS = {
+    "holds": "It holds",
+    "fails": "It does not hold",
+    "not seen": "Nothing is proven",
+    "error": "Could not be run",
+}
+COUNTED = {
+    "fails": ("fails", "fail"),
+    "holds": ("holds", "hold"),
+    "not seen": ("was not seen", "were not seen"),
+}
+
+
+def verdict(result: dict[str, Any]) -> str:
+    """The verdict; what was stopped holds as far as it was run."""
+    is_cut = result["stopped"] and result["verdict"] == "holds"
+    return VERDICTS[result["verdict"]] + (f" for {counted(result['steps'], 'step')}" if is_cut else "")
+
+
+def count(result: dict[str, Any]) -> str:
+    """How many claims hold, and how many do not."""
+    found = [each["verdict"] for each in result["claims"]]
+    parts = [
+        f"{found.count(each)} {many if found.count(each) > 1 else one}"
+        for each, (one, many) in COUNTED.items()
+        if each in found
+    ]
+    return f"Of {len(found)} claims, {', '.join(parts)}." if found else ""
+
+
+def about(result: dict[str, Any]) -> str:
+    """What was run."""
+    how = "its conversion" if result["converted"] else "the script as it is"
+    return f"{how} on {result['np']} ranks, {counted(result['steps'], 'step')}"
+
+
+def at(place: dict[str, Any]) -> str:
+    """A place: the line of the person's file, or of its conversion where that wrote it, and the rank."""
+    whose = "" if place["own"] else " of its conversion"
+    rank = f" (rank {place['rank']})" if place["rank"] else ""
+    return f"{place['path']}:{place['own'] or place['line']}{whose}{rank}"
+
+
+def notes(result: dict[str, Any]) -> list[str]:
+    """What a person should know besides."""
+    found = [
+        f"Rank {each['rank']} wrote outside the scratch copy: {each['path']}"
+        for each in result["written_elsewhere"]
+    ]
+    found += [f"The script changed a file of yours through a link: {path}" for path in result["changed"]]
+    if result["stopped"]:
+        found.append(f"Stopped after {counted(result['steps'], 'step')}; --steps 0 runs to the end.")
+    return found
