@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from cli.conftest import Run
+from trainshift.cli.main import cli
 
 
 @pytest.fixture
@@ -75,6 +77,21 @@ def test_the_help_teaches(run: Run) -> None:
 
 
 def test_it_is_loaded_only_when_it_is_asked_for() -> None:
-    code = "import sys, trainshift.cli.main; print('trainshift.calculus' in sys.modules)"
+    code = (
+        "import sys\nfrom click.testing import CliRunner\nfrom trainshift.cli.main import cli\n"
+        "print(CliRunner().invoke(cli, ['--help']).exit_code)\n"
+        "names = {'calculus', 'derivatives', 'proving', 'static_graphs', 'engine'}\n"
+        "print([each for each in sys.modules if names & {each.removeprefix('trainshift.').split('.')[0]}])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    assert done.stdout == "0\n[]\n"
+
+
+def test_the_help_has_the_first_sentence_of_each_command(run: Run) -> None:
+    """Whole, also of those that are not loaded for it."""
+    text = " ".join(run("--help").stdout.split())
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command
+        assert f"{name} {command.get_short_help_str(200)}" in text, name

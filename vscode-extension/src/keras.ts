@@ -21,8 +21,8 @@ export async function chooseKeras(extension: vscode.Extension<unknown>): Promise
   const now = configuration.get<string>(SETTING);
   const items = (declared?.enum ?? []).map((value, number) => ({
     label: NAMES[value] ?? value,
-    description: value === now ? "as it is" : "",
-    detail: declared?.enumDescriptions[number] ?? "",
+    description: value === now ? "current" : "",
+    detail: declared?.enumDescriptions[number]?.replaceAll("`", "") ?? "",
     value,
   }));
   const chosen = await vscode.window.showQuickPick(items, { title: "Write results for which Keras?" });

@@ -27,12 +27,26 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
+# The modules of commands, and the first sentence of their help.
 _LOADED_WHEN_ASKED_FOR = {
-    "calculus": "trainshift.cli.calculus_command",
-    "doctor": "trainshift.cli.doctor.command",
-    "prove": "trainshift.cli.prove_command",
-    "static": "trainshift.cli.static.command",
+    "calculus": (
+        "trainshift.cli.calculus_command",
+        "Run and transform terms of a calculus of differentiation.",
+    ),
+    "doctor": (
+        "trainshift.cli.doctor.command",
+        "Check that a Python has a Horovod that works with its TensorFlow.",
+    ),
+    "prove": (
+        "trainshift.cli.prove_command",
+        "Run a script on real ranks, and see whether the training holds.",
+    ),
+    "static": (
+        "trainshift.cli.static.command",
+        "Write out the graph code that Paddle makes of static functions, for reading.",
+    ),
 }
+_LONGEST = 100
 
 
 class _Trainshift(click.Group):
@@ -52,9 +66,17 @@ class _Trainshift(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command by its name."""
         if cmd_name in _LOADED_WHEN_ASKED_FOR:
-            command: click.Command = getattr(import_module(_LOADED_WHEN_ASKED_FOR[cmd_name]), cmd_name)
+            module, _ = _LOADED_WHEN_ASKED_FOR[cmd_name]
+            command: click.Command = getattr(import_module(module), cmd_name)
             return command
         return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """All commands with the first sentences of their help, whole, of which none is loaded for that."""
+        sentences = {name: sentence for name, (_, sentence) in _LOADED_WHEN_ASKED_FOR.items()}
+        sentences |= {name: each.get_short_help_str(_LONGEST) for name, each in self.commands.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(sentences.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -25,9 +25,18 @@ _HOROVOD = re.compile(r"^\s*(?:import|from)\s+horovod\b", re.M)
 @click.command()
 @click.argument("script", type=click.Path())
 @click.argument("arguments", nargs=-1, metavar="[-- ARGS...]", type=click.UNPROCESSED)
-@click.option("-np", "ranks", type=click.IntRange(2, 8), default=2, show_default=True, help="How many ranks.")
+@click.option(
+    "-np",
+    "ranks",
+    metavar="N",
+    type=click.IntRange(2, 8),
+    default=2,
+    show_default=True,
+    help="How many ranks.",
+)
 @click.option(
     "--steps",
+    metavar="N",
     type=click.IntRange(0),
     default=20,
     show_default=True,
@@ -40,7 +49,7 @@ _HOROVOD = re.compile(r"^\s*(?:import|from)\s+horovod\b", re.M)
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=1),
-    default=300.0,
+    default=300,
     show_default=True,
     metavar="SECONDS",
     help="End a run that takes no step for so long.",

@@ -88,7 +88,7 @@ def static(ctx: click.Context, /, **options: Any) -> None:
     \b
     Examples:
       trainshift static model.py                        show the graph code, write nothing
-      trainshift static --function Net.forward model.py of one function
+      trainshift static --function Net.forward model.py  of one function
       trainshift static --at 42 model.py                of one statement
       trainshift static --show model.py                 list what each statement becomes
       trainshift static --make --function Net model.py  make a layer's forward static
