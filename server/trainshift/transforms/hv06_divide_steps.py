@@ -29,20 +29,19 @@ Only a `take` that feeds a training loop is divided. A preview (`next(iter(ds.ta
 `validation_steps`, and a `take` beside a `skip` of as many elements stay.
 
 All ranks must take the same number of steps. A loop that a rank may leave by its own values, such as its
-loss, is reported.
+loss, is reported. For Keras 3 rank 0 decides for all, where they all come to the question together.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from trainshift.core.layout import Layout
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.names.values import Literal
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Remark, Withheld
-from trainshift.core.text.expressions import Frame, Level, of_each, product
+from trainshift.core.text.expressions import ARGUMENT, Frame, Level, of_each, product
 from trainshift.core.text.facts import Site, Statement, argument
 from trainshift.core.text.source import one_line
 from trainshift.core.training.steps import is_plain
@@ -55,6 +54,7 @@ from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.early_exits import own_exits
 from trainshift.rewriting.rates.counted_rates import CountedRate, CountedRates
 from trainshift.rewriting.rates.horizons import Horizon, Horizons
+from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _FEW = 16
@@ -68,6 +68,9 @@ _OWN_STEPS = (
 _ENTRIES = (
     "`{0}` gets an entry in each step, of which each rank takes its share: it has fewer than the number here "
     "counts on; ask for `len({0})`"
+)
+_DECIDED = (
+    "rank 0 decides for all ranks when the loop ends ({}), so that none waits for others that have left it"
 )
 _COUNTED = "the step of {} stays as it is: {}"
 
@@ -109,13 +112,21 @@ def propose(program: Program) -> Proposals:
         yield from _entries(program)
 
 
-def _left_by_values(program: Program) -> Iterator[Remark]:
-    """A remark on each loop that a rank may leave by itself."""
-    for statement, test in own_exits(program):
-        text = one_line(program.script.text(test, statement))
+def _left_by_values(program: Program) -> Proposals:
+    """A change for each loop whose end rank 0 can decide, a remark on others that a rank may leave."""
+    layout = program.fact(Layout)
+    for each in own_exits(program):
+        text = one_line(program.script.text(each.test, each.statement))
+        target = program.script.header_span(each.statement)
+        if each.is_together and program.fact(Target).is_keras3:
+            sent = f"{program.at(each.statement).fact(Prerequisites).hvd}.broadcast_object(bool("
+            edits = layout.put(each.test, each.statement, Frame(sent, "))", ARGUMENT))
+            title, decided = f"Let rank 0 decide when the loop ends ({text})", (_DECIDED.format(text),)
+            yield Change("HV06", title, target, edits, decisions=decided)
+            continue
         yield Remark(
             "HV06",
-            program.script.statement_span(statement),
+            program.script.statement_span(each.statement),
             f"each rank decides by its own values when the loop ends ({text}); the others may wait forever",
         )
 

@@ -7,21 +7,35 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Container, Iterator
+from dataclasses import dataclass
 
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Statement
-from trainshift.core.training.executions import LOOPS, innermost_loop
+from trainshift.core.text.facts import Statement, last_name
+from trainshift.core.training.executions import LOOPS, Executions, innermost_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.rewriting.data.iterated import Iterated
 from trainshift.rewriting.datasets.draws import OF_WORLDS, Draws
 
 _READING = frozenset({"run", "eval"})
 _GROWING = frozenset({"add", "append", "appendleft", "extend", "update", "update_state"})
 
 
-def own_exits(program: Program) -> list[tuple[Statement, ast.expr]]:
-    """The statements that leave a training loop, or end it, by a rank's own values, and what decides it."""
+@dataclass(frozen=True, slots=True)
+class OwnExit:
+    """A statement that leaves a training loop, or ends it, by a rank's own values, and what decides it.
+
+    `is_together` tells that all ranks come to it at the same time, so that one can decide for all.
+    """
+
+    statement: Statement
+    test: ast.expr
+    is_together: bool
+
+
+def own_exits(program: Program) -> list[OwnExit]:
+    """The statements that leave a training loop, or end it, by a rank's own values, in text order."""
     trains = program.fact(WhatTrains).statement_trains
     loops = dict.fromkeys(
         each for each in program.script.statements if isinstance(each.node, LOOPS) and trains(each)
@@ -29,7 +43,54 @@ def own_exits(program: Program) -> list[tuple[Statement, ast.expr]]:
     found: dict[Statement, ast.expr] = {}
     for loop in loops:
         found.update(_exits(program, loop, loops))
-    return sorted(found.items(), key=lambda each: program.script.statement_span(each[0]))
+    exits = sorted(found.items(), key=lambda each: program.script.statement_span(each[0]))
+    return [OwnExit(each, test, _is_together(program, each, test, loops, found)) for each, test in exits]
+
+
+def _is_together(
+    program: Program,
+    statement: Statement,
+    test: ast.expr,
+    loops: Container[Statement | None],
+    exits: Container[Statement],
+) -> bool:
+    """Whether all ranks come to what decides in each turn of the loop, after as many steps."""
+    ends = isinstance(statement.node, ast.While)
+    loop = statement if ends else innermost_loop(statement)
+    traced = program.fact(Executions).is_traced(statement.scope) or program.fact(Executions).runs_in_graphs
+    if loop is None or loop not in loops or not isinstance(statement.node, ast.If | ast.While) or traced:
+        return False
+    leaving = [each for each in statement.walk() if isinstance(each.node, ast.Break | ast.Return)]
+    if not ends and any(
+        isinstance(each.node, ast.Return) or innermost_loop(each) is not loop for each in leaving
+    ):
+        return False
+    if not ends and statement.parent is not loop:
+        return False
+    inside = [each for each in loop.walk() if each is not loop]
+    names, trains = _own_names(program, inside), program.fact(WhatTrains).statement_trains
+    for each in inside:
+        if (
+            each is not statement
+            and (each in loops or trains(each))
+            and isinstance(each.node, (ast.If, *LOOPS))
+        ):
+            asked = each.node.test if isinstance(each.node, ast.If | ast.While) else each.node.iter
+            if _is_own(program, asked, names, True) or _asks(program, each, asked):
+                return False
+            if any(part in exits for part in each.walk()):
+                return False
+    if not _asks(program, statement, test):
+        return True
+    # What ends an episode of one rank does not end those of the others.
+    bound = (
+        each.value
+        for name in ast.walk(test)
+        if isinstance(name, ast.Name)
+        for each in program.names.bindings(Occurrence(name, statement.scope, statement))
+    )
+    is_met = any(isinstance(each, ast.Call) and last_name(each.func) in OF_WORLDS for each in bound)
+    return not is_met and not any(above in loops for above in program.fact(Iterated).above(loop))
 
 
 def _exits(
@@ -52,6 +113,10 @@ def _exits(
 
 def _asks(program: Program, statement: Statement, node: ast.expr) -> bool:
     """Whether what decides comes of what a rank has met: ``state, reward, done = env.step(action)``."""
+    if isinstance(node, ast.Call) and program.fact(Horovod).is_call(
+        program.script.site_of(node), "broadcast_object"
+    ):
+        return False
     draws = program.fact(Draws).behind(Occurrence(node, statement.scope, statement))
     return any(draw.remedy is None and draw.site.name in OF_WORLDS for draw in draws)
 
@@ -100,7 +165,7 @@ def _is_own(program: Program, node: ast.expr, names: set[str], of_steps: bool) -
             return True
         if isinstance(part, ast.Call):
             site = program.script.site_of(part)
-            if program.fact(Horovod).is_call(site, "allreduce"):
+            if program.fact(Horovod).is_call(site, "allreduce", "broadcast_object"):
                 return False
             if of_steps and (program.fact(WhatTrains).site_trains(site) or site.name in _READING):
                 return True
