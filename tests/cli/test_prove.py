@@ -18,12 +18,13 @@ from click.testing import CliRunner
 from trainshift.cli import proof_report
 from trainshift.cli.main import cli
 from trainshift.cli.proof_report import Live, show
+from trainshift.cli.prove_command import projects
 from trainshift.dev.docgen import PAGES
 from trainshift.proving.interpreter import Interpreter, ask
 from trainshift.proving.interrupts import interruptible
 from trainshift.proving.observed.links import Links, Others
 from trainshift.proving.project import Copier, Project, as_module, top_of
-from trainshift.proving.prove import IDLE, Request, Watch, marked, processor_time, waiting
+from trainshift.proving.prove import IDLE, Request, Watch, marked, processor_time, surroundings, waiting
 
 SCRIPT = """import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
@@ -499,3 +500,23 @@ def test_a_long_run_is_never_silent(
         "Proving: run 2 of 3, on 2 ranks: rank 0 at step 6, rank 1 at step 6 (62 s)",
         "Proving: run 2 of 3, on 2 ranks: rank 0 at step 9, rank 1 at step 9 (93 s)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("requirements", "variables"),
+    [("tensorflow==2.21\ntf-keras\n", {"TF_USE_LEGACY_KERAS": "1"}), ("tensorflow==2.21\n", {})],
+)
+def test_what_is_for_tf_keras_is_run_with_it(
+    requirements: str, variables: dict[str, str], tmp_path: Path
+) -> None:
+    """The original does not ask for it itself, as its conversion does."""
+    (tmp_path / "requirements.txt").write_text(requirements)
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import tensorflow as tf\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+        "model.compile('sgd', 'mse')\nmodel.fit(x, y)\n"
+    )
+    newer = Interpreter(**{**vars(READY), "tensorflow": "2.21.0"})
+    before, after, _, given = projects(str(script), (), newer)
+    assert given == variables
+    assert surroundings(Request(before, after, newer, variables=given)).items() >= variables.items()

@@ -98,7 +98,7 @@ def prove(ctx: click.Context, /, **options: Any) -> None:
             interpreter = find(options["python"])
             if interpreter.doubt and options["format_"] == "text":
                 click.echo(interpreter.doubt, err=True)
-            before, after, name = projects(options["script"], options["arguments"], interpreter)
+            before, after, name, variables = projects(options["script"], options["arguments"], interpreter)
             request = Request(
                 before,
                 after,
@@ -109,6 +109,7 @@ def prove(ctx: click.Context, /, **options: Any) -> None:
                 options["hosts"],
                 options["time_limit"],
                 gpus_here(),
+                variables,
             )
             prepared(request, options)
         with Live(options["ranks"], options["steps"], options["format_"] == "json") as live:
@@ -195,15 +196,19 @@ def fail(script: str, problem: str, format_: str) -> None:
         click.echo(f"{script}: {problem}", err=True)
 
 
-def projects(script: str, arguments: tuple[str, ...], interpreter: Interpreter) -> tuple[Any, Any, str]:
-    """The program as it is, the program to be run on the ranks, and its name; raises Unfit or FileProblem.
+def projects(
+    script: str, arguments: tuple[str, ...], interpreter: Interpreter
+) -> tuple[Any, Any, str, dict[str, str]]:
+    """The program as it is, the one to be run on the ranks, its name, and variables that both are run with.
 
-    What is converted is converted for the TensorFlow of the interpreter that runs it.
+    What is converted is converted for the TensorFlow of the interpreter that runs it.  Raises Unfit or
+    FileProblem.
     """
     import os
 
     from trainshift.cli.documents import read_document
     from trainshift.cli.programs.sources import Sources, home
+    from trainshift.core.choices import KERAS_LEGACY
     from trainshift.engine import conversion
     from trainshift.engine.conversion import Status
     from trainshift.engine.versions.demands import TENSORFLOW, demand_for
@@ -214,6 +219,7 @@ def projects(script: str, arguments: tuple[str, ...], interpreter: Interpreter) 
     from trainshift.host.files import is_notebook
     from trainshift.host.walk import Input
     from trainshift.proving.interpreter import Unfit
+    from trainshift.proving.observed.kerases import FLAG
     from trainshift.proving.project import Project, as_module, top_of
 
     if os.path.isdir(script):
@@ -226,7 +232,9 @@ def projects(script: str, arguments: tuple[str, ...], interpreter: Interpreter) 
         raise Unfit(str(problem)) from None
     has = installed(demand_for(TENSORFLOW, interpreter.tensorflow, prefix_of(interpreter.path)))
     runtime = Declarations("name another --python", environment=lambda _: has).of(script)
-    sources = Sources()
+    asked, sources = settled(choices, runtime), Sources()
+    # The original does not say so itself where its project asks for `tf_keras`, and its conversion does.
+    variables = {FLAG: "1"} if asked.keras == KERAS_LEGACY else {}
     if is_notebook(script):
         result = conversion.convert(document.text, runtime=runtime, choices=choices)
         script_path = os.path.splitext(path)[0] + ".py"
@@ -258,7 +266,7 @@ def projects(script: str, arguments: tuple[str, ...], interpreter: Interpreter) 
     elif result.status is Status.REFUSED:
         place = f" (line {result.position[0]})" if result.position else ""
         raise Unfit(f"Trainshift does not convert it{place}: {result.reason}")
-    elif against := unsuited(settled(choices, runtime), interpreter):
+    elif against := unsuited(asked, interpreter):
         raise Unfit(against)
     elif result.status is not Status.CONVERTED:
         raise Unfit(f"There is nothing to prove: {result.reason.rstrip('.') or 'it does not train'}.")
@@ -274,7 +282,7 @@ def projects(script: str, arguments: tuple[str, ...], interpreter: Interpreter) 
             top, here, command, {os.path.relpath(os.path.realpath(p), top): t for p, t in texts.items()}
         )
 
-    return project(before_texts), project(after_texts), script
+    return project(before_texts), project(after_texts), script, variables
 
 
 def unsuited(choices: Choices, interpreter: Interpreter) -> str:

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ class Request:
 
     `before` is the program on one process, `after` the one that is run on `ranks`; the same where it is
     distributed already.  `steps` is 0 where they run to their end.  `limit` is how many seconds may pass
-    without a step.
+    without a step.  `variables` are those of the environment that the program is to be run with.
     """
 
     before: Project
@@ -69,6 +69,7 @@ class Request:
     hosts: str = ""
     limit: float = 300.0
     gpus: int = 0
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_converted(self) -> bool:
@@ -379,6 +380,7 @@ def surroundings(request: Request) -> dict[str, str]:
         "MPLBACKEND": "Agg",
         "PYTHONFAULTHANDLER": "1",
         **own,
+        **request.variables,
         "PYTHONDONTWRITEBYTECODE": "1",
     }
 

@@ -191,10 +191,14 @@ class Flags:
         return any(self._covers(site, step) for site in sent)
 
     def _own_flag(self, statement: Statement) -> str | None:
-        """The flag tested by the broadcast that directly follows a step's statement."""
+        """The flag tested by the broadcast that follows a step's statement, behind what rank 0 alone does."""
         following = self._script.following(statement)
         if statement.branches:
             following = statement.branches["body"][0]
+        while following is not None and all(
+            map(self._horovod.on_root, following.branches.get("body", [following]))
+        ):
+            following = self._script.following(following)
         return self._flag_of(following) if following is not None else None
 
     def _flag_of(self, statement: Statement) -> str | None:

@@ -46,6 +46,7 @@ from trainshift.core.text.edit import Change, Edit, Side, Withheld
 from trainshift.core.text.facts import Scope, Statement, last_name
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.steps import APPLY, Step, Steps, is_plain
+from trainshift.rewriting.edits.rank_guards import printed
 from trainshift.rewriting.flags import PAIRS_KEY, Flag, Flags
 from trainshift.rewriting.keras.set_weights import OTHER_BEGINNING, SetWeights
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -144,7 +145,7 @@ def _change(program: Program, flag: Flag) -> Change:
         requires += layout.isolate(first)
         edits.append(layout.before(first, block, -1))
     else:
-        edits.append(layout.after(step.statement, block))
+        edits.append(layout.after(printed(script, step.statement)[1], block))
     title = f"Broadcast what {receiver} trains once, after its first step"
     target = script.statement_span(step.statement)
     return Change(

@@ -25,14 +25,20 @@ A `print` of your own, or one that tells the rank, is left alone. So are `input(
 
 from __future__ import annotations
 
-import ast
 from functools import partial
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Edit, Remark, Side
 from trainshift.core.text.expressions import assigned
-from trainshift.rewriting.edits.rank_guards import conditional, guard, guard_changes, stands_alone
+from trainshift.rewriting.edits.rank_guards import (
+    PRINTED,
+    conditional,
+    guard,
+    guard_changes,
+    printed,
+    stands_alone,
+)
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
 from trainshift.rewriting.ranks.root_only import RootOnly
@@ -95,20 +101,8 @@ def _bind(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 def _printed(program: Program) -> str:
     """The name for printed values: one for all, as each is read at once."""
-    ours = set()
-    for statement in program.script.statements:
-        node = statement.node
-        if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
-            continue
-        name = node.targets[0].id
-        following = program.script.following(statement) if name.startswith("printed") else None
-        if following is not None and isinstance(following.node, ast.If) and name in _names(following.node):
-            ours.add(name)
-    return program.script.fresh("printed", ours)
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    found = (printed(program.script, each) for each in program.script.statements)
+    return program.script.fresh(PRINTED, {name for name, _ in found if name})
 
 
 RULE = Transform(

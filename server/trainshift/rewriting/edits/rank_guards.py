@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 
 from trainshift.core.layout import Layout
+from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.core.text import expressions as framed
 from trainshift.core.text.edit import Change, Edit, Withheld
@@ -17,6 +18,20 @@ from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
 from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.rewriting.ranks.summary_writers import is_writer
+
+PRINTED = "printed"
+"""What a value is called that all ranks evaluate, and that rank 0 prints in the statement below."""
+
+
+def printed(script: Script, statement: Statement) -> tuple[str, Statement]:
+    """The name of such a value, and the statement that prints it; "" and the same one for any other."""
+    node, following = statement.node, script.following(statement)
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and following is not None:
+        name, reads = node.targets[0].id, ast.walk(following.node)
+        if name.startswith(PRINTED) and isinstance(following.node, ast.If):
+            if any(isinstance(part, ast.Name) and part.id == name for part in reads):
+                return name, following
+    return "", statement
 
 
 def guard_changes(
