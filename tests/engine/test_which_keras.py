@@ -176,8 +176,19 @@ def test_a_backend_of_a_script_tells_its_keras_where_none_is_installed() -> None
     assert told == "written for Keras 2, but line 2 uses KERAS_BACKEND"
 
 
-def test_a_backend_that_a_script_sets_is_refused() -> None:
-    result = convert(f'import keras\nkeras.config.set_backend("torch")\n{SCRIPT}')
+@pytest.mark.parametrize(
+    "setting",
+    [
+        'keras.config.set_backend("torch")',
+        'os.environ["KERAS_BACKEND"] = "torch"',
+        'os.environ.setdefault("KERAS_BACKEND", "torch")',
+        'os.environ.update(KERAS_BACKEND="torch")',
+        'os.environ.update({"A": "b", "KERAS_BACKEND": "torch"})',
+        'os.environ["KERAS_BACKEND"] = CHOSEN',
+    ],
+)
+def test_a_backend_that_a_script_sets_is_refused(setting: str) -> None:
+    result = convert(f'import os, keras; CHOSEN = "torch"\n{setting}\n{SCRIPT}')
     assert (result.status, result.position) == (Status.REFUSED, (2, 1))
     assert result.reason.startswith("Keras runs on torch here, and Horovod needs TensorFlow")
 
@@ -387,6 +398,35 @@ def test_hazards_are_those_of_the_keras_that_a_project_asks_for(
     requirements: str, hazards: dict[str, str]
 ) -> None:
     assert _hazards(WRAPPED, judge(read_demands("requirements.txt", requirements).demands)) == hazards
+
+
+OWN_CLASS = """class Averaging(keras.optimizers.SGD):
+    def apply(self, grads, trainable_variables=None):
+        return super().apply([hvd.allreduce(each) for each in grads], trainable_variables)
+optimizer = Averaging(0.1 * hvd.size())
+"""
+OWN_APPLY = """optimizer = keras.optimizers.SGD(0.1 * hvd.size())
+apply = optimizer.apply
+optimizer.apply = lambda grads, of=None: apply([hvd.allreduce(each) for each in grads], of)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "compiled", "hazards"),
+    [
+        (OWN_CLASS, "optimizer", {}),
+        (OWN_APPLY, "optimizer", {}),
+        (OWN_APPLY, "keras.optimizers.SGD(0.1 * hvd.size())", {"HZ07": "violated"}),
+        (OWN_CLASS.replace("hvd.allreduce(each)", "each"), "optimizer", {"HZ07": "violated"}),
+    ],
+)
+def test_an_optimizer_that_averages_what_it_applies(
+    made: str, compiled: str, hazards: dict[str, str]
+) -> None:
+    text = PLAIN.replace("model.compile(", f"{made}model.compile(", 1)
+    text = text.replace("keras.optimizers.Adam(1e-3 * hvd.size())", compiled)
+    text = text.replace(", callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)]", "")
+    assert _hazards(text, _asked("tensorflow==2.18")) == hazards
 
 
 def test_what_is_only_installed_makes_a_hazard_unknown() -> None:

@@ -66,9 +66,9 @@ class Averaging:
     def _of_step(self, step: Step, wrapped: dict[Site, bool]) -> Iterator[Flaw]:
         """What is wrong with a call of `apply_gradients`."""
         assert step.pairs is not None
-        if step.reduced:
-            return
         pairs = at(step.pairs, step.site)
+        if step.reduced or self._program.fact(OwnHorovod).averages(pairs._replace(node=step.receiver)):
+            return
         taken = self._reaching(self._taking, pairs)
         if not taken and (self.averages(pairs) or self.averages(pairs._replace(node=step.receiver))):
             return
@@ -239,7 +239,7 @@ class Averaging:
 
     def averages(self, at: Occurrence) -> bool:
         """Whether what averages reaches an expression, on any way."""
-        return bool(self._reaching(self.calls, at))
+        return bool(self._reaching(self.calls, at)) or self._program.fact(OwnHorovod).averages(at)
 
     def unheeded(self, of: Occurrence) -> Site | None:
         """The wrap that an optimizer or a model comes from, and that averages nothing on Keras 3."""

@@ -18,6 +18,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.course import started_mains
+from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.text.facts import Scope, Site, argument, arguments
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
@@ -208,6 +209,8 @@ class Together:
                 continue
             pairs = Occurrence(step.pairs, step.site.scope, step.statement)
             if not step.gradients and averaging.averages(pairs):
+                continue
+            if self._program.fact(OwnHorovod).averages(pairs._replace(node=step.receiver)):
                 continue
             taken = step.gradients if averaging.takes(pairs) else []
             # What clips gradients may be handed those of other steps as well.

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_LEGACY
 from trainshift.core.lazy import cached_property
 from trainshift.core.names import api
-from trainshift.core.names.values import Instance
+from trainshift.core.names.values import Instance, Literal
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
-from trainshift.core.text.facts import argument
+from trainshift.core.text.facts import Site, argument
 from trainshift.core.text.source import Span
 
 TENSORFLOW = "tensorflow"
@@ -46,7 +46,7 @@ _OF_ONE = re.compile(
 )
 _BACKEND, FLAG = "KERAS_BACKEND", "TF_USE_LEGACY_KERAS"
 _OFF = ("0", "false", "False", "")
-_SETTING = ("setdefault", "putenv", "set_backend")
+_SETTING = ("setdefault", "putenv", "update", "set_backend")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +134,15 @@ class KerasSigns:
         """The values that the script gives a variable of the environment, and where."""
         for statement in self._script.statements if self._has(key) else ():
             node = statement.node
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
-                if any(_key(each) == key for each in node.targets):
-                    yield str(node.value.value), self._script.statement_span(statement)
+            if isinstance(node, ast.Assign) and any(_key(each) == key for each in node.targets):
+                for value in self._names.values(node.value, statement.scope, statement):
+                    if isinstance(value, Literal) and isinstance(value.value, str):
+                        yield value.value, self._script.statement_span(statement)
         for site in self._script.sites_named(*_SETTING):
-            of_config = site.name == "set_backend"
-            named = argument(site.node, 0)
-            given = named if of_config else argument(site.node, 1)
-            is_key = isinstance(named, ast.Constant) and named.value == key
-            if (key == _BACKEND if of_config else is_key) and isinstance(given, ast.Constant):
-                yield str(given.value), self._script.span(site.node, site)
+            for given in _given(site, key):
+                for value in self._names.site_values(given, site):
+                    if isinstance(value, Literal) and isinstance(value.value, str):
+                        yield value.value, self._script.span(site.node, site)
 
     @cached_property
     def _all(self) -> list[Sign]:
@@ -231,8 +230,26 @@ def _attributes(node: ast.expr) -> Iterator[str]:
         node = node.value
 
 
+def _given(site: Site, key: str) -> Iterator[ast.expr]:
+    """What a call may set a variable of the environment to."""
+    first = argument(site.node, 0)
+    if site.name == "set_backend":
+        given = {_BACKEND: first}
+    elif site.name == "update":
+        given = {word.arg or "": word.value for word in site.node.keywords}
+        if isinstance(first, ast.Dict):
+            given |= {_text(name): value for name, value in zip(first.keys, first.values, strict=True)}
+    else:
+        given = {_text(first): argument(site.node, 1)}
+    if (found := given.get(key)) is not None:
+        yield found
+
+
+def _text(node: ast.expr | None) -> str:
+    """What a constant says; "" for anything else."""
+    return str(node.value) if isinstance(node, ast.Constant) else ""
+
+
 def _key(node: ast.expr) -> str:
     """The constant key of ``os.environ["..."]``; "" for anything else."""
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        return str(node.slice.value)
-    return ""
+    return _text(node.slice) if isinstance(node, ast.Subscript) else ""

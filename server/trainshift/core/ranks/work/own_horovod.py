@@ -10,7 +10,8 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.lazy import cached_property
-from trainshift.core.names.values import Class, UserInstance, Value
+from trainshift.core.names.occurrence import Occurrence
+from trainshift.core.names.values import Class, Function, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Scope, Site, dotted
 from trainshift.core.training.horovod import Horovod
@@ -22,6 +23,7 @@ RATE_CALLBACKS = ("LearningRateWarmupCallback", "LearningRateScheduleCallback")
 """Horovod's callbacks that set a rate."""
 _BATCH_ENDS = ("on_train_batch_end", "on_batch_end")
 _EPOCH_ENDS = "on_epoch_end"
+_APPLY = ("apply", "apply_gradients")
 _BEGINS, _IN_SESSION = "begin", "after_create_session"
 
 
@@ -49,6 +51,33 @@ class OwnHorovod:
     def distributes(self, function: Scope) -> bool:
         """Whether a function has the optimizer of a model that it is given average."""
         return function in self._distributors
+
+    def averages(self, at: Occurrence) -> bool:
+        """Whether an expression is an optimizer that the script has average what it applies."""
+        if not self._applying:
+            return False
+        values = self._names.values(at.node, at.scope, at.statement)
+        if any(isinstance(each, UserInstance) and self._is_averaging(each.scope) for each in values):
+            return True
+        return any(
+            isinstance(new, Function)
+            and new.scope in self._applying
+            and values & self._names.values(each.base, each.binding.scope, each.binding.statement)
+            for name in _APPLY
+            for each in self._script.attribute_bindings(name)
+            if each.binding.value is not None
+            for new in self._names.values(each.binding.value, each.binding.scope, each.binding.statement)
+        )
+
+    def _is_averaging(self, cls: Scope) -> bool:
+        family = {each for each in self._names.ancestry(cls) if isinstance(each, Scope)}
+        return any(each.name in _APPLY and each.owner() in family for each in self._applying)
+
+    @cached_property
+    def _applying(self) -> set[Scope]:
+        """The functions that average something themselves."""
+        calls = self._horovod.calls("allreduce", "grouped_allreduce")
+        return {each for site in calls for each in site.scope.functions()}
 
     @cached_property
     def broadcasts(self) -> list[Site]:
