@@ -30,6 +30,8 @@ POINTS: dict[str, dict[str, Any]] = {
     "sorted_quickly": {"xs": [0.5, 0.6, -2.0, 3.0, 0.1]},
     "tree": {"node": {"value": 1.0, "children": [{"value": 2.0}, {"value": 0.5}]}, "decay": 0.7},
     "by_key": {"d": {"b": 0.5, "a": 2.0}, "x": 0.3},
+    "kept": {"a": 0.5, "b": 0.7},
+    "descended": {"angles": (0.3, 0.5), "lengths": [1.0, 0.8], "rate": 0.1},
     "levinson": {"r": [1.0, 0.5, 0.2, 0.1]},
 }
 CHOSEN = {
@@ -64,6 +66,33 @@ def test_what_is_joined_is_not_worked_out_again() -> None:
     found = derive(TEXT, "sorted_quickly", "reverse")
     assert isinstance(found, Derived)
     assert "len(sorted_quickly(" not in found.text
+
+
+def test_what_a_condition_calls_changes_nothing_that_it_keeps() -> None:
+    for mode in ("forward", "reverse"):
+        found = derive(TEXT, "asked", mode)  # type: ignore[arg-type]
+        assert not isinstance(found, Derived)
+        assert "changes what it keeps in a condition" in found.refusals[0].message
+
+
+def test_a_part_of_a_tensor_that_is_given_to_a_function_is_not_assigned() -> None:
+    text = """
+import tensorflow as tf
+
+
+def cell(x, h, w):
+    return tf.tanh(tf.concat([x, h], axis=-1) @ w)
+
+
+def rnn(xs, w):
+    h = tf.zeros_like(xs[:, 0])
+    for t in range(xs.shape[1]):
+        h = cell(xs[:, t], h, w)
+    return h
+"""
+    found = derive(text, "rnn")
+    assert isinstance(found, Derived)
+    assert "xs_bar[:, t]" not in found.text
 
 
 def test_a_value_that_is_none_has_no_tangent() -> None:

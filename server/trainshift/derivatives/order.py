@@ -20,6 +20,14 @@ def _asked(reader: Reader, call: ast.Call) -> set[str]:
     return {each for each in given if each} if target is not None and asks(target) else set()
 
 
+def _keeps(reader: Reader, call: ast.Call) -> bool:
+    """Whether a value that is called may change what is around the function that it is."""
+    of_library = reader.module.dotted(call.func) is not None and not isinstance(call.func, ast.Subscript)
+    if reader.target(call) is not None or of_library or isinstance(call.func, ast.Attribute):
+        return False
+    return reader.value(call.func) and any(each.acts for each in reader.possible(call))
+
+
 def out_of_order(
     function: Function, reader: Reader, inside: Iterable[ast.AST]
 ) -> Iterator[tuple[ast.expr, str]]:
@@ -29,13 +37,19 @@ def out_of_order(
     not gone back through in a condition.
     """
     for part, is_test in _parts(reader, inside):
+        untold = {id(each) for test in _conditions(part) for each in terms.walk(test)}
+        for call in _calls(part):
+            if (is_test or id(call) in untold) and _keeps(reader, call):
+                said = (
+                    f"{ast.unparse(call)} changes what it keeps in a condition: call it on a line of its own"
+                )
+                yield call, said
         calls = [(each, changed_by_call(reader, each) | _asked(reader, each)) for each in _calls(part)]
         if not calls:
             continue
         sharing = reader.whole.sharing(function)
         value = getattr(part, "value", None)
         split = not is_test and value is not None and reader.value(value)
-        untold = {id(each) for test in _conditions(part) for each in terms.walk(test)}
         silent = {id(each) for one in _silent(reader, part) for each in terms.walk(one)}
         # What has no derivative is read in its turn, but where the line becomes several ones.
         calls = [

@@ -346,7 +346,7 @@ class Forward(Values):
                     self.out.append(dot)
                 return
         target = self.nodes.reader.target(call)
-        called = target is not None or self.is_function(call.func)
+        called = target is not None or self.is_function(call.func) or isinstance(call.func, ast.Subscript)
         if called and self.nodes.reader.value(call):
             root = self._read(call)
             if root.sort == "call":

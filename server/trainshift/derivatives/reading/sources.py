@@ -37,7 +37,7 @@ class Sources:
             case ast.Name(name):
                 return set() if self.function.owner(name) is None and OF not in name else {name}
             case ast.Subscript():
-                return self.sources(node.value)
+                return set() if self._is_new_list(node) else self.sources(node.value)
             case ast.Attribute():
                 return set() if node.attr in FACTS else self.sources(node.value)
             case ast.BoolOp():
@@ -52,10 +52,11 @@ class Sources:
                 return self._made(node, node.elt)
             case ast.DictComp():
                 return self._made(node, node.value)
-            case ast.BinOp() if (kind := self.reader.kind(node)).has("list", "tuple"):
+            case ast.BinOp() if self.reader.kind(node).has("list", "tuple"):
                 # The new list has the elements of both.
-                numbers = not self.whole.arrays and kind.holds_numbers
-                return set() if numbers else self.sources(node.left) | self.sources(node.right)
+                return (
+                    set() if self._is_new_list(node) else self.sources(node.left) | self.sources(node.right)
+                )
             case ast.Call():
                 return self._called(node)
         return set()
@@ -94,6 +95,17 @@ class Sources:
                 if each.has("changed"):
                     yield argument, each
 
+    def _is_new_list(self, node: ast.expr) -> bool:
+        """Whether an expression that makes a list of parts of others makes it of numbers alone."""
+        made = isinstance(node, ast.BinOp) or isinstance(getattr(node, "slice", None), ast.Slice)
+        if isinstance(node, ast.Call):
+            made = self.reader.module.dotted(node.func) in (
+                "builtins.list",
+                "builtins.tuple",
+                "builtins.sorted",
+            )
+        return made and not self.whole.arrays and self.reader.kind(node).holds_numbers
+
     def _any(self, nodes: list[ast.expr]) -> set[str]:
         return set[str]().union(*map(self.sources, nodes))
 
@@ -120,7 +132,7 @@ class Sources:
         dotted = self.reader.module.dotted(node.func) or ""
         last = dotted.rpartition(".")[2]
         if dotted.startswith("builtins."):
-            return self._any(arguments) if last in HOLDING else set()
+            return self._any(arguments) if last in HOLDING and not self._is_new_list(node) else set()
         if dotted.startswith("numpy."):
             return self.sources(node.args[0]) if last in VIEWS and node.args else set()
         if not dotted and isinstance(node.func, ast.Attribute):

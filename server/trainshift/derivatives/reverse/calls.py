@@ -135,7 +135,7 @@ class Calls(Pull):
                 if child.sort == "name":
                     assert isinstance(child.expr, ast.Name)
                     place: ast.expr | None = terms.name(self.start(child.expr.id))
-                elif child.sort == "item":
+                elif child.sort == "item" and not self.in_tensor(child.expr):
                     place = self.place(child.expr)
                 else:
                     place = None

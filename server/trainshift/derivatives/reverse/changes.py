@@ -332,7 +332,8 @@ class Changes(Lines):
             if name is not None and method in (*CHANGING, "pop"):
                 return self._changed(node, call, name, method)
         target = self.nodes.reader.target(call)
-        if (target is not None or self.is_function(call.func)) and self.nodes.reader.value(call):
+        called = target is not None or self.is_function(call.func) or isinstance(call.func, ast.Subscript)
+        if called and self.nodes.reader.value(call):
             root = self.nodes.node(call)
             if root.sort == "call" and self._has_effects(root):
                 return self._called_for_effect(node, root)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function
+from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.terms import rebuilt
 from trainshift.derivatives.writer import Writer
@@ -319,9 +320,7 @@ class Pull(Writer):
         kind = self.nodes.reader.kind(expr)
         base = self.nodes.reader.kind(expr.value) if isinstance(expr, ast.Subscript) else None
         index = place.slice
-        # A tensor is never changed in place.
-        tensor = self.whole.tensors and not (base is not None and base.has("list", "tuple", "dict"))
-        if tensor or not self._simple(index, base is not None and base.has("array")):
+        if self.in_tensor(expr) or not self._simple(index, base is not None and base.has("array")):
             held = place.value
             self.emit(terms.assign(held, self.helper("_add_at", held, as_value(index), bar)))
         elif kind.numeric:
@@ -330,6 +329,11 @@ class Pull(Writer):
             self.emit(terms.added(place, bar))
         else:
             self.emit(terms.assign(place, self.helper("_add", place, bar)))
+
+    def in_tensor(self, expr: ast.expr) -> bool:
+        """Whether an element is one of a tensor, which is never changed in place."""
+        base = self.nodes.reader.kind(expr.value) if isinstance(expr, ast.Subscript) else Kind()
+        return self.whole.tensors and not base.has("list", "tuple", "dict")
 
     def _simple(self, index: ast.expr, array: bool) -> bool:
         """Whether an index is one place, or a part of an array without repetitions."""
@@ -358,12 +362,12 @@ class Pull(Writer):
             else:
                 self.add(name, bar)
         self.terms = {}
-        if len(last) == 1:
-            if not terms.same(last[0][1], terms.name(self.bar(last[0][0]))):
-                self.emit(terms.assign(self.bar(last[0][0]), last[0][1]))
-        elif last:
-            targets = terms.display([terms.name(self.bar(name)) for name, _ in last])
-            self.emit(terms.assign(targets, terms.display([bar for _, bar in last])))
+        moved = [(name, bar) for name, bar in last if not terms.same(bar, terms.name(self.bar(name)))]
+        if len(moved) == 1:
+            self.emit(terms.assign(self.bar(moved[0][0]), moved[0][1]))
+        elif moved:
+            targets = terms.display([terms.name(self.bar(name)) for name, _ in moved])
+            self.emit(terms.assign(targets, terms.display([bar for _, bar in moved])))
         self.present.update(name for name, _ in last)
         for name in sorted(self.consumed):
             if self.foreign(name) and name not in [each for each, _ in last]:
