@@ -113,8 +113,9 @@ site: $(VENV)/.site  ## Build the documentation's site, static and searchable, i
 	$(BIN)/python -m trainshift.dev.site build/site $(REPOSITORY)
 	@echo "Look at it: $(BIN)/python -m http.server -d build/site"
 
-api: $(VENV)/.proof  ## Regenerate the TensorFlow data from the installed package.
+api: $(VENV)/.proof $(KERAS3)/.done  ## Regenerate the TensorFlow data from the installed packages.
 	$(BIN)/python -m trainshift.dev.generate_api
+	PYTHONPATH=server $(KERAS3)/bin/python -m trainshift.dev.generate_keras3_api
 
 bench: $(VENV)/.dev $(VENV)/.proof $(BENCH)/.done  ## Time the server, a conversion and a check against peers, each in one run.
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.server_speed
@@ -165,7 +166,7 @@ $(PADDLE)/.done: pyproject.toml
 	touch $@
 
 # The newer line: TensorFlow with Keras 3, and Keras 2 by `tf_keras`, whose own demand would bring a second TensorFlow.
-NEWER := tensorflow-cpu==2.21.0 "tensorboard~=2.20" "matplotlib>=3.8,<4" "tqdm>=4.66,<5"
+NEWER := tensorflow-cpu==2.21.0 keras==3.15.1 "tensorboard~=2.20" "matplotlib>=3.8,<4" "tqdm>=4.66,<5"
 BUILDING := "setuptools<81" wheel "cmake<4" cffi cloudpickle psutil pyyaml packaging
 
 $(KERAS3)/.done: tests/proof/install_horovod.py

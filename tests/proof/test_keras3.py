@@ -6,7 +6,9 @@ judge as everywhere sees each script of fixtures/keras3 hold, and each mistake i
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -228,6 +230,13 @@ CLAIMS = {
     "not broadcast": "broadcast",
     "left to XLA": "ends",
 }
+
+
+def test_the_committed_data_are_what_keras_3_says() -> None:
+    command = [str(PYTHON), "-m", "trainshift.dev.generate_keras3_api", "--check"]
+    server = Path(__file__).parents[2] / "server"
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(server)})
+    assert done.returncode == 0, "run make api"
 
 
 def test_prove_sees_a_conversion_hold(tmp_path: Path) -> None:
