@@ -69,7 +69,7 @@ def judged(folder: Path, plan: dict[str, Any]) -> dict[str, Any]:
         "verdict": "error" if problem else verdict(found),
         "problem": problem,
         "steps": seen.steps,
-        "stopped": seen.is_cut,
+        "stopped": any(record.stopped for record in seen.records),
         "claims": [described(each) for each in found],
         "written_elsewhere": [
             {"rank": rank, "path": path}
