@@ -30,6 +30,8 @@ asked for a batch for each rank, of which each keeps its own. A `fit` on a `Sequ
 takes fewer steps. Of an Estimator the dataset is divided that its `input_fn` returns, or the arrays that
 `numpy_input_fn` and `pandas_input_fn` are given.
 
+A vocabulary that each rank makes of what it draws for itself is reported.
+
 Evaluations, previews and statistics see all data. Where HV06 divides the steps, data that nothing shuffles,
 or that one seed shuffles alike on all ranks, are divided too, and so is a generator that never ends: else the
 ranks would all take the first part. Where the length is not known, as for `filter`, every rank goes through
@@ -41,9 +43,11 @@ all data. The report says what is not divided.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import replace
 
 from trainshift.core.layout import Layout
+from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.text.edit import Change, Edit, Remark
 from trainshift.core.text.expressions import (
@@ -56,13 +60,13 @@ from trainshift.core.text.expressions import (
     product,
     total,
 )
-from trainshift.core.text.facts import Site, Statement, dotted
+from trainshift.core.text.facts import Site, Statement, argument, dotted
 from trainshift.core.text.source import one_line
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.loop_data import LoopData
 from trainshift.rewriting.data.pace import ALL_TURNS, ALL_WORK, SAME_DATA, WORK, Pace
 from trainshift.rewriting.data.places import Form, Place
-from trainshift.rewriting.datasets.draws import Draw, Remedy
+from trainshift.rewriting.datasets.draws import Draw, Draws, Remedy
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
@@ -75,6 +79,16 @@ _SAYS = {
     Remedy.SENT_AFTER: "rank 0 sends the others what `{}` draws, so that all ranks have one order",
 }
 
+# What makes a vocabulary, or bounds, of the data that it sees, and keeps them in no variable.
+_ADAPTING = (
+    *(f"tensorflow.keras.layers.{name}" for name in ("Discretization", "IntegerLookup", "StringLookup")),
+    "tensorflow.keras.layers.TextVectorization",
+    "tensorflow.keras.utils.FeatureSpace",
+)
+_ADAPTED = (
+    "each rank adapts `{}` to data that `{}` draws for it alone, so a number may stand for another word on "
+    "each rank; give `{}` a seed"
+)
 _ALIKE = "`{}` gets a seed: zipped datasets that its function makes keep the same pairs in every epoch"
 
 
@@ -96,6 +110,9 @@ def propose(program: Program) -> Proposals:
     for statement, drawn in program.fact(Pace).worked:
         said = ALL_WORK.format(_header(program, statement)) + WORK[drawn]
         yield Remark("HV15", program.script.header_span(statement), said)
+    yield from _vocabularies(
+        program, [draw for found in places.values() for place, _ in found.values() for draw in place.draws]
+    )
     for statement, found in places.items():
         edits = tuple(edit for place, loop in found.values() for edit in _divided(program, place, loop))
         if not edits:
@@ -118,6 +135,19 @@ def propose(program: Program) -> Proposals:
                 *(_SAYS[draw.remedy].format(draw.site.name) for draw in draws if draw.remedy is not None),
             ),
         )
+
+
+def _vocabularies(program: Program, alike: list[Draw]) -> Iterator[Remark]:
+    """A remark on each vocabulary that may be another one on each rank, since nothing makes a draw alike."""
+    for site in program.script.sites_named("adapt"):
+        given, function = argument(site.node, 0, "data", "dataset"), site.node.func
+        if given is None or not isinstance(function, ast.Attribute):
+            continue
+        if program.names.may_be(program.names.site_values(function.value, site), *_ADAPTING):
+            at = Occurrence(given, site.scope, site.statement)
+            for draw in dict.fromkeys(each for each in program.fact(Draws).behind(at) if each not in alike):
+                said = _ADAPTED.format(ast.unparse(function.value), draw.site.name, draw.site.name)
+                yield Remark("HV15", program.script.statement_span(site.statement), said)
 
 
 def _divided(program: Program, place: Place, loop: LoopData) -> tuple[Edit, ...]:

@@ -17,7 +17,7 @@ from trainshift.core.names.values import Display, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Site, argument, hides_arguments
+from trainshift.core.text.facts import Site, argument, hides_arguments, last_name
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.rewriting.data.arrays import is_array, is_read_again
 from trainshift.rewriting.data.index_loops import LISTS, called, side_by_side, unwrapped
@@ -147,7 +147,8 @@ def _of_flow(program: Program, at: Occurrence) -> Rows | None:
 def _of_fit(program: Program, at: Occurrence) -> Rows:
     if program.fact(Generators).likeness(at) is Order.OWN:
         return Rows(is_own=True)
-    return Rows((Place(at, Form.GENERATOR),))
+    read = {last_name(each.node) for each in program.fact(Trails).behind(at, True)}
+    return _drawn((Place(at, Form.GENERATOR, tuple(program.fact(Draws).shuffled(read))),))
 
 
 def _of_loop(program: Program, at: Occurrence) -> Rows:

@@ -117,12 +117,14 @@ class Draws:
         found = [Draw(site, self._remedy(site)) for site in calls if self.is_free(site)]
         found += self._chosen_by_chance(at, parts)
         found += (Draw(site, None) for site in reaching_calls(self._script, self._asking, *at[:3], False))
-        read = {last_name(part) for part in parts}
+        return [*found, *self.shuffled({last_name(part) for part in parts})]
+
+    def shuffled(self, names: set[str]) -> Iterator[Draw]:
+        """The draws that shuffle in place what has one of these names."""
         for site in self._shuffled_in_place:
             name = last_name(site.node.args[0]) if site.node.args else ""
-            if name and name in read:
-                found.append(Draw(site, self._remedy_in_place(site)))
-        return found
+            if name and name in names:
+                yield Draw(site, self._remedy_in_place(site))
 
     def among(self, sites: Iterable[Site]) -> list[Draw]:
         """The draws among some calls, of an order or of numbers, that nothing fixes."""
