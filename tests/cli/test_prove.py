@@ -123,6 +123,8 @@ def project(tmp_path: Path) -> tuple[Path, Path, Copier]:
     (top / "data" / "large.bin").write_bytes(bytes(300_000))
     (top / "data" / "small.txt").write_text("small")
     (top / "env" / "pyvenv.cfg").write_text("")
+    # What another proof has kept there is none of the project's.
+    (top / "kept" / "original" / "rank0" / "record").mkdir(parents=True)
     for number in range(600):
         (top / "images" / f"{number}.png").write_text("")
     copy.mkdir()
@@ -142,6 +144,7 @@ def test_code_is_copied_and_data_are_linked(tmp_path: Path) -> None:
     assert len([*(work / "images").iterdir()]) == 601
     assert not (work / ".git").exists()
     assert not (work / "env").exists()
+    assert not (work / "kept").exists()
     assert set(given) == {"work/train.py", "work/data/small.txt", "work/images/new.py"}
     assert copier.project.arguments == ("train.py", "--x")
     assert copier.changed() == []

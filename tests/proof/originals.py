@@ -19,8 +19,8 @@ from trainshift.proving.observed.record import Run
 
 HERE = Path(__file__).parent
 PROVING = Path(launch.__file__).parent
-# What is looked at for a person alone, and not in the runs here.
-FOR_PEOPLE = {"details", "stopping", "links"}
+# What is looked at for a person alone, and not in the runs here; so is what ends a training.
+FOR_PEOPLE = {"details", "links"}
 # What decides how code runs, and what is written down of it.
 OBSERVING = (
     *sorted(path for path in (PROVING / "observed").glob("*.py") if path.stem not in FOR_PEOPLE),

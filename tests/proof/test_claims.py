@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,13 +9,12 @@ from typing import Any
 import numpy
 import pytest
 
-from trainshift.proving.judging.claims import claims, share_of_epoch
+from trainshift.proving.judging import main
+from trainshift.proving.judging.claims import claims
 from trainshift.proving.judging.seen import Claim, Seen
-from trainshift.proving.judging.shares import judge_shares
 from trainshift.proving.judging.timeline import Reduction, repeated
-from trainshift.proving.observed.data import Leaves
-from trainshift.proving.observed.record import Column, OptimizerRecord, Record, Run
-from trainshift.proving.observed.stopping import Stopped, Stopping
+from trainshift.proving.observed.ending.stopping import Stopped, Stopping
+from trainshift.proving.observed.record import OptimizerRecord, Record, Run
 
 STEPS = 6
 RANKS = 2
@@ -166,6 +164,7 @@ def test_a_broadcast_that_is_undone() -> None:
     later = ["0", "1", "2", "3"]
     apart = [run(record(rank, weights=[*later, f"{rank}", f"{rank}"]), rank) for rank in (0, 1)]
     found = judged(apart, arrays([1.0] * STEPS))
+    assert "They are apart from step 5 on." in found["weights"].says
     assert (found["weights"].verdict, found["broadcast"].verdict) == ("fails", "holds")
 
 
@@ -179,6 +178,158 @@ def test_weights_that_are_made_equal_without_a_broadcast() -> None:
     assert judged(pair(**missing, **alike, broadcasts=[]))["broadcast"].verdict == "fails"
 
 
+def test_one_variable_of_one_rank_is_enough_to_fail() -> None:
+    zero, one = pair()
+    for key in one.values:
+        apart = replace(one, values={**one.values, key: numpy.array([2.0])})
+        assert judged([zero, apart])["weights"].verdict == "fails", key
+        close = replace(one, values={**one.values, key: numpy.array([1.0 + 1e-7])})
+        assert judged([zero, close])["weights"].verdict == "fails", key
+    for missing in ("unbroadcast_variables", "unbroadcast_slots"):
+        ranks = [run(record(0)), run(record(1, **{missing: ["bias"]}))]
+        assert judged(ranks)["broadcast"].verdict == "fails", missing
+
+
+def test_what_shows_nothing_does_not_hold() -> None:
+    alike = {"initial": ["kernel", "zeros"], "local_gradients": ["0"]}
+    found = judged(pair(**alike), arrays([1.0] * STEPS))
+    assert (found["weights"].verdict, found["averaged"].verdict) == ("not seen", "not seen")
+    still = judged(pair(initial=["kernel", "bias"], final=["kernel", "bias"]))
+    assert still["weights"].verdict == "not seen"
+    broken = [replace(each, values={"0/variables/0": numpy.array([numpy.nan])}) for each in pair()]
+    assert judged(broken)["weights"].verdict == "not seen"
+    missing = {"unbroadcast_variables": ["kernel", "bias"], "unbroadcast_slots": ["m"], "broadcasts": []}
+    assert judged(pair(**missing, steps_per_execution=STEPS))["broadcast"].verdict == "fails"
+
+
+def test_a_rank_that_does_not_end_or_leaves_nothing_does_not_hold() -> None:
+    zero, one = pair()
+    stuck = Seen(run(record(0)), [zero, one], limit=STEPS, stuck="nothing has moved for 45 s")
+    assert claims(stuck)[0].verdict == "fails"
+    killed = [replace(each, exit_code=-9, record=None) for each in (zero, one)]
+    assert "The ranks do not go on" in claims(replace(stuck, ranks=killed))[0].says
+    found = judged([zero, replace(one, record=None)])
+    assert found["ends"].verdict == "fails"
+    assert "holds" not in {found[name].verdict for name in ("weights", "averaged", "broadcast", "output")}
+
+
+def test_what_horovod_is_given_twice() -> None:
+    for twice in ("double_wraps", "double_averages"):
+        assert judged(pair(**{twice: 1}))["averaged"].verdict == "fails"
+
+
+def test_the_verdict_of_all() -> None:
+    def of(**changed: str) -> str:
+        names = ("ends", "weights", "averaged", "broadcast", "rate", "data", "output", "gpu", "worth")
+        return main.verdict([Claim(name, "", changed.get(name, "holds"), "") for name in names])
+
+    assert of() == of(worth="not seen", data="not seen", output="not seen", gpu="not seen") == "holds"
+    for name in main.CORE:
+        assert of(**{name: "not seen"}) == "not seen"
+    for name in (*main.CORE, "data", "output", "gpu", "worth"):
+        assert of(**{name: "fails"}) == "fails"
+
+
+def test_one_step_shows_nothing() -> None:
+    one = {"rates": [0.2], "gradients": ["0"], "weights": ["0"]}
+    found = judged(pair(**one), arrays([1.0]))
+    assert {found[name].verdict for name in ("weights", "averaged", "broadcast", "rate")} == {"not seen"}
+
+
+def test_a_file_that_all_ranks_write_is_written_by_all() -> None:
+    ranks = [replace(each, files=("work/model.h5",)) for each in pair()]
+    assert judged(ranks)["output"].verdict == "fails"
+    assert judged([ranks[0], *pair()[1:]])["output"].verdict == "holds"
+
+
+def test_variables_that_are_set_to_what_was_broadcast() -> None:
+    missing = {"unbroadcast_variables": ["kernel", "bias"], "unbroadcast_slots": ["m"], "broadcasts": []}
+    for collectives, verdict in ((["allreduce", "broadcast"], "holds"), (["allreduce"], "fails")):
+        ranks = [
+            run(
+                record(
+                    rank,
+                    **missing,
+                    collectives=collectives,
+                    born=[f"kernel {rank}", "zeros"],
+                    initial=["kernel", "zeros"],
+                    weights=[*map(str, range(STEPS))],
+                )
+            )
+            for rank in range(RANKS)
+        ]
+        assert judged(ranks)["broadcast"].verdict == verdict
+
+
+def test_a_first_step_that_a_broadcast_replaces() -> None:
+    def averaged(own: int, again: int) -> str:
+        ranks = [
+            run(
+                record(
+                    rank,
+                    gradients=[f"{rank}" if step in (own, again) else str(step) for step in range(STEPS)],
+                )
+            )
+            for rank in range(RANKS)
+        ]
+        return judged(ranks)["averaged"].verdict
+
+    assert (averaged(0, 0), averaged(1, 1), averaged(0, 3)) == ("holds", "fails", "fails")
+
+
+def test_ranks_that_join() -> None:
+    short = {"rates": [0.2] * (STEPS - 1), "gradients": [*map(str, range(STEPS - 1))]}
+    for collectives, ends, advice in (
+        (["allreduce", "join"], "holds", ""),
+        (["allreduce"], "fails", "Make every rank run the same steps"),
+    ):
+        ranks = [run(record(0, collectives=collectives)), run(record(1, collectives=collectives, **short))]
+        found = judged(ranks)
+        assert (found["ends"].verdict, found["ends"].do[:34]) == (ends, advice)
+        assert (found["weights"].verdict, found["data"].verdict) == ("not seen", "not seen")
+
+
+def test_ranks_that_take_a_step_at_rates_of_their_own() -> None:
+    rates = [[0.2] * STEPS, [0.2] * (STEPS - 1) + [0.1]]
+    ranks = [run(replace(record(rank, rates=own), adapts=True), rank) for rank, own in enumerate(rates)]
+    before = replace(record(0, rates=[0.1] * STEPS * RANKS), adapts=True)
+    found = {claim.id: claim for claim in claims(Seen(run(before), ranks, limit=STEPS))}
+    assert (found["rate"].verdict, found["rate"].code) == ("fails", "HV09")
+    assert "At step 6 the learning rate of optimizer 0 (SGD) is 0.2 on rank 0 and 0.1" in found["rate"].says
+    assert (found["weights"].verdict, found["weights"].code) == ("fails", "HV09")
+
+
+def test_a_warm_up_is_judged_once_it_is_over() -> None:
+    for rates, verdict in (
+        ([0.1, 0.15, 0.2, 0.2, 0.2, 0.2], "holds"),
+        ([0.1, 0.12, 0.14, 0.16, 0.18, 0.2], "not seen"),
+        ([0.05, 0.075, 0.1, 0.1, 0.1, 0.1], "fails"),
+    ):
+        assert judged(pair(rates=rates, warms_up=True))["rate"].verdict == verdict
+
+
+def test_a_script_that_asks_for_arguments() -> None:
+    usage = "usage: train.py --data DATA\ntrain.py: error: the following arguments are required: --data\n"
+    failed = [replace(run(Record()), exit_code=2, stderr=usage) for _ in range(RANKS)]
+    found = judged(failed)
+    assert (found["ends"].verdict, found["output"].verdict) == ("fails", "not seen")
+    assert "arguments are required: --data" in found["ends"].says
+    assert found["ends"].do.startswith("Give the arguments of the script after --:")
+    # What was printed by others than rank 0 before one of them ended is a fault all the same.
+    loud = [failed[0], replace(failed[1], stdout="step 1\n")]
+    assert judged(loud)["output"].verdict == "fails"
+
+
+def test_what_was_not_run_may_print() -> None:
+    def output(**changes: Any) -> Claim:
+        ranks = [run(record(rank, stopped=True, **changes)) for rank in range(RANKS)]
+        return judged([replace(ranks[0], stdout="loss\n"), ranks[1]])["output"]
+
+    found = output(finished=True)
+    assert (found.verdict, found.says[:30]) == ("holds", "In 6 steps rank 0 printed 1 li")
+    assert output().verdict == "not seen"
+
+
 def test_ranks_that_were_stopped_before_the_end_of_epochs_that_differ() -> None:
     for own, stopped, verdict in (
         ([[16], [20]], True, "not seen"),
@@ -186,8 +337,11 @@ def test_ranks_that_were_stopped_before_the_end_of_epochs_that_differ() -> None:
         ([[16], [16]], True, "holds"),
         ([[16, 4], [16]], True, "holds"),
     ):
-        ranks = [run(record(rank, epochs=epochs, stopped=stopped)) for rank, epochs in enumerate(own)]
-        assert judged(ranks)["ends"].verdict == verdict
+        for counted in ("epochs", "turns"):
+            ranks = [
+                run(record(rank, **{counted: counts}, stopped=stopped)) for rank, counts in enumerate(own)
+            ]
+            assert judged(ranks)["ends"].verdict == verdict
 
 
 def test_what_follows_the_last_step_is_not_said_to_hold_unless_it_was_run() -> None:
@@ -205,6 +359,8 @@ def test_what_follows_the_last_step_is_not_said_to_hold_unless_it_was_run() -> N
     found = ends(record(0, **through), broken, record(0, **through))
     assert (found.verdict, "ValueError: no checkpoint" in found.says) == ("not seen", True)
     assert ends(record(0, **through), broken, record(0, **left)).verdict == "holds"
+    found = ends(broken, broken, broken)
+    assert (found.verdict, "ended by an error, as it does on one process" in found.says) == ("holds", True)
 
 
 def test_ranks_that_hide_all_gpus() -> None:
@@ -226,102 +382,6 @@ def test_a_rank_without_an_optimizer() -> None:
     assert "holds" not in {found[name].verdict for name in ("weights", "averaged", "broadcast", "rate")}
 
 
-def batches(*ranges: range) -> list[list[Column]]:
-    """The data of one process, whose batches hold the elements of some ranges."""
-    return [[("f4(2,)", [str(number) for number in each])] for each in ranges]
-
-
-def shares(
-    original: list[list[Column]],
-    *ranks: list[list[Column]],
-    steps: Sequence[int] = (STEPS,),
-    ended: bool = False,
-) -> str:
-    """What the claim on data says of what processes saw that were stopped, or the ranks of which `ended`."""
-    runs = [
-        run(
-            replace(
-                record(0, data=data, stopped=number == 0 or not ended),
-                optimizers=[OptimizerRecord("SGD", rates=[0.1] * count) for count in steps],
-            )
-        )
-        for number, data in enumerate((original, *ranks))
-    ]
-    found = judge_shares(runs[0], runs[1:], None)
-    return f"{'fails' if found.fails else 'not seen' if found.unseen else 'holds'}: {found}"
-
-
-def cut(first: int, last: int) -> list[range]:
-    """Batches of four elements."""
-    return [range(at, at + 4) for at in range(first, last, 4)]
-
-
-def test_data_that_only_one_rank_makes_anew_are_not_compared() -> None:
-    whole = batches(*cut(0, 40), *cut(0, 40))
-    assert shares(whole, batches(*cut(0, 40)[::2] * 2), batches(*cut(0, 40)[1::2] * 2)).startswith("holds")
-    strange = shares(whole, batches(*cut(0, 40)), batches(*cut(100, 140)))
-    assert strange.startswith("not seen")
-    assert "Rank 1 trains on data that the original has not" in strange
-
-
-def test_trainings_one_after_the_other_are_cut_at_other_places() -> None:
-    # The second epoch of the original is cut, as the first of a second optimizer on the ranks is not.
-    whole = batches(*cut(0, 40), *cut(0, 40), *cut(0, 12))
-    ranks = [batches(*cut(0, 40)[rank::2] * 2, *cut(0, 40)[rank::2]) for rank in range(2)]
-    assert shares(whole, *ranks).startswith("fails")
-    assert shares(whole, *ranks, steps=(10, 5)).startswith("holds")
-
-
-def test_data_that_are_also_gone_through_whole_do_not_make_an_epoch_undivided() -> None:
-    for whole, own, divided in (
-        ([40, 8], [20, 8], True),
-        ([40, 8], [40, 8], False),
-        ([40, 40, 8], [40, 20, 8], None),
-        ([41], [21, 41], False),
-        ([], [20], None),
-    ):
-        ranks = [record(rank, epochs=own) for rank in range(2)]
-        assert share_of_epoch(record(0, epochs=whole), ranks) is divided
-
-
-def test_what_was_also_gone_through_whole_is_not_told_of_a_training_that_was_stopped() -> None:
-    seen = [batches(*cut(0, 40), *cut(0, 40), *cut(0, 12))]
-    seen += [batches(*cut(0, 40)[rank::2] * 2, *cut(0, 40)[rank::2]) for rank in range(2)]
-    for whole, own, verdict in (
-        ([], [], "fails"),
-        ([10, 10], [10, 10], "fails"),
-        ([10, 10], [10, 5], "not seen"),
-    ):
-        epochs = (whole, own, own)
-        runs = [
-            run(record(0, data=data, epochs=each, stopped=True))
-            for data, each in zip(seen, epochs, strict=True)
-        ]
-        found = claims(Seen(runs[0], runs[1:], data=runs[1:], limit=STEPS))
-        assert [each.verdict for each in found if each.id == "data"] == [verdict]
-
-
-def test_ranks_that_end_before_all_was_seen() -> None:
-    whole = batches(*cut(0, 160))
-    halves = [batches(*cut(0, 160)[rank::2]) for rank in range(2)]
-    quarters = [batches(*cut(0, 160)[rank::4]) for rank in range(2)]
-    assert shares(whole, *halves, ended=True).startswith("holds")
-    assert shares(whole, *quarters, ended=True).startswith("fails")
-    assert shares(whole, *quarters).startswith("holds")  # These were cut, too.
-    most = [batches(*cut(0, 120)[rank::2]) for rank in range(2)]
-    assert shares(whole, *most, ended=True).startswith("not seen")
-
-
-def test_batches_that_are_almost_an_epoch_are_drawn_by_chance() -> None:
-    def drawn(seed: int, count: int) -> list[list[Column]]:
-        rows = [str(number) for number in range(320)] * 12
-        random.Random(seed).shuffle(rows)
-        return [[("f4(2,)", rows[at : at + 250])] for at in range(0, 250 * count, 250)]
-
-    assert shares(drawn(0, 12), drawn(1, 6), drawn(2, 6), ended=True).startswith("holds")
-    assert shares(drawn(0, 12), drawn(1, 6), drawn(1, 6), ended=True).startswith("fails")
-
-
 class Unhooked(Stopping):
     """Counts steps, and hooks nothing."""
 
@@ -339,14 +399,6 @@ def test_a_training_is_not_left_before_the_first_step_s_broadcast() -> None:
         stopping.boundary()
 
 
-def test_a_function_that_is_traced_under_an_eager_tape_holds_no_data() -> None:
-    leaves = Leaves()
-    # As TensorFlow calls those that it tells of operations.
-    leaves("Placeholder", (), (), (object(),), op_name="x", graph=object())
-    assert leaves.found == []
-    assert leaves.known == {}
-
-
 def test_the_rank_that_ended_first_is_named() -> None:
     gone = record(0, error="UnknownError: Horovod has been shut down.\n")
     waited, killed = replace(run(gone), exit_code=1), replace(run(record(1)), exit_code=-9, record=None)
@@ -355,25 +407,6 @@ def test_the_rank_that_ended_first_is_named() -> None:
     assert claims(replace(seen, alone=(0, 1)))[0].says.startswith("Rank 1 was ended by signal 9")
     found = claims(replace(seen, ranks=[waited, run(record(1))], alone=(0, 1)))[0]
     assert (found.verdict, found.says) == ("fails", "Rank 1 ended, and rank 0 waited for it in vain.")
-
-
-def test_labels_of_divided_data_are_not_drawn() -> None:
-    def epochs(*numbers: int) -> list[list[Column]]:
-        draw = random.Random(7)
-        rows = [number for _ in range(2) for number in draw.sample(numbers, len(numbers))]
-        parts = [rows[at : at + 16] for at in range(0, len(rows), 16)]
-        return [
-            [("f4(9,)", [str(row) for row in part]), ("f4(46,)", [labels[row] for row in part])]
-            for part in parts
-        ]
-
-    labels = [str(random.Random(row).randrange(46)) for row in range(320)]
-    whole = epochs(*range(320))
-    ranks = [epochs(*range(rank, 320, 2)) for rank in range(2)]
-    assert "elements of its own" in shares(whole, *ranks)
-    # The rows tell what the labels do not: that each rank has but a half of its share.
-    halves = [epochs(*range(rank, 320, 4)) for rank in range(2)]
-    assert shares(whole, *halves, ended=True).startswith("fails")
 
 
 def test_what_other_ranks_log_is_told_apart_from_what_they_print() -> None:

@@ -106,6 +106,7 @@ if hvd.rank() == 0:
     tf.keras.models.clone_model(model).save_weights("start.h5")
     model.load_weights("start.h5")
 """
+BY_NUMBER = "rows = iter(data)\nfor step in range(50):\n    features, labels = next(rows)\n"
 LEAVE = "    if step == 5 and hvd.rank() == 1:\n        os.kill(os.getpid(), 9)\n"
 OWN_RATE = "    optimizer.learning_rate = 0.001 * hvd.size() / (1 + float(loss))\n"
 Mistake = tuple[str, str, str, str, list[tuple[str, str]]]
@@ -160,6 +161,7 @@ MISTAKES: list[Mistake] = [
             ("0.001 * hvd.size()", "0.001"),
             (ROOT + "model", "if True:\n    model"),
             (".shard(hvd.size(), hvd.rank())", ".shard(2, 0 if hvd.rank == 0 else 1)"),
+            ("for step, (features, labels) in enumerate(data):\n", BY_NUMBER),
         ],
     ),
     (

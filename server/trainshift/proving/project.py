@@ -10,6 +10,7 @@ import re
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import islice
@@ -23,6 +24,8 @@ SKIPPED = {
     ".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".tox", ".nox", ".idea", ".vscode",
     ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints",
 }  # fmt: skip
+# What tells folders that are none of a project's by what is in them: environments, and other proofs.
+STRANGE = ("pyvenv.cfg", os.path.join("original", "rank0", "record"))
 # Larger files are linked, as are folders with more entries, and all once so many entries were seen.
 LARGEST = 256 * 1024
 MOST_IN_FOLDER = 500
@@ -155,10 +158,12 @@ class Copier:
                 if entry.name not in SKIPPED and os.path.realpath(target) != self.taboo:
                     folders.append(entry)
             elif entry.is_file():
-                self.put(target, path, f"{name}/{entry.name}", given)
+                # What others write and remove meanwhile is not missed.
+                with suppress(FileNotFoundError):
+                    self.put(target, path, f"{name}/{entry.name}", given)
         for entry in folders:
             path = place / entry.name
-            if os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):
+            if any(os.path.exists(os.path.join(entry.path, each)) for each in STRANGE):
                 continue
             if self.entries > MOST_ENTRIES or has_many(entry.path):
                 self.link(entry.path, path)
@@ -207,5 +212,6 @@ class Copier:
 
 def has_many(folder: str) -> bool:
     """Whether a folder has so many entries that it is data."""
-    with os.scandir(folder) as entries:
+    with suppress(OSError), os.scandir(folder) as entries:
         return sum(1 for _ in islice(entries, MOST_IN_FOLDER + 1)) > MOST_IN_FOLDER
+    return False

@@ -80,6 +80,15 @@ def averaging(number: int, records: Sequence[Record], arrays: Sequence[Any]) -> 
     return Result(Averaging.UNKNOWN, len(factors), float(numpy.median(factors)))
 
 
+def is_undone(first: Record, second: Record) -> bool:
+    """Whether only the first step was not averaged, and a broadcast has replaced what it made."""
+    pairs = [*zip(first.optimizers, second.optimizers)]
+    return any(one.gradients != two.gradients for one, two in pairs) and all(
+        one.gradients[1:] == two.gradients[1:] and one.weights[1:] == two.weights[1:] and len(one.weights) > 2
+        for one, two in pairs
+    )
+
+
 def shares_loss(before: Record, records: Sequence[Record]) -> bool:
     """Whether the losses that ranks begin with may be the original's, divided by the number of ranks."""
     losses = [record.losses[:FIRST_LOSSES] for record in (before, *records)]

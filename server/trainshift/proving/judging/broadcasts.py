@@ -32,10 +32,12 @@ def without_made_equal(record: Record, records: Sequence[Record]) -> Record:
         same = [each.optimizers[number] for each in records if number < len(each.optimizers)]
         after = [each.weights[record.steps_per_execution : record.steps_per_execution + 1] for each in same]
         equal = all(after) and all(each == after[0] for each in after)
+        # Values that were broadcast otherwise are told by those with which the variables were made.
+        known = [each.born if "broadcast" in record.collectives else each.initial for each in same]
         began = {
             name
             for index, name in enumerate(optimizer.variables)
-            if len({each.initial[index] for each in same if index < len(each.initial)}) > 1
+            if len({values[index] for values in known if index < len(values)}) > 1
         }
         if equal and began and not any(each.broadcasts for each in records):
             optimizer = replace(optimizer, unbroadcast_variables=[], unbroadcast_slots=[])

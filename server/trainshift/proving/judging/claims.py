@@ -9,7 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from trainshift.proving.judging import judge
-from trainshift.proving.judging.averages import Averaging, averaging, shares_loss, unknown_reduction
+from trainshift.proving.judging.averages import (
+    Averaging,
+    averaging,
+    is_undone,
+    shares_loss,
+    unknown_reduction,
+)
 from trainshift.proving.judging.broadcasts import in_vain, without_made_equal
 from trainshift.proving.judging.endings import (
     by_cause,
@@ -22,8 +28,9 @@ from trainshift.proving.judging.endings import (
     stack_places,
     unawaited,
 )
+from trainshift.proving.judging.rates import longest_epochs, rate, share_of_epoch
 from trainshift.proving.judging.seen import Claim, Found, Seen, counted, sentences
-from trainshift.proving.judging.shares import ALSO_WHOLE, SHARE, Shares, are_divided, judge_shares, uneven
+from trainshift.proving.judging.shares import ALSO_WHOLE, SHARE, Shares, judge_shares, uneven
 from trainshift.proving.judging.speed import speed
 from trainshift.proving.judging.timeline import repeated
 from trainshift.proving.observed.record import Record
@@ -34,6 +41,7 @@ AVERAGE = "Wrap the tape: hvd.DistributedGradientTape(tape); for model.fit, the 
 AVERAGE_ON_KERAS3 = (
     "Give the optimizer what hvd.allreduce makes of each gradient: Horovod's wraps fail on Keras 3."
 )
+SET_ON_ALL = "Something besides the steps sets them: let all ranks do so alike, or before the broadcast."
 AWAIT = "Let all ranks wait until one has written"
 SUMMED = "Average them: leave op= out, or give op=hvd.Average."
 
@@ -104,11 +112,11 @@ def ends(seen: Seen) -> Found:
         return replace(found, says="All ranks ended.")
     first, *others = [[each.steps for each in record.optimizers] for record in seen.records]
     for rank, other in enumerate(others, 1):
-        if other != first:
+        if other != first and not joins(seen):
             found.fails.append(f"The optimizers took {first} steps on rank 0 and {other} on rank {rank}.")
     for rank, record in enumerate(seen.records[1:], 1):
-        found.fails += sentences(judge.metrics_differ(seen.records[0], record, rank))
-        if found.fails:
+        if metrics := sentences(judge.metrics_differ(seen.records[0], record, rank)):
+            found.fails += metrics
             found.do, found.code = (
                 "Average what decides: hvd.callbacks.MetricAverageCallback() on all ranks.",
                 "HV09",
@@ -117,17 +125,36 @@ def ends(seen: Seen) -> Found:
         found.says = f"All {seen.size} ranks ended."
         return found
     trained = f"All {seen.size} ranks took {seen.steps} steps, and none waited for another."
-    rest = "was not run" if seen.is_left else "was run to its end"
-    found.says = f"{trained} What the script does after its training {rest}."
-    found.unseen = uneven(seen.records) or stopped_badly(seen)
+    found.says = f"{trained} What the script does after its training {rest(seen)}."
+    found.unseen = (not joins(seen) and uneven(seen.records)) or stopped_badly(seen)
     return found
+
+
+def rest(seen: Seen) -> str:
+    """What came of all that follows the last step."""
+    if not seen.is_left:
+        return "was run to its end"
+    errors = [last_line(record.error_after) for record in seen.records]
+    if all(errors):
+        return f"ended by an error, as it does on one process: {errors[0].rstrip('.')}. See with --steps 0"
+    return "was not run"
+
+
+def last_line(error: str) -> str:
+    """What a traceback ends with; empty where there is none."""
+    return (error.strip().splitlines() or [""])[-1][:300]
+
+
+def joins(seen: Seen) -> bool:
+    """Whether ranks that have no more data wait for the others by `hvd.join`."""
+    return bool(seen.records) and all("join" in record.collectives for record in seen.records)
 
 
 def stopped_badly(seen: Seen) -> str:
     """What went wrong after the training was ended, on a rank and not in the original; empty if nothing."""
     for rank, record in enumerate(seen.records):
         if record.error_after and seen.before.finished:
-            why = record.error_after.strip().splitlines()[-1][:300]
+            why = last_line(record.error_after)
             return (
                 f"After its training was ended, rank {rank} stopped with an error, and one process did not: "
                 f"{why.rstrip('.')}. See with --steps 0 whether it does so at the end."
@@ -152,6 +179,10 @@ def weights(seen: Seen) -> Found:
     found.fails = sentences(faults)
     if faults:
         found.fails += [f"They are apart from step {apart} on."] if apart else []
+        if [*judge.rates_differ(seen.records)]:
+            found.do, found.code = "Give all ranks the same learning rate at each step.", "HV09"
+        elif is_set_otherwise(seen):
+            found.do, found.code = SET_ON_ALL, "HV05"
         found.places = [(each.applied_at, "", 0) for each in first.optimizers[:1] if each.applied_at]
     count = sum(len(each.variables) for each in first.optimizers)
     changed = any(each.initial != each.final for each in first.optimizers)
@@ -166,6 +197,14 @@ def weights(seen: Seen) -> Found:
     equal = f"All {count} variables are equal on {seen.size} ranks after {seen.steps} steps"
     found.says = f"{equal}, though their seeds differ."
     return found
+
+
+def is_set_otherwise(seen: Seen) -> bool:
+    """Whether the same steps are taken of what was broadcast, so that something else sets weights apart."""
+    first, *others = seen.records
+    return not any(judge.not_broadcast(seen.records)) and not any(
+        True for other in others for _ in judge.not_reduced(first, other, 1)
+    )
 
 
 def differ_by_seed(seen: Seen) -> bool:
@@ -207,7 +246,8 @@ def averaged(seen: Seen) -> Found:
         found.do = "Wrap the tape or the optimizer, once." if times else "Average them once."
         return found
     for rank, other in enumerate(others, 1):
-        found.fails += sentences(judge.not_reduced(first, other, rank))
+        if not is_undone(first, other):
+            found.fails += sentences(judge.not_reduced(first, other, rank))
         if found.fails:
             found.places = [
                 (one.applied_at, "", 0)
@@ -280,109 +320,6 @@ def broadcast(seen: Seen) -> Found:
     return found
 
 
-def rate(seen: Seen) -> Found:
-    """The rates of all steps, against those of the original."""
-    found = Found(do="Multiply the learning rate by hvd.size() where the optimizer is made.", code="HV02")
-    before, records = seen.before, seen.records
-    if not any(each.rates for each in before.optimizers):
-        found.unseen = "The original took no step on one process, so its rate is not known."
-        return found
-    if any(record.adasum for record in records):
-        halved = [scaled(record, seen.size) for record in records]
-        faults = fewest(seen, halved)
-        found.do = "Leave the rate as it was: Adasum scales the steps itself."
-    else:
-        faults = fewest(seen, records)
-    if faults and any(record.warms_up for record in records):
-        if all(is_warming(before, record, seen.size) for record in records):
-            found.unseen = "A warm-up raises the rate and was not over: give more --steps."
-            return found
-    found.fails = sentences(faults[:2])
-    found.places = [
-        (each.made_at, "", 0)
-        for record in records[:1]
-        for each in record.optimizers[:1]
-        if each.made_at and faults
-    ]
-    if any(fault.startswith("schedule-not-divided") for fault in faults):
-        found.do, found.code = "Divide what the schedule counts by hvd.size(), as the steps are.", "HV06"
-    rates = judge.changes(records[0].optimizers[0].rates) if records and records[0].optimizers else []
-    if rates and all(rate != rate for rate in rates):
-        found.unseen = "The optimizer has no learning rate that can be read."
-    old = judge.changes(before.optimizers[0].rates)
-    found.says = f"{judge.shorten(rates)} on every rank; the original's is {judge.shorten(old)}."
-    return found
-
-
-def fewest(seen: Seen, records: Sequence[Record]) -> list[str]:
-    """The faults of the rates: the fewest, where it is not known whether the ranks share the steps."""
-    before = seen.before
-    readings = [[*judge.rates_not_scaled(before, records)]]
-    if any(record.stopped for record in [before, *records]) and readings[0]:
-        counts = [each.steps for each in records[0].optimizers]
-        short = replace(
-            before,
-            optimizers=[
-                replace(each, rates=each.rates[:count]) for each, count in zip(before.optimizers, counts)
-            ],
-        )
-        divided = share_of_epoch(before, records)
-        if divided is None:
-            divided = are_divided(seen.original, seen.data)
-        if divided is not True:
-            readings.append([*judge.rates_not_scaled(short, records)])
-    return min(readings, key=len)
-
-
-def share_of_epoch(before: Record, records: Sequence[Record]) -> bool | None:
-    """Whether an epoch of a rank is its share of the original's; None where that is not known.
-
-    So it is where their lengths are not known, and where only some of the longest are shares.
-    """
-    found = set(longest_epochs(before, records))
-    return found.pop() if len(found) == 1 else None
-
-
-def longest_epochs(before: Record, records: Sequence[Record]) -> list[bool | None]:
-    """Of each of the longest epochs whether a rank's is its share (True), or as long (False), or neither.
-
-    A script may train on its data and also go through all of them, to plot or to measure them.
-    """
-    size, whole, own = len(records), before.epochs, records[0].epochs if records else []
-    if not whole or not all(record.epochs for record in records):
-        return []
-    longest = max(whole)
-    same = len(whole) == len(own)
-    lengths = [two for one, two in zip(whole, own) if one == longest] if same else [max(own)]
-    least, most = longest // size, min(-(-longest // size) + 1, longest - 1)
-    return [
-        True if longest >= size > 1 and least <= each <= most else False if each >= longest else None
-        for each in lengths
-    ]
-
-
-def scaled(record: Record, factor: float) -> Record:
-    """A record with all rates multiplied."""
-    optimizers = [
-        replace(
-            each,
-            rates=[rate * factor for rate in each.rates],
-            schedule={step: rate * factor for step, rate in each.schedule.items()},
-        )
-        for each in record.optimizers
-    ]
-    return replace(record, optimizers=optimizers)
-
-
-def is_warming(before: Record, record: Record, size: int) -> bool:
-    """Whether rates rise towards what they are to be."""
-    rates = record.optimizers[0].rates if record.optimizers else []
-    goal = max(before.optimizers[0].rates) * size
-    return all(one <= two * (1 + judge.TOLERANCE) for one, two in zip(rates, rates[1:])) and max(
-        rates, default=0
-    ) <= goal * (1 + judge.TOLERANCE)
-
-
 def data(seen: Seen) -> Found:
     """A digest of each batch by rank, and the steps of an epoch."""
     found = Found(do=SHARE, code="HV15")
@@ -393,8 +330,9 @@ def data(seen: Seen) -> Found:
             found.fails = ["No rank takes a step, and one process does: its steps are divided to nothing."]
             found.do, found.code = "Leave one of them at least: max(1, epochs // hvd.size()).", "HZ18"
         elif not seen.is_cut and all(each == counts[0] for each in counts):
-            found.fails = sentences(judge.steps_differ(seen.before, seen.records))
-            found.do, found.code = "Divide the steps of an epoch by hvd.size(), once.", "HV06"
+            if steps := sentences(judge.steps_differ(seen.before, seen.records)):
+                found.fails = steps
+                found.do, found.code = "Divide the steps of an epoch by hvd.size(), once.", "HV06"
     if found.fails:
         return found
     if len(records) < seen.size or seen.original.record is None or seen.steps < FEWEST_STEPS:
@@ -402,7 +340,11 @@ def data(seen: Seen) -> Found:
             few_steps(seen) if seen.steps < FEWEST_STEPS else "The data of the ranks could not be seen."
         )
         return found
-    shares = judge_shares(seen.original, seen.data, share_of_epoch(seen.before, records))
+    if joins(seen) and any(each != counts[0] for each in counts):
+        found.unseen = "The ranks took different numbers of steps, as hvd.join() lets them."
+        return found
+    divided = share_of_epoch(seen.before, records)
+    shares = judge_shares(seen.original, seen.data, divided, evaluates_whole=seen.is_converted)
     if shares.told_by_epochs and seen.is_cut and {True, False} <= {*longest_epochs(seen.before, records)}:
         shares = Shares(unseen=ALSO_WHOLE)
     found.fails, found.unseen, found.says = list(shares.fails), shares.unseen, shares.says
@@ -415,8 +357,8 @@ def data(seen: Seen) -> Found:
 def output(seen: Seen) -> Found:
     """What each rank printed and wrote, and which lines of the script did."""
     found = Found(do="Put it under: if hvd.rank() == 0:")
-    # What a process that could not even be finished left on standard error is not the script's.
-    ranks = [run if run.record else replace(run, native="", stderr="") for run in seen.ranks]
+    # What a process that could not be finished left on standard error says why.
+    ranks = [replace(run, native="", stderr="") if is_failed(run) else run for run in seen.ranks]
     faults = [*judge.printed(seen.original, ranks), *judge.wrote(seen.original, ranks)]
     if seen.is_cut or not seen.before.optimizers or any(map(is_failed, seen.ranks)):
         faults = [fault for fault in faults if not fault.startswith("rank0-")]
@@ -438,8 +380,15 @@ def output(seen: Seen) -> Found:
             if seen.is_cut
             else ("The script prints and writes nothing.")
         )
+    elif any(map(is_failed, seen.ranks)):
+        found.unseen = "A rank ended before all was run that prints or writes."
+    elif seen.is_left:
+        found.unseen = (
+            "What follows the steps was not run, so nobody saw what it prints and writes: see with --steps 0."
+        )
     printed, wrote = counted(lines, "line"), counted(files + elsewhere, "file")
-    found.says = f"Rank 0 printed {printed} and wrote {wrote}, the others nothing."
+    rank_0 = f"In {counted(seen.steps, 'step')} rank 0" if seen.is_cut else "Rank 0"
+    found.says = f"{rank_0} printed {printed} and wrote {wrote}, the others nothing."
     return found
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from trainshift.proving.observed.record import Column, Record, Run
 
 Batch = list[str]
+# Which part of the ranks' rows the original has seen, too, where it went through all, or was stopped.
+MOST, LEAST = 0.5, 0.1
 
 
 def judge_data(original: Run, ranks: Sequence[Run]) -> list[str]:
@@ -57,7 +59,10 @@ def walk_of(kind: tuple[str, ...], before: Record, records: Sequence[Record]) ->
     theirs, *ours = ([each for each in record.data if look(each) == kind] for record in (before, *records))
     if not theirs or not all(ours):
         return None
-    places = [place for place in range(len(kind)) if is_data(place, theirs, [b for own in ours for b in own])]
+    rows = [columns for own in ours for columns in own]
+    # An original that was stopped has not seen all.
+    least = LEAST if before.stopped else MOST
+    places = [place for place in range(len(kind)) if is_data(place, theirs, rows, least)]
     places = [place for place in places if len(theirs[0][place][1]) == len(theirs[0][places[0]][1])]
     if not places:
         return None
@@ -66,13 +71,15 @@ def walk_of(kind: tuple[str, ...], before: Record, records: Sequence[Record]) ->
     return walk if max(map(len, epochs)) > 1 else None
 
 
-def is_data(place: int, theirs: Sequence[list[Column]], ours: Sequence[list[Column]]) -> bool:
-    """Whether a place in each batch holds data."""
+def is_data(
+    place: int, theirs: Sequence[list[Column]], ours: Sequence[list[Column]], least: float = MOST
+) -> bool:
+    """Whether a place in each batch holds data, of which the original has seen at least a part."""
     if len({tuple(columns[place][1]) for columns in theirs}) < 2:
         return False
     known = {row for columns in theirs for row in columns[place][1]}
     rows = [row for columns in ours for row in columns[place][1]]
-    return 2 * sum(row in known for row in rows) >= len(rows)
+    return sum(row in known for row in rows) >= least * len(rows)
 
 
 def batches(steps: Sequence[list[Column]], places: Sequence[int]) -> list[Batch]:

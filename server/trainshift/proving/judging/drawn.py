@@ -109,3 +109,8 @@ def share_of_first(walk: Walk) -> int:
 def is_more(seen: float, chance: float) -> bool:
     """Whether so many are more than chance brings where so many are to be expected."""
     return seen > chance + DEVIATIONS * max(1.0, math.sqrt(chance))
+
+
+def is_fewer(seen: float, chance: float) -> bool:
+    """Whether so few are fewer than chance brings where so many are to be expected."""
+    return seen < chance - DEVIATIONS * max(1.0, math.sqrt(chance))

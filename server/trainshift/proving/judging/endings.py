@@ -9,6 +9,7 @@ from trainshift.proving.observed.record import Run
 
 MEND = "Mend what ended it; the ranks that were still waiting for it were ended, too."
 OUTSIDE = "Name the file by its whole path: processes run in copies of the folder that prove is started in."
+ARGUMENTS = "Give the arguments of the script after --: trainshift prove SCRIPT -- ARGUMENTS."
 XLA = "Set model.jit_compile = False: on GPUs Keras 3 compiles by XLA, which knows no Horovod."
 # The line of a traceback that names what went wrong.
 ERROR = re.compile(r"[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
@@ -53,6 +54,8 @@ def remedy(run: Run) -> str:
     """What to do about what ended a rank."""
     if ends_in_xla(run):
         return XLA
+    if re.search("^usage:", run.stderr, re.M | re.I):
+        return ARGUMENTS
     # What is beside the project is not copied with it.
     return OUTSIDE if re.search(r"No such file or directory: '\.\./", reason(run)) else MEND
 

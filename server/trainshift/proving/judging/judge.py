@@ -135,6 +135,19 @@ def rates_not_scaled(before: Record, records: Sequence[Record]) -> Iterator[str]
                 break
 
 
+def rates_differ(records: Sequence[Record]) -> Iterator[str]:
+    """`rates-differ`: every rank takes each step at the same rate."""
+    for rank, record in enumerate(records[1:], 1):
+        for number, (one, two) in enumerate(zip(records[0].optimizers, record.optimizers)):
+            for step, (here, there) in enumerate(zip(one.rates, two.rates), 1):
+                if not close(here, there):
+                    yield (
+                        f"rates-differ: at step {step} the learning rate of {name(number, one)} is {here:g} "
+                        f"on rank 0 and {there:g} on rank {rank}"
+                    )
+                    break
+
+
 def wrong_rates(old: OptimizerRecord, new: OptimizerRecord, size: int, pace: int, *, by_metric: bool) -> str:
     """The fault of the rates of all steps, each with `pace` of the original's; empty if they are right.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from trainshift.proving.judging.data import (
     Walk,
@@ -15,7 +16,7 @@ from trainshift.proving.judging.data import (
     looks,
     walk_of,
 )
-from trainshift.proving.judging.drawn import faults_of_drawing, faults_of_turns, walks_drawn
+from trainshift.proving.judging.drawn import faults_of_drawing, faults_of_turns, is_fewer, walks_drawn
 from trainshift.proving.observed.record import Record, Run
 
 # Parts of a rank's elements that others saw, too: fewer than so many come together by chance; so many
@@ -31,6 +32,7 @@ SHARE = (
     "an array; where each draws by itself, a seed of its own."
 )
 NO_GAIN = "give each rank rows of its own, or more ranks save no time."
+WAITS = "where each goes through all of its own, the others wait. See it by --steps 0."
 MADE_ANEW = (
     " What one process trained on was not found on the ranks: data that each process draws at random "
     "can be compared where the script sets a seed."
@@ -51,8 +53,14 @@ class Shares:
     told_by_epochs: bool = False
 
 
-def judge_shares(original: Run, ranks: Sequence[Run], divided: bool | None) -> Shares:
-    """Judge the data of the ranks; `divided` says whether a rank's epoch is a share of the original's."""
+def judge_shares(
+    original: Run, ranks: Sequence[Run], divided: bool | None, *, evaluates_whole: bool = True
+) -> Shares:
+    """Judge the data of the ranks; `divided` says whether a rank's epoch is a share of the original's.
+
+    `evaluates_whole` says that each rank is to evaluate on all that the original does; a person may divide
+    that.
+    """
     before, records = original.record, [run.record for run in ranks if run.record]
     assert before is not None
     if same := same_batches(records):
@@ -85,6 +93,8 @@ def judge_shares(original: Run, ranks: Sequence[Run], divided: bool | None) -> S
     if cut and (uneven or any(len(walk.epochs) == 1 for walk in walks)):
         return partly(walks, common, divided, ended=not any(record.stopped for record in records))
     faults = [each for walk in walks for each in faults_of(walk)] if cut else judge_data(original, ranks)
+    if not evaluates_whole:
+        faults = [fault for fault in faults if not fault.startswith("evaluation-divided")]
     vacuous = [fault for fault in faults if fault.startswith(("proof-is-vacuous", "data-not-seen"))]
     texts = [fault.partition(": ")[2] for fault in faults if fault not in vacuous]
     if texts:
@@ -125,14 +135,16 @@ def are_divided(original: Run, ranks: Sequence[Run]) -> bool | None:
 
 def uneven(records: Sequence[Record]) -> str:
     """That an epoch is longer on one rank than on another, which no rank was seen to come to; or nothing."""
-    first, *others = [record.epochs for record in records]
-    for rank, other in enumerate(others, 1):
-        for one, two in zip(first, other) if len(first) == len(other) else ():
-            if one != two:
-                return (
-                    f"An epoch has {one} batches on rank 0 and {two} on rank {rank}, and the training was "
-                    "stopped: where each goes through all of its own, the others wait. See it by --steps 0."
-                )
+    for what, counts in (
+        ("An epoch has {} batches", [record.epochs for record in records]),
+        ("A loop has {} turns", [record.turns for record in records]),
+    ):
+        first, *others = counts
+        for rank, other in enumerate(others, 1):
+            for one, two in zip(first, other) if len(first) == len(other) else ():
+                if one != two:
+                    counted = f"{what.format(one)} on rank 0 and {two} on rank {rank}"
+                    return f"{counted}, and the training was stopped: {WAITS}"
     return ""
 
 
@@ -157,9 +169,24 @@ def partly(walks: Sequence[Walk], common: float, divided: bool | None, *, ended:
             "An epoch of each is its share of the original's." if divided else "The original has all of them."
         )
         return Shares(says=f"No element was seen on two ranks in {steps} steps. {share}")
+    if all(map(are_apart, walks)):
+        return Shares(says=f"No element was seen on two ranks in {steps} steps: each has a part of the data.")
     return Shares(
         unseen="No element was seen on two ranks, but the run is too short for an epoch: give more --steps."
     )
+
+
+def are_apart(walk: Walk) -> bool:
+    """Whether ranks have fewer elements in common than chance brings where each draws from all data.
+
+    How many these are is told by what the ranks have in common with the original.
+    """
+    known = {element for epoch in walk.epochs for batch in epoch for element in batch}
+    own = [{element for batch in rank for element in batch} for rank in walk.ranks]
+    size = max(len(each) * len(known) / max(1, len(each & known)) for each in own)
+    pairs = [*combinations(own, 2)]
+    seen = sum(len(one & two) for one, two in pairs)
+    return is_fewer(seen, sum(len(one) * len(two) for one, two in pairs) / size)
 
 
 def overlap(walk: Walk) -> float:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
+import sys
 from functools import wraps
 from typing import Any
 
+from trainshift.proving.observed.kerases import known_to_tensorflow
 from trainshift.proving.observed.steps import Steps
 from trainshift.proving.observed.values import Executed
 
@@ -28,7 +30,9 @@ class Distribution(Steps):
         def distributed_gradient_tape(gradtape: Any, *args: Any, **kwargs: Any) -> Any:
             self.record.wraps += 1
             self.record.double_wraps += hasattr(gradtape, "_allreduce_grads")
-            return staged(wrap)(gradtape, *args, **kwargs)
+            tape = staged(wrap)(gradtape, *args, **kwargs)
+            self.hook_local(type(tape), "register_local_source")
+            return tape
 
         def broadcast_variables(variables: Any, *args: Any, **kwargs: Any) -> Any:
             # An iterator is not read here: Horovod gets what the script passed.
@@ -55,10 +59,13 @@ class Distribution(Steps):
 
         for module in ("horovod.tensorflow", "horovod.tensorflow.keras", "horovod.keras"):
             self.hook_distributed_optimizer(importlib.import_module(module))
-        functions: Any = importlib.import_module("horovod.tensorflow.functions")
         self.hook_reductions(hvd)
+        self.hook_operations()
         hvd.DistributedGradientTape = distributed_gradient_tape
-        hvd.broadcast_variables = functions.broadcast_variables = broadcast_variables
+        name = "broadcast_variables"
+        for path, importer in [*sys.modules.items()]:
+            if path.startswith("horovod.") and vars(importer).get(name) is broadcast:
+                setattr(importer, name, broadcast_variables)
 
     def hook_reductions(self, hvd: Any) -> None:
         """Have noted how what Horovod reduces is put together: averaged, summed or otherwise."""
@@ -91,6 +98,34 @@ class Distribution(Steps):
         for name in ("allreduce", "grouped_allreduce"):
             hook(name)
 
+    def hook_operations(self) -> None:
+        """Have noted which operations of Horovod are used."""
+        operations: Any = importlib.import_module("horovod.tensorflow.mpi_ops").MPI_LIB
+
+        def hook(name: str) -> None:
+            original = getattr(operations, name)
+
+            def call(*args: Any, **kwargs: Any) -> Any:
+                self.collectives.add(name.removeprefix("horovod_"))
+                return original(*args, **kwargs)
+
+            setattr(operations, name, call)
+
+        for name in dir(operations):
+            if name.startswith("horovod_") and callable(getattr(operations, name)):
+                hook(name)
+
+    def hook_local(self, owner: Any, name: str) -> None:
+        """Have known which variables are each rank's own: no other has to have the same."""
+        original = getattr(owner, name, None)
+
+        def register(this: Any, variable: Any) -> Any:
+            self.local.add(self.numbers.of(known_to_tensorflow(variable)))
+            return original(this, variable)  # type: ignore[misc]
+
+        if original is not None:
+            setattr(owner, name, register)
+
     def hook_distributed_optimizer(self, module: Any) -> None:
         """Have the optimizers that this module of Horovod wraps counted."""
         wrap = module.DistributedOptimizer
@@ -100,7 +135,9 @@ class Distribution(Steps):
             self.record.wraps += 1
             self.record.double_wraps += hasattr(optimizer, "_allreduce_grads")
             self.record.adasum |= kwargs.get("op") is not None and kwargs["op"] == adasum
-            return wrap(optimizer, *args, **kwargs)
+            wrapped = wrap(optimizer, *args, **kwargs)
+            self.hook_local(type(wrapped), "register_local_var")
+            return wrapped
 
         module.DistributedOptimizer = distributed_optimizer
 

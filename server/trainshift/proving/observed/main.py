@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from trainshift.proving.observed.details import Details, Told
+from trainshift.proving.observed.ending.loops import Loops
+from trainshift.proving.observed.ending.stopping import Stopped, Stopping
 from trainshift.proving.observed.kerases import follow_flag
 from trainshift.proving.observed.observer import Observer, install
-from trainshift.proving.observed.stopping import Stopped, Stopping
 from trainshift.proving.observed.surroundings import route_logs, set_seeds, shift_seeds, show_warning
 
 # Set where a person wants to see what was observed: as JSON, after how many steps to stop (`limit`, 0
@@ -94,7 +95,8 @@ def main() -> None:
     with suppress(Exception):
         sys.stdout.flush()
     if status and observer.stopping and observer.stopping.is_due:
-        observer.record.error_after, observer.record.error, status = observer.record.error, "", 0
+        observer.record.error_after = observer.record.error or f"SystemExit: {status}"
+        observer.record.error, status = "", 0
     observer.finish(directory)
     leave(status)
 
@@ -137,12 +139,12 @@ def look_closer(observer: Observer, directory: Path, settings: dict[str, Any]) -
             sys.stdout.flush()
         observer.finish(directory)
 
-    details = Details(
-        observer.np, [str(directory.parent / name) for name in ("work", "here")], directory / "progress"
-    )
+    roots = [str(directory.parent / name / "") for name in ("work", "here")]
+    details = Details(observer.np, roots, directory / "progress")
     observer.details = details
     observer.hook_making()
     observer.stopping = Stopping(observer.tf, settings["limit"], finish, observer.kerases)
+    Loops(observer.stopping, [os.path.join(root, "") for root in roots])
     sys.stdout, sys.stderr = Told(sys.stdout, details), Told(sys.stderr, details)
     leave = os._exit
 

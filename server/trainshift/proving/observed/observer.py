@@ -98,6 +98,7 @@ class Observer(Files):
                 "variables",
                 "slots",
                 "initial",
+                "born",
                 "final",
                 "unbroadcast_variables",
                 "unbroadcast_slots",
@@ -107,12 +108,13 @@ class Observer(Files):
                 value = self.value(number)
                 record.variables.append(self.kept[number].name)
                 record.initial.append(self.initial[number])
+                record.born.append(self.born.get(number))
                 record.final.append("" if value is None else digest([value]))
                 if value is not None:
                     values[f"{place}/variables/{index}"] = value
                 if number not in self.broadcast:
                     record.unbroadcast_variables.append(self.kept[number].name)
-            for number in watch.slots:
+            for number in () if watch.has_local else watch.slots:
                 value = self.value(number)
                 if value is not None and number not in watch.trained:
                     values[f"{place}/slots/{len(record.slots)}"] = value
@@ -130,8 +132,9 @@ class Observer(Files):
         """Put into the record what a person wants to see, and write the samples as details.npz."""
         if self.details and self.stopping:
             self.record.reduced = self.reductions()
+            self.record.collectives = sorted(self.collectives)
             self.record.stopped = self.stopping.is_due
-            self.record.epochs = self.stopping.batches
+            self.record.epochs, self.record.turns = self.stopping.batches, self.stopping.turns
             self.record.losses = self.details.losses
             self.record.printed_at, self.record.wrote_at = self.details.printed, self.details.wrote
             self.np.savez(directory / "details.npz", **self.details.arrays)
@@ -173,6 +176,7 @@ def install(observer: Observer) -> None:
     config: Any = importlib.import_module("tensorflow.python.autograph.core.config")
     config.CONVERSION_RULES = (config.DoNotConvert("trainshift"), *config.CONVERSION_RULES)
 
+    observer.hook_variables()
     observer.hook_optimizers()
     observer.hook_compute_gradients()
     for owner in (tf, tf.compat.v1):

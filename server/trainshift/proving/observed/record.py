@@ -20,7 +20,8 @@ class OptimizerRecord:
     only. `schedule` maps a step to the rate that its schedule gives there. `variables` are the trained
     ones in order of first appearance, `slots` the optimizer's own; both are names.  `initial` holds a
     digest of each variable's value when it was first seen, before any broadcast (None where it had no
-    value yet).  The `unbroadcast_*` lists name the variables that no executed broadcast covered. Where a
+    value yet), `born` one of that with which it was made (None where that is not known).  The
+    `unbroadcast_*` lists name the variables that no executed broadcast covered. Where a
     person wants to see it: `ended` is the time of each step, `number` what the samples of its values
     are called by, `made_at` and `applied_at` the lines of the script (FILE:LINE) that make it and take
     its steps.
@@ -34,6 +35,7 @@ class OptimizerRecord:
     variables: list[str] = field(default_factory=list)
     slots: list[str] = field(default_factory=list)
     initial: list[str | None] = field(default_factory=list)
+    born: list[str | None] = field(default_factory=list)
     final: list[str] = field(default_factory=list)
     unbroadcast_variables: list[str] = field(default_factory=list)
     unbroadcast_slots: list[str] = field(default_factory=list)
@@ -71,10 +73,11 @@ class Record:
     `stopped` says that the training was ended after as many steps as were asked for, `error_after` what
     then went wrong, `finished` that the script came to its own end all the same.  `warms_up` says that a
     callback of Horovod's raises the rate, `adasum` that
-    gradients are combined so; `reduced` says how Horovod puts gradients together; `shards` counts the
-    datasets of which a share was taken. `epochs` are the numbers of batches in one epoch, of each
-    training that tells; `losses` and `rows` are those of each time that gradients
-    were taken; `printed_at` and `wrote_at` the lines of the script (FILE:LINE) that did.
+    gradients are combined so; `reduced` says how Horovod puts gradients together, `collectives` which of
+    its operations were used; `shards` counts the datasets of which a share was taken. `epochs` are the
+    numbers of batches in one epoch, of each training that tells, `turns` those of the turns of the loops that
+    were ended; `losses` and `rows` are those of each time
+    that gradients were taken; `printed_at` and `wrote_at` the lines of the script (FILE:LINE) that did.
     """
 
     error: str = ""
@@ -100,8 +103,10 @@ class Record:
     warms_up: bool = False
     adasum: bool = False
     reduced: list[str] = field(default_factory=list)
+    collectives: list[str] = field(default_factory=list)
     shards: int = 0
     epochs: list[int] = field(default_factory=list)
+    turns: list[int] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
     printed_at: dict[str, str] = field(default_factory=dict)

@@ -32,6 +32,19 @@ class Steps(Values):
         for owner in self.families():
             hook(owner)
 
+    def hook_variables(self) -> None:
+        """Have noted what each eager variable holds when it is made."""
+        owner: Any = importlib.import_module("tensorflow.python.ops.resource_variable_ops").ResourceVariable
+        original = owner.__init__
+
+        @wraps(original)
+        def init(variable: Any, *args: Any, **kwargs: Any) -> None:
+            original(variable, *args, **kwargs)
+            if self.tf.executing_eagerly():
+                self.born[self.numbers.of(variable)] = digest([variable.numpy()])
+
+        owner.__init__ = init
+
     def families(self) -> list[Any]:
         """Of each family of optimizers the class that applies gradients."""
         own = [owner for keras in self.kerases for owner in keras.optimizers]
@@ -79,9 +92,12 @@ class Steps(Values):
         """Take a step of an optimizer with gradients and their variables, and have it observed."""
         tf = self.tf
         used = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
-        if not used:
+        shared = [pair for pair in used if self.numbers.of(known_to_tensorflow(pair[1])) not in self.local]
+        if not shared:
             return take()
         watch = self.watch(optimizer)
+        # Whose slots are whose is not known.
+        watch.has_local, used = len(shared) < len(used), shared
         watch.record.applied_at = watch.record.applied_at or self.place()
         numbers = [self.see(variable) for _, variable in used]
         watch.trained.update(dict.fromkeys(numbers))

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from trainshift.proving.observed.data import VARIABLE, DataHooks
 from trainshift.proving.observed.details import Details
 from trainshift.proving.observed.digests import digest
+from trainshift.proving.observed.ending.stopping import Stopping
 from trainshift.proving.observed.gpus import Gpus
 from trainshift.proving.observed.kerases import kerases, known_to_tensorflow
 from trainshift.proving.observed.record import OptimizerRecord, Record
-from trainshift.proving.observed.stopping import Stopping
 
 
 class Numbers:
@@ -74,6 +74,7 @@ class Watch:
         )
         self.schedule = rate if callable(rate) else None
         self.loss_scaled = False
+        self.has_local = False
         self.trained: dict[int, None] = {}
         self.own = 0
         self.slots: dict[int, None] = {}
@@ -104,6 +105,9 @@ class Values:
         self.broadcast: set[int] = set()
         self.reduced: set[tuple[str, tuple[int | None, ...] | None]] = set()
         self.initial: dict[int, str | None] = {}
+        self.born: dict[int, str] = {}
+        self.local: set[int] = set()
+        self.collectives: set[str] = set()
         self.session_values: dict[int, Any] = {}
         self.executed: list[Executed] = []
         self.in_jacobian = False

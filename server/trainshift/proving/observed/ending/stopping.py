@@ -1,14 +1,16 @@
 """Ends a training after so many steps, as if it were over where that can be done.
 
-`fit` and what asks `should_stop` are told to stop, and a loop over a dataset finds no more data; so
-what the script does after its training is seen too.  Any other loop is left by an exception that no
-script catches, and what never comes back to Python by the end of its process.
+`fit` and what asks `should_stop` are told to stop, a loop of the script ends after its turn (`loops`), and
+any other over a dataset finds no more data; so what the script does after its training is seen too.  What
+takes as many steps again is left by an exception that no script catches, and what never comes back to
+Python by the end of its process.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
@@ -40,6 +42,11 @@ class Stopping:
         self.is_due = False
         self.beyond = 0
         self.told = False
+        # How often steps were taken before a boundary, and the thread that came to the last one.
+        self.trained = 0
+        self.thread = 0
+        self.bounded = 0
+        self.turns: list[int] = []
         self.is_left = False
         self.depth = 0
         self.fits = 0
@@ -76,6 +83,10 @@ class Stopping:
 
     def boundary(self) -> None:
         """Leave the training here, on the thread of the script, if it is time and nothing else ends it."""
+        taken = sum(self.counts.values())
+        if taken > self.bounded:
+            self.bounded, self.thread = taken, threading.get_ident()
+            self.trained += 1
         if not self.is_due:
             return
         if not self.told:
@@ -86,7 +97,7 @@ class Stopping:
         # What was broadcast after the first step of an optimizer would not be seen.
         if self.fits or self.sessions or self.counts.get(self.last, 0) == 1:
             return
-        if not self.is_fed() or self.beyond > len(self.counts):
+        if self.beyond > max(self.limit, len(self.counts)):
             raise Stopped
 
     def is_fed(self) -> bool:

@@ -1,0 +1,139 @@
+"""The rates of all steps, against those of the original."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trainshift.proving.judging import judge
+from trainshift.proving.judging.seen import Found, Seen, sentences
+from trainshift.proving.judging.shares import are_divided
+from trainshift.proving.observed.record import Record
+
+# A warm-up is over once so many steps have the same rate.
+SETTLED = 3
+
+
+def rate(seen: Seen) -> Found:
+    """The rates of all steps, against those of the original."""
+    found = Found(do="Multiply the learning rate by hvd.size() where the optimizer is made.", code="HV02")
+    before, records = seen.before, seen.records
+    if not any(each.rates for each in before.optimizers):
+        found.unseen = "The original took no step on one process, so its rate is not known."
+        return found
+    if any(record.adasum for record in records):
+        halved = [scaled(record, seen.size) for record in records]
+        faults = fewest(seen, halved)
+        found.do = "Leave the rate as it was: Adasum scales the steps itself."
+    else:
+        faults = fewest(seen, records)
+    differ = [*judge.rates_differ(records)]
+    if faults and not differ and any(record.warms_up for record in records):
+        if all(is_warming(before, record, seen.size) for record in records):
+            if not all(map(is_warm, records)):
+                found.unseen = "A warm-up raises the rate and was not over: give more --steps."
+                return found
+            if all(
+                judge.close(record.optimizers[0].rates[-1], goal(before, seen.size)) for record in records
+            ):
+                faults = []
+    faults = [*differ, *faults]
+    found.fails = sentences(faults[:2])
+    found.places = [
+        (each.made_at, "", 0)
+        for record in records[:1]
+        for each in record.optimizers[:1]
+        if each.made_at and faults
+    ]
+    if differ:
+        found.do, found.code = (
+            "Let all ranks change the rate alike: by the step, or by an averaged metric.",
+            "HV09",
+        )
+    elif any(fault.startswith("schedule-not-divided") for fault in faults):
+        found.do, found.code = "Divide what the schedule counts by hvd.size(), as the steps are.", "HV06"
+    rates = judge.changes(records[0].optimizers[0].rates) if records and records[0].optimizers else []
+    if rates and all(rate != rate for rate in rates):
+        found.unseen = "The optimizer has no learning rate that can be read."
+    old = judge.changes(before.optimizers[0].rates)
+    found.says = f"{judge.shorten(rates)} on every rank; the original's is {judge.shorten(old)}."
+    return found
+
+
+def fewest(seen: Seen, records: Sequence[Record]) -> list[str]:
+    """The faults of the rates: the fewest, where it is not known whether the ranks share the steps."""
+    before = seen.before
+    readings = [[*judge.rates_not_scaled(before, records)]]
+    if any(record.stopped for record in [before, *records]) and readings[0]:
+        counts = [each.steps for each in records[0].optimizers]
+        short = replace(
+            before,
+            optimizers=[
+                replace(each, rates=each.rates[:count]) for each, count in zip(before.optimizers, counts)
+            ],
+        )
+        divided = share_of_epoch(before, records)
+        if divided is None:
+            divided = are_divided(seen.original, seen.data)
+        if divided is not True:
+            readings.append([*judge.rates_not_scaled(short, records)])
+    return min(readings, key=len)
+
+
+def share_of_epoch(before: Record, records: Sequence[Record]) -> bool | None:
+    """Whether an epoch of a rank is its share of the original's; None where that is not known.
+
+    So it is where their lengths are not known, and where only some of the longest are shares.
+    """
+    found = set(longest_epochs(before, records))
+    return found.pop() if len(found) == 1 else None
+
+
+def longest_epochs(before: Record, records: Sequence[Record]) -> list[bool | None]:
+    """Of each of the longest epochs whether a rank's is its share (True), or as long (False), or neither.
+
+    A script may train on its data and also go through all of them, to plot or to measure them.
+    """
+    size, whole, own = len(records), before.epochs, records[0].epochs if records else []
+    if not whole or not all(record.epochs for record in records):
+        return []
+    longest = max(whole)
+    same = len(whole) == len(own)
+    lengths = [two for one, two in zip(whole, own) if one == longest] if same else [max(own)]
+    least, most = longest // size, min(-(-longest // size) + 1, longest - 1)
+    return [
+        True if longest >= size > 1 and least <= each <= most else False if each >= longest else None
+        for each in lengths
+    ]
+
+
+def scaled(record: Record, factor: float) -> Record:
+    """A record with all rates multiplied."""
+    optimizers = [
+        replace(
+            each,
+            rates=[rate * factor for rate in each.rates],
+            schedule={step: rate * factor for step, rate in each.schedule.items()},
+        )
+        for each in record.optimizers
+    ]
+    return replace(record, optimizers=optimizers)
+
+
+def is_warming(before: Record, record: Record, size: int) -> bool:
+    """Whether rates rise towards what they are to be."""
+    rates = record.optimizers[0].rates if record.optimizers else []
+    return all(one <= two * (1 + judge.TOLERANCE) for one, two in zip(rates, rates[1:])) and max(
+        rates, default=0
+    ) <= goal(before, size) * (1 + judge.TOLERANCE)
+
+
+def is_warm(record: Record) -> bool:
+    """Whether rates have risen, and do so no more."""
+    last = record.optimizers[0].rates[-SETTLED:] if record.optimizers else []
+    return len(last) == SETTLED and all(judge.close(rate, last[0]) for rate in last)
+
+
+def goal(before: Record, size: int) -> float:
+    """What rates are to rise to."""
+    return max(before.optimizers[0].rates) * size

@@ -1,0 +1,1 @@
+"""Ends a training after so many steps, so that what follows it is seen."""

@@ -1,0 +1,169 @@
+"""What is said of the data of ranks, on runs that are made up here; nothing is run."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from proof.test_claims import STEPS, record, run
+from trainshift.proving.judging.claims import claims
+from trainshift.proving.judging.rates import share_of_epoch
+from trainshift.proving.judging.seen import Seen
+from trainshift.proving.judging.shares import UNDIVIDED, judge_shares
+from trainshift.proving.observed.data import Leaves
+from trainshift.proving.observed.record import Column, OptimizerRecord
+
+
+def batches(*ranges: range) -> list[list[Column]]:
+    """The data of one process, whose batches hold the elements of some ranges."""
+    return [[("f4(2,)", [str(number) for number in each])] for each in ranges]
+
+
+def shares(
+    original: list[list[Column]],
+    *ranks: list[list[Column]],
+    steps: Sequence[int] = (STEPS,),
+    ended: bool = False,
+) -> str:
+    """What the claim on data says of what processes saw that were stopped, or the ranks of which `ended`."""
+    runs = [
+        run(
+            replace(
+                record(0, data=data, stopped=number == 0 or not ended),
+                optimizers=[OptimizerRecord("SGD", rates=[0.1] * count) for count in steps],
+            )
+        )
+        for number, data in enumerate((original, *ranks))
+    ]
+    found = judge_shares(runs[0], runs[1:], None)
+    return f"{'fails' if found.fails else 'not seen' if found.unseen else 'holds'}: {found}"
+
+
+def cut(first: int, last: int) -> list[range]:
+    """Batches of four elements."""
+    return [range(at, at + 4) for at in range(first, last, 4)]
+
+
+def test_data_that_only_one_rank_makes_anew_are_not_compared() -> None:
+    whole = batches(*cut(0, 40), *cut(0, 40))
+    assert shares(whole, batches(*cut(0, 40)[::2] * 2), batches(*cut(0, 40)[1::2] * 2)).startswith("holds")
+    strange = shares(whole, batches(*cut(0, 40)), batches(*cut(100, 140)))
+    assert strange.startswith("not seen")
+    assert "Rank 1 trains on data that the original has not" in strange
+
+
+def test_trainings_one_after_the_other_are_cut_at_other_places() -> None:
+    # The second epoch of the original is cut, as the first of a second optimizer on the ranks is not.
+    whole = batches(*cut(0, 40), *cut(0, 40), *cut(0, 12))
+    ranks = [batches(*cut(0, 40)[rank::2] * 2, *cut(0, 40)[rank::2]) for rank in range(2)]
+    assert shares(whole, *ranks).startswith("fails")
+    assert shares(whole, *ranks, steps=(10, 5)).startswith("holds")
+
+
+def test_data_that_are_also_gone_through_whole_do_not_make_an_epoch_undivided() -> None:
+    for whole, own, divided in (
+        ([40, 8], [20, 8], True),
+        ([40, 8], [40, 8], False),
+        ([40, 40, 8], [40, 20, 8], None),
+        ([41], [21, 41], False),
+        ([], [20], None),
+    ):
+        ranks = [record(rank, epochs=own) for rank in range(2)]
+        assert share_of_epoch(record(0, epochs=whole), ranks) is divided
+
+
+def test_what_was_also_gone_through_whole_is_not_told_of_a_training_that_was_stopped() -> None:
+    seen = [batches(*cut(0, 40), *cut(0, 40), *cut(0, 12))]
+    seen += [batches(*cut(0, 40)[rank::2] * 2, *cut(0, 40)[rank::2]) for rank in range(2)]
+    for whole, own, verdict in (
+        ([], [], "fails"),
+        ([10, 10], [10, 10], "fails"),
+        ([10, 10], [10, 5], "not seen"),
+    ):
+        epochs = (whole, own, own)
+        runs = [
+            run(record(0, data=data, epochs=each, stopped=True))
+            for data, each in zip(seen, epochs, strict=True)
+        ]
+        found = claims(Seen(runs[0], runs[1:], data=runs[1:], limit=STEPS))
+        assert [each.verdict for each in found if each.id == "data"] == [verdict]
+
+
+def test_ranks_that_end_before_all_was_seen() -> None:
+    whole = batches(*cut(0, 160))
+    halves = [batches(*cut(0, 160)[rank::2]) for rank in range(2)]
+    quarters = [batches(*cut(0, 160)[rank::4]) for rank in range(2)]
+    assert shares(whole, *halves, ended=True).startswith("holds")
+    assert shares(whole, *quarters, ended=True).startswith("fails")
+    assert shares(whole, *quarters).startswith("holds")  # These were cut, too.
+    most = [batches(*cut(0, 120)[rank::2]) for rank in range(2)]
+    assert shares(whole, *most, ended=True).startswith("not seen")
+
+
+def test_parts_of_data_that_are_shuffled_and_were_not_all_seen() -> None:
+    def drawn(*numbers: int, seed: int = 1) -> list[list[Column]]:
+        order = random.Random(seed).sample(numbers, 200)
+        return [[("f4(2,)", [str(number) for number in order[at : at + 10]])] for at in range(0, 200, 10)]
+
+    whole = drawn(*range(600), seed=0)
+    assert shares(whole, *(drawn(*range(rank, 600, 2)) for rank in range(2))).startswith("holds: ")
+    assert shares(whole, *(drawn(*range(600)) for _ in range(2))).startswith("fails")
+    # Of so many all ranks may draw, and seldom meet.
+    many = shares(drawn(*range(1700), seed=5), *(drawn(*range(rank, 1700, 2)) for rank in range(2)))
+    assert "too short for an epoch" in many
+
+
+def test_an_epoch_of_which_parts_are_seen_twice_or_never() -> None:
+    whole, zero = batches(*cut(0, 80) * 2), batches(*cut(0, 40) * 2)
+    assert shares(whole, zero, batches(*cut(40, 80) * 2)).startswith("holds")
+    assert "seen on no rank" in shares(whole, zero, batches(*cut(40, 60) * 4))
+    sharded = [run(replace(record(0, data=data, stopped=True), shards=1)) for data in (whole, zero)]
+    second = run(replace(record(1, data=batches(*cut(36, 76) * 2), stopped=True), shards=1))
+    assert "seen on several ranks" in str(judge_shares(sharded[0], [sharded[1], second], None).fails)
+    alike = judge_shares(run(record(0, data=whole)), [sharded[1], second], False)
+    assert alike.fails == (UNDIVIDED,)
+
+
+def test_batches_that_are_almost_an_epoch_are_drawn_by_chance() -> None:
+    def drawn(seed: int, count: int) -> list[list[Column]]:
+        rows = [str(number) for number in range(320)] * 12
+        random.Random(seed).shuffle(rows)
+        return [[("f4(2,)", rows[at : at + 250])] for at in range(0, 250 * count, 250)]
+
+    assert shares(drawn(0, 12), drawn(1, 6), drawn(2, 6), ended=True).startswith("holds")
+    assert shares(drawn(0, 12), drawn(1, 6), drawn(1, 6), ended=True).startswith("fails")
+
+
+def test_a_function_that_is_traced_under_an_eager_tape_holds_no_data() -> None:
+    leaves = Leaves()
+    # As TensorFlow calls those that it tells of operations.
+    leaves("Placeholder", (), (), (object(),), op_name="x", graph=object())
+    assert leaves.found == []
+    assert leaves.known == {}
+
+
+def test_ranks_that_see_the_same_at_most_steps() -> None:
+    own = [cut(0, 96)[:12], cut(96, 192)[:12]]
+    ranks = [batches(*cut(400, 416), *each[:2]) for each in own]
+    whole = batches(*cut(0, 192), *cut(400, 416))
+    assert "saw the same batch in 4 of 6 steps" in shares(whole, *ranks)
+
+
+def test_labels_of_divided_data_are_not_drawn() -> None:
+    def epochs(*numbers: int) -> list[list[Column]]:
+        draw = random.Random(7)
+        rows = [number for _ in range(2) for number in draw.sample(numbers, len(numbers))]
+        parts = [rows[at : at + 16] for at in range(0, len(rows), 16)]
+        return [
+            [("f4(9,)", [str(row) for row in part]), ("f4(46,)", [labels[row] for row in part])]
+            for part in parts
+        ]
+
+    labels = [str(random.Random(row).randrange(46)) for row in range(320)]
+    whole = epochs(*range(320))
+    ranks = [epochs(*range(rank, 320, 2)) for rank in range(2)]
+    assert "elements of its own" in shares(whole, *ranks)
+    # The rows tell what the labels do not: that each rank has but a half of its share.
+    halves = [epochs(*range(rank, 320, 4)) for rank in range(2)]
+    assert shares(whole, *halves, ended=True).startswith("fails")
