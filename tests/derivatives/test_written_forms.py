@@ -70,7 +70,7 @@ def test_what_is_joined_is_not_worked_out_again() -> None:
 
 def test_what_a_condition_calls_changes_nothing_that_it_keeps() -> None:
     for mode in ("forward", "reverse"):
-        found = derive(TEXT, "asked", mode)  # type: ignore[arg-type]
+        found = derive(TEXT, "asked", mode)
         assert not isinstance(found, Derived)
         assert "changes what it keeps in a condition" in found.refusals[0].message
 

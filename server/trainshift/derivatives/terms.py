@@ -228,6 +228,22 @@ def counted(statements: Iterable[ast.AST]) -> tuple[Counter[str], Counter[str]]:
     return loads, stores
 
 
+_OPPOSITE: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+
+
+def opposite(test: ast.expr) -> ast.expr:
+    """The opposite of a condition, as one would write it."""
+    match test:
+        case ast.UnaryOp(ast.Not(), operand):
+            return operand
+        case ast.Compare(left, [operator], [right]) if type(operator) in _OPPOSITE:
+            return ast.Compare(left, [_OPPOSITE[type(operator)]()], [right])
+    return ast.UnaryOp(ast.Not(), test)
+
+
 def same(one: ast.expr, other: ast.expr) -> bool:
     """Whether two expressions read the same."""
     if one.__class__ is not other.__class__:

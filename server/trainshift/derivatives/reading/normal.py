@@ -207,9 +207,7 @@ def _branches(node: ast.If, body: list[ast.stmt], orelse: list[ast.stmt]) -> ast
         return ast.copy_location(ast.Pass(), node)
     made = ast.If(node.test, body, orelse)
     if not body:
-        made = ast.If(ast.UnaryOp(ast.Not(), node.test), orelse, [])
-        if isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not):
-            made.test = node.test.operand
+        made = ast.If(terms.opposite(node.test), orelse, [])
     return ast.copy_location(made, node)
 
 

@@ -16,6 +16,7 @@ from trainshift.derivatives.reading.once import changed_as_given
 from trainshift.derivatives.reading.reader import Reader, loses
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.reverse.left import put_right, reads_of
+from trainshift.derivatives.reverse.shorter import shorter
 from trainshift.derivatives.reverse.ways import Ways
 
 # After so many readings of one function something goes round in circles.
@@ -323,7 +324,7 @@ class Build(Analysis):
             value = start.fresh(value)
             way.forward.append(terms.assign(value, terms.name(start.result)))
         result = terms.display([terms.name(value), way.bars_back])  # type: ignore[attr-defined]
-        body = [*way.forward, _mark(), *way.out, ast.Return(result)]
+        body = [*way.forward, _mark(), *shorter(way.out, self.arrays), ast.Return(result)]
         said = f"The value of {start.name}, and its gradient by {listed(self.wrt)}{self._numbers()}."
         return function_of(self.made, arguments, said, body)
 
@@ -332,6 +333,8 @@ class Build(Analysis):
         start, sharing = self.start, self.sharing(self.start)
         assert sharing is not None
         undone = {each for each in way.contents & sharing.changed if start.owner(each) is start}
+        # What no variable may be, or hold a part of, is nobody else's.
+        undone &= sharing.with_names({start.result})
         known = start.value.container or start.value.has("array")
         if known or (self.arrays and sharing.returned & undone):
             if any(sharing.meets(start.result, each) for each in undone):
@@ -433,7 +436,8 @@ class Build(Analysis):
                     value = terms.call("_add", terms.name(bar), value)
                 starts.append(terms.assign(bar, value))
             params.append(given)
-        inner_body: list[ast.stmt] = [*starts, *way.out, ast.Return(way.bars_back)]  # type: ignore[attr-defined]
+        back = shorter(way.out, self.arrays)
+        inner_body: list[ast.stmt] = [*starts, *back, ast.Return(way.bars_back)]  # type: ignore[attr-defined]
         ahead = terms.names_bound(way.forward) | set(function.params)
         around, outer = {function}, function.parent
         while outer is not None:
@@ -447,7 +451,7 @@ class Build(Analysis):
         changed = list(dict.fromkeys([*bars, *sorted(assigned & {*ahead, *seen} - {"_"})]))
         if changed:
             inner_body.insert(0, ast.Nonlocal(changed))
-        back = ast.FunctionDef(
+        pulled = ast.FunctionDef(
             pullback,
             ast.arguments([], [ast.arg(each) for each in params], None, [], [], None, []),
             inner_body,
@@ -462,7 +466,7 @@ class Build(Analysis):
         ):
             way.forward.pop()
             result = last.value
-        body = [*way.forward, back, ast.Return(terms.display([result, terms.name(pullback)]))]
+        body = [*way.forward, pulled, ast.Return(terms.display([result, terms.name(pullback)]))]
         said = f"The value of {function.name}, and its pullback{self._numbers()}."
         return function_of(self.made_name(function), same_arguments(function.node.args), said, body)
 

@@ -58,11 +58,7 @@ class Ways(Changes):
             if one:
                 self.emit(ast.If(terms.copied(again), one, other))
             elif other:
-                turned = terms.copied(again)
-                if isinstance(turned, ast.UnaryOp) and isinstance(turned.op, ast.Not):
-                    turned = turned.operand
-                else:
-                    turned = ast.UnaryOp(ast.Not(), turned)
+                turned = terms.opposite(terms.copied(again))
                 self.emit(ast.If(turned, other, []))
             else:
                 self.idle_found.add(id(node))
