@@ -8,10 +8,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.text.facts import Statement, last_name
+from trainshift.core.training.alike import Alike
 from trainshift.core.training.executions import LOOPS, Executions, innermost_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
@@ -65,7 +67,7 @@ def _is_together(
         isinstance(each.node, ast.Return) or innermost_loop(each) is not loop for each in leaving
     ):
         return False
-    if not ends and statement.parent is not loop:
+    if not ends and (statement.parent is not loop or _is_passed_over(program, statement, loop)):
         return False
     inside = [each for each in loop.walk() if each is not loop]
     names, trains = _own_names(program, inside), program.fact(WhatTrains).statement_trains
@@ -91,6 +93,18 @@ def _is_together(
     )
     is_met = any(isinstance(each, ast.Call) and last_name(each.func) in OF_WORLDS for each in bound)
     return not is_met and not any(above in loops for above in program.fact(Iterated).above(loop))
+
+
+def _is_passed_over(program: Program, statement: Statement, loop: Statement) -> bool:
+    """Whether a rank may go on with its next turn of the loop by itself before it comes to the statement."""
+    is_same = program.fact(Alike).is_same
+    for each in takewhile(lambda one: one is not statement, loop.walk()):
+        if isinstance(each.node, ast.Continue) and innermost_loop(each) is loop:
+            for above in takewhile(lambda one: one is not loop, each.ancestors()):
+                node = above.node
+                if not isinstance(node, ast.If) or not is_same(Occurrence(node.test, above.scope, above)):
+                    return True
+    return False
 
 
 def _exits(
