@@ -85,10 +85,8 @@ export const suites: UiSuite[] = [
       it("says what is missing", async () => {
         await workbench.waitForSquiggle();
         await workbench.runCommand(COMMAND);
-        const toast = await workbench.toast(/has no horovodrun\./);
+        await workbench.toast(/has no horovodrun\./);
         await workbench.screenshot("no horovodrun");
-        await toast.locator(".monaco-button", { hasText: "Show Commands That Install It" }).click();
-        await window.locator(".part.panel", { hasText: "doctor" }).waitFor();
         await workbench.runCommand("Notifications: Clear All Notifications");
       });
 
@@ -185,8 +183,10 @@ export const suites: UiSuite[] = [
         );
       });
 
-      it("shows what the doctor says of the Python of scripts", async () => {
-        await workbench.runCommand("Trainshift: Check Horovod Installation");
+      it("shows what the doctor says of the Python of scripts, where Horovod is missing", async () => {
+        await rename(join(bin, "horovodrun"), join(bin, "launcher"));
+        await workbench.runCommand(COMMAND);
+        await workbench.answerToast(/has no horovodrun\./, "Show Commands That Install It");
         // Packages that are empty cannot be loaded, so that it ends with the commands that build Horovod.
         const terminal = window.locator(".part.panel .xterm-rows", { hasText: "horovod-0.28.1" }).first();
         await terminal.waitFor();
