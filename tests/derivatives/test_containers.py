@@ -24,6 +24,7 @@ ASKED = (
     "are one array, which is changed",
     "are one, which is changed",
     "where it is added or repeated",
+    "where it is added to",
 )
 
 

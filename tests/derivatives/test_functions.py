@@ -395,3 +395,26 @@ def test_rows_that_are_swapped_have_adjoints_as_long_as_they_were() -> None:
     _, bars = here["swapped_grad"](0.5, [0.7], rows, 2, value_bar=[1.0])
     assert bars == (0.0, [1.0], [[0.0, 0.0], [0.0, 0.0, 0.0]])
     assert rows == [[3.0, 4.0, 5.0], [1.0, 2.0]]
+
+
+LEFT = """\
+def left(x, rows, item):
+    box = {key: item[1] for key in "a"}
+    box["a"][0] *= x
+    rows[0][1] = x * rows[1][0]
+    rows = [rows[1], rows[0]]
+    return rows[0][0] * rows[1][1] + box["a"][0]
+"""
+
+
+def test_what_an_argument_holds_is_left_as_the_function_leaves_it() -> None:
+    """Itself, and no copy in its place: who calls the function may have other names for it."""
+    found = derive(LEFT, "left")
+    assert isinstance(found, Derived)
+    here: dict[str, Any] = {}
+    exec(found.text, here)
+    first, second, third = [1.0, 2.0], [3.0, 4.0], [0.5]
+    rows, item = [first, second], (0.25, third)
+    here["left_grad"](2.0, rows, item)
+    assert rows[0] is first
+    assert (first, second, third) == ([1.0, 6.0], [3.0, 4.0], [1.0])

@@ -297,6 +297,11 @@ class Checks:
             if each.shared.twice is not None:
                 said = f"{names[0]} may have one thing in two places, which is changed (line {each.line})"
                 self.refuse(each.shared.node, said)
+            elif names[0] == names[1]:
+                said = (
+                    f"{names[0]} gets another value and is changed (line {each.line}): give it another name"
+                )
+                self.refuse(each.shared.node, said)
             else:
                 said = f"two names for what is changed: {', '.join(names)} (line {each.line})"
                 self.refuse(each.shared.node, said)

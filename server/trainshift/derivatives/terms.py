@@ -53,6 +53,14 @@ def copied(node: ast.expr, names: Mapping[str, ast.expr] = _NO_NAMES) -> ast.exp
             return ast.Name(node.id, ast.Load()) if new is None else copied(new)
         case ast.Constant():
             return node
+        case ast.Lambda(args, body):
+            own = {each.arg for each in walk(args) if isinstance(each, ast.arg)}
+            by_name = [each and copied(each, names) for each in args.kw_defaults]
+            defaults = [copied(each, names) for each in args.defaults]
+            params = (args.posonlyargs, args.args, args.vararg, args.kwonlyargs)
+            arguments = ast.arguments(*params, by_name, args.kwarg, defaults)
+            inside = {name: new for name, new in names.items() if name not in own}
+            return ast.Lambda(arguments, copied(body, inside))
     made = kind_of(node)()
     for field in node._fields:
         old = getattr(node, field, None)
@@ -353,6 +361,18 @@ def added(target: str | ast.expr, value: ast.expr, sign: bool = True) -> ast.stm
     if sign and is_negative(value):
         return ast.AugAssign(place, ast.Sub(), negated(value))  # type: ignore[arg-type]
     return ast.AugAssign(place, ast.Add(), value)  # type: ignore[arg-type]
+
+
+def taken_away(place: ast.expr, added: ast.Call) -> ast.expr:
+    """What `append` or `insert` has added to a list, taken away again."""
+    at: list[ast.expr] = []
+    for each in added.args[:-1]:
+        number = ast.literal_eval(each)
+        last = ast.BinOp(call("len", copied(place)), ast.Sub(), constant(1 - min(number, 0)))
+        # In a list that is shorter it was added at an end.
+        end = ("max", constant(0)) if number < 0 else ("min", constant(number))
+        at.append(call(*end, last) if number else copied(each))
+    return ast.Call(ast.Attribute(copied(place), "pop", ast.Load()), at, [])
 
 
 def statement(text: str, **values: ast.expr) -> ast.stmt:

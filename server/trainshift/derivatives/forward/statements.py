@@ -105,12 +105,13 @@ class Forward(Values):
         if not self._is_active(target):
             made = self.plain(value)
             same = made is value and isinstance(node, ast.Assign) and len(node.targets) == 1
-            self.out.append(node if same else ast.copy_location(terms.assign(target, made), node))
             match value:
                 case ast.Call(func=ast.Attribute(place, "pop")) if self._is_active(place):
-                    # Its tangent is not asked for, but leaves with it.
+                    # Its tangent is not asked for, but leaves with it: first, since the place may be told by
+                    # how much there is.
                     dots = ast.Attribute(self._dots_of(place), "pop", ast.Load())
                     self.out.append(ast.Expr(ast.Call(dots, [terms.copied(each) for each in value.args], [])))
+            self.out.append(node if same else ast.copy_location(terms.assign(target, made), node))
             return
         root = self._read(value)
         if root.sort == "call" and not isinstance(target, ast.Subscript):
@@ -147,6 +148,9 @@ class Forward(Values):
             if isinstance(target, ast.Name) and root.row is not None and root.row.elementwise:
                 tangent = terms.summed(tangent, self.wide(made))
         dot = terms.assign(self._dots_of(target), tangent)
+        match value:
+            case ast.Call(ast.Attribute(place, "pop"), [_, *_]):
+                own |= {root_of(place)}
         if terms.names_read(tangent) & (names | self._with_names(own)) and not top:
             self.out += [dot, line]
             dot.own = True  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
+from trainshift.derivatives import terms
 from trainshift.derivatives.apart import apart
 from trainshift.derivatives.reading.function import Function, Rows, Summary
 from trainshift.derivatives.reading.joined import tell_joined
@@ -68,7 +69,12 @@ class Analysis:
             self.arrays = (
                 self._annotated_arrays()
                 or self.arrays
-                or any(each.has("array") for function in self.every() for each in function.kinds.values())
+                or any(
+                    each.has("array")
+                    for function in self.every()
+                    for kind in function.kinds.values()
+                    for each in kind.with_elements()
+                )
             )
             if [each for each in self.every() if tell_joined(each)]:
                 continue
@@ -148,7 +154,8 @@ class Analysis:
     def _state(self) -> object:
         return [
             (len(each.varied), len(each.useful), each.returns, each.escapes, len(each.kinds),
-             sum(len(kind.words) for kind in each.kinds.values()), len(each.value.words))
+             sum(len(part.words) for kind in each.kinds.values() for part in kind.with_elements()),
+             len(each.value.words))
             for each in self.every()
         ]  # fmt: skip
 
@@ -159,6 +166,11 @@ class Analysis:
             function = waiting.pop()
             yield function
             waiting.extend(list(function.nested.values())[::-1])
+
+    def is_called(self, function: Function) -> bool:
+        """Whether a function is called by one that is differentiated."""
+        lines = (line for each in self.every() for line in each.body)
+        return function is not self.start or any(function.name in terms.names_read(line) for line in lines)
 
     def sharing(self, function: Function) -> Sharing | None:
         """Which names of a function may be one; None, while that is being found out."""

@@ -186,9 +186,7 @@ class Expander:
 
     def _definition(self, name: str, value: ast.Lambda, node: ast.stmt) -> ast.stmt:
         made = ast.FunctionDef(name, value.args, [ast.Return(value.body)], [])
-        ast.copy_location(made, node)
-        ast.fix_missing_locations(made)
-        return made
+        return ast.fix_missing_locations(ast.copy_location(made, node))
 
     def _held(self, value: ast.expr) -> ast.expr:
         held = self.function.temporary()
@@ -274,7 +272,9 @@ class Expander:
             case ast.IfExp() if self.reader.value(node):
                 return self._held(node)
             case ast.ListComp() | ast.DictComp() | ast.GeneratorExp() | ast.SetComp():
-                return self._loops(node) if self.reader.value(node) else node
+                # A function that is a value is its derivative, whatever it captures.
+                made = getattr(node, "elt", getattr(node, "value", None))
+                return self._loops(node) if self.reader.value(node) or isinstance(made, ast.Lambda) else node
             case ast.Call(ast.Attribute(base, "pop") as place) if self.reader.value(node):
                 if not root_of(base):
                     place = ast.Attribute(self._held(base), "pop", ast.Load())

@@ -122,6 +122,9 @@ class Whole(Protocol):
     def outer_bar(self, owner: Function, name: str) -> str:
         """The name of the adjoint of a captured variable."""
 
+    def is_called(self, function: Function) -> bool:
+        """Whether a function is called by one that is differentiated."""
+
     def sharing(self, function: Function) -> Shares | None:
         """Which names of a function may be one; None, while that is being found out."""
 

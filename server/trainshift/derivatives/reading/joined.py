@@ -40,21 +40,30 @@ def no_lists(function: Function, node: ast.stmt) -> list[ast.stmt]:
 
     For the way back alone, since tangents are joined as values are.
     """
+    value = getattr(node, "value", None)
+    if not (function.whole.arrays and function.whole.reverse and isinstance(value, ast.expr)):
+        return []
     made: list[ast.stmt] = []
     lists = terms.display([terms.name("list"), terms.name("tuple")])
-    for each in _perhaps_lists(function, node):
-        text = ast.unparse(each)
+    told = [
+        (each, f"write list({ast.unparse(each)}) where it is added or repeated")
+        for each in _perhaps_lists(function, value)
+    ]
+    nodes = Nodes(function)
+    match node:
+        case ast.AugAssign(ast.Subscript() as place, ast.Add()) if nodes.reader.value(place):
+            place = ast.Subscript(place.value, place.slice, ast.Load())
+            if _open(nodes, place) and _open(nodes, value):
+                told.append((place, f"write {ast.unparse(place)}.extend where it is added to"))
+    for each, advice in told:
         test = ast.UnaryOp(ast.Not(), terms.call("isinstance", terms.copied(each), terms.copied(lists)))
-        said = f"{text} is a list: write list({text}) where it is added or repeated"
+        said = f"{ast.unparse(each)} is a list: {advice}"
         made.append(ast.Assert(test, ast.Constant(said)))
     return made
 
 
-def _perhaps_lists(function: Function, node: ast.stmt) -> list[ast.expr]:
-    """The variables and elements that a statement adds or repeats, and that may be lists."""
-    value = getattr(node, "value", None)
-    if not (function.whole.arrays and function.whole.reverse and isinstance(value, ast.expr)):
-        return []
+def _perhaps_lists(function: Function, value: ast.expr) -> list[ast.expr]:
+    """The variables and elements that a value adds or repeats, and that may be lists."""
     reader, nodes = Reader(function), Nodes(function)
     found: dict[str, ast.expr] = {}
     waiting = [value]
@@ -133,6 +142,10 @@ def _with_elements(reader: Reader, node: ast.AST) -> list[ast.expr]:
         case ast.Call(ast.Name(name), args) if name in _GONE_THROUGH:
             several = name in ("max", "min") and len(args) > 1
             return [] if several else [*args]
+        case ast.AugAssign(target, ast.Add(), value) if (
+            reader.kind(target).container or reader.kind(value).container
+        ):
+            return [ast.BinOp(terms.copied(target), ast.Add(), value)]
         case ast.BinOp(left, ast.Mult(), right) if any(map(_is_count, (left, right))) and any(
             reader.kind(each).container for each in (left, right)
         ):

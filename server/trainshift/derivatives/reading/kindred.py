@@ -15,6 +15,8 @@ _MAKING = frozenset(
     ["zeros", "ones", "empty", "eye", "arange", "linspace", "array", "full", "stack", "concatenate", "vstack",
      "hstack", "outer", "diag", "zeros_like", "ones_like", "empty_like", "full_like", "tril", "triu", "tile"]
 )  # fmt: skip
+# Methods of arrays whose value may be a number.
+_REDUCING = frozenset(["sum", "mean", "prod", "max", "min", "std", "var", "dot", "trace", "item"])
 # What gives the keys of a dict, or one of them.
 _OF_KEYS = frozenset(
     f"builtins.{each}" for each in ("list", "tuple", "sorted", "reversed", "max", "min", "enumerate", "set")
@@ -206,7 +208,7 @@ class KindReader:
                     base.tell("box", "dict")
                     return base
             base.tell("array")
-            return Kind("number", "array")
+            return Kind("number") if node.func.attr in _REDUCING else Kind("number", "array")
         match dotted:
             case (
                 "builtins.list" | "builtins.tuple" | "builtins.dict" | "builtins.reversed" | "builtins.sorted"

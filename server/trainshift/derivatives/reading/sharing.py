@@ -20,6 +20,7 @@ from trainshift.derivatives.reading.sources import GIVEN, OF, Sources, number, p
 from trainshift.derivatives.reading.twice import Pairs, Twice
 
 CONTAINERS = ("list", "tuple", "dict")
+START = ast.Pass()
 
 
 class Sharing:
@@ -30,6 +31,7 @@ class Sharing:
         self.whole = function.whole
         self.nodes = Nodes(function)
         self.reader = self.nodes.reader
+        self.is_called = function.whole.is_called(function)
         self.names = Sources(self.reader)
         self.sources = self.names.sources
         self.strangers: dict[str, tuple[Function, str]] = {}
@@ -49,12 +51,15 @@ class Sharing:
         # What `+=` and its like change in place, which who calls the function may know.
         self.shown_by: set[str] = set()
         always = {name for _, name in function.reached}
+        # The variables that get other values.
+        self.rebound = terms.names_bound(function.body)
         for each in function.nested.values():
             always |= terms.names_read(each.node)
+            self.rebound |= each.foreign
         self.live = Live(function.body, always | {function.result})
         given = [(each, f"{each}{GIVEN}") for each in function.params]
         self.twice = Twice(self)
-        start = Shared(ast.Pass(), "", "", number(""))
+        start = Shared(START, "", "", number(""))
         self.ends |= set(self._block(function.body, {frozenset(pair): start for pair in given}))
         self._captured()
         for pair in self.ends:
@@ -140,21 +145,8 @@ class Sharing:
     def _block(self, statements: Sequence[ast.stmt], pairs: Pairs) -> Pairs:
         before: ast.stmt = ast.Pass()
         for node in statements:
-            pairs = self._taken_out(before, node, self._statement(node, pairs))
+            pairs = self.twice.taken_out(before, node, self._statement(node, pairs))
             before = node
-        return pairs
-
-    def _taken_out(self, before: ast.stmt, node: ast.stmt, pairs: Pairs) -> Pairs:
-        """The pairs after `held = xs[i]` and `xs[i] = 0.0`: what is held is no longer in the container."""
-        match before, node:
-            case (
-                ast.Assign([ast.Name(held)], ast.Subscript() as place),
-                ast.Assign([ast.Subscript() as again], ast.Constant()),
-            ) if held not in terms.names_read(again) and terms.same(place, terms.copied(again)):
-                root = root_of(place)
-                alone = frozenset((root,)) not in pairs
-                if root is not None and alone and not self.arrayish(self.reader.kind(place.value)):
-                    return {pair: each for pair, each in pairs.items() if pair != {held, root}}
         return pairs
 
     def _statement(self, node: ast.stmt, pairs: Pairs) -> Pairs:
@@ -177,9 +169,8 @@ class Sharing:
         match node:
             case ast.Assign():
                 return self._assigned(node, node.targets, node.value, pairs)
-            case ast.AnnAssign(value=ast.expr()):
-                assert node.value is not None
-                return self._assigned(node, [node.target], node.value, pairs)
+            case ast.AnnAssign(value=ast.expr() as value):
+                return self._assigned(node, [node.target], value, pairs)
             case ast.AugAssign():
                 self._augmented(node, pairs)
                 if self.reader.kind(node.target).has("list") and (root := root_of(node.target)):
@@ -201,8 +192,9 @@ class Sharing:
                     self._change(node, each.value, self.reader.kind(each.value), pairs)
                     if isinstance(each.slice, ast.Slice) and not self.reader.kind(each.value).has("array"):
                         self.grown |= {root_of(each) or ""}
-        for target in targets:
+        for target in sorted(targets, key=lambda each: not isinstance(each, ast.Name)):
             pairs = self._bound(node, target, value, pairs, False)
+            value = terms.name(target.id) if isinstance(target, ast.Name) else value
         return pairs
 
     def _augmented(self, node: ast.AugAssign, pairs: Pairs) -> None:
@@ -227,7 +219,7 @@ class Sharing:
         if name in function.local and name not in function.params:
             return
         alone = all(isinstance(each, ast.AugAssign) for each in function.assignments(name))
-        if alone and not self._is_called():
+        if alone and not self.is_called:
             self.augmented.add(name)
         else:
             shared = Shared(node, name, "what it is given", number(name))
@@ -235,16 +227,18 @@ class Sharing:
 
     def _of_who_calls(self, node: ast.stmt, place: ast.expr, kind: Kind, pairs: Pairs) -> None:
         """An array in a container of who calls the function is changed in place: that is not followed."""
-        given = any(root_of(place) in pair and any(each.endswith(GIVEN) for each in pair) for pair in pairs)
-        if given and not kind.has("box", *CONTAINERS) and self._is_called() and not self.whole.tensors:
+        if (
+            self._is_given(root_of(place), pairs)
+            and not kind.has("box", *CONTAINERS)
+            and not self.whole.tensors
+        ):
             shared = Shared(node, root_of(place) or "", "what it is given", number(place))
             self.found.setdefault((id(node), ast.unparse(place), ""), Conflict(shared, node, True))
 
-    def _is_called(self) -> bool:
-        """Whether the function is called by one that is differentiated."""
-        start = self.whole.start
-        lines = (line for each in self.whole.every() for line in each.body)
-        return self.function is not start or any(start.name in terms.names_read(line) for line in lines)
+    def _is_given(self, name: str | None, pairs: Pairs) -> bool:
+        """Whether a variable may have something of who calls the function."""
+        given = any(name in pair and any(each.endswith(GIVEN) for each in pair) for pair in pairs)
+        return given and self.is_called
 
     def _calls(self, node: ast.stmt, part: ast.AST, pairs: Pairs) -> Pairs:
         """The pairs after the calls in a part of a statement; notes what they change."""
@@ -356,8 +350,9 @@ class Sharing:
                 continue
             if shared.twice is not None:
                 inside = deep or not isinstance(changed, ast.Name)
-                if inside and name in live and reaches(self.whole.arrays, shared.twice, kind):
-                    if itself and kind.has("array"):
+                shown = name in live or self._is_given(name, pairs)
+                if inside and shown and reaches(self.whole.arrays, shared.twice, kind):
+                    if itself and kind.has("array", "box"):
                         self.in_place.add(id(node))
                     elif unknown:
                         shared = Shared(node, name, name, number(changed), False, shared.twice)
@@ -373,18 +368,23 @@ class Sharing:
                 # A list gets another element then, and an array has a copy.
                 continue
             (other,) = pair - {name}
-            if other.endswith(GIVEN) and self._partner_shows(pair, name, kind):
+            given = other.removesuffix(GIVEN)
+            if given != other and self._partner_shows(pair, name, kind):
                 if not unknown or not isinstance(changed, ast.Name):
-                    self.arguments.add(other.removesuffix(GIVEN))
+                    self.arguments.add(given)
                 own = isinstance(changed, ast.Name) and name not in self.function.params
-                if itself and own and (self.whole.reverse or self._is_called()):
+                if itself and own and (self.whole.reverse or self.is_called):
                     if kind.has("array"):
                         self.shown_by.add(name)
                     elif unknown and not self.whole.tensors:
-                        shared = Shared(node, name, other.removesuffix(GIVEN), number(changed))
+                        shared = Shared(node, name, given, number(changed))
                         self.found.setdefault((id(node), name, other), Conflict(shared, node, True))
+                elif (name != given or name in self.rebound) and self.whole.reverse and self.is_called:
+                    # Who calls the function gives the adjoint of what it has given, by that name.
+                    shared = Shared(node if shared.node is START else shared.node, name, given, shared.unless)
+                    self.found.setdefault((id(shared.node), name, other), Conflict(shared, node, itself))
             elif (other in live or OF in other) and self._partner_shows(pair, name, kind):
-                if itself and kind.has("array") and shared.unless is None:
+                if itself and kind.has("array", "box") and shared.unless is None:
                     self.in_place.add(id(node))
                 if unknown and shared.unless is None:
                     shared = Shared(node, shared.name, shared.other, number(changed))
@@ -418,15 +418,18 @@ class Sharing:
         parts = list(parts_of(target, value, each))
         new = [(leaf.id, part, maybe) for leaf, part, maybe in parts if isinstance(leaf, ast.Name)]
         names = {name for name, _, _ in new}
-        partners = {
-            name: self._with_partners(self.sources(part), pairs) - names - {name} for name, part, _ in new
-        }
+        reached = [self._with_partners(self.sources(part), pairs) for _, part, _ in new]
         doubled = {name: self.twice.held(part, pairs, self.function.kind(name)) for name, part, _ in new}
-        pairs = {pair: shared for pair, shared in pairs.items() if not pair & names or pair <= names}
-        if len(names) == 1:
-            pairs = {pair: shared for pair, shared in pairs.items() if not pair & names}
-        for name, _, maybe in new:
-            pairs = self._with(pairs, node, name, partners[name], number(name) if maybe else None)
+        before, pairs = pairs, {pair: shared for pair, shared in pairs.items() if not pair & names}
+        for place, (name, part, maybe) in enumerate(new):
+            others = reached[place] - names
+            for (other, its, _), theirs in zip(new[:place], reached[:place], strict=True):
+                common = reached[place] & theirs
+                if its is part:  # The elements of one value are different ones, where it has none twice.
+                    common = {one for one in common if frozenset((one,)) in before}
+                if common and self.twice.apart(part, its) is not True:
+                    others.add(other)
+            pairs = self._with(pairs, node, name, others, number(name) if maybe else None)
             pairs = self._doubled(pairs, node, name, doubled[name])
         for leaf, part, _ in parts:
             if isinstance(leaf, ast.Subscript):

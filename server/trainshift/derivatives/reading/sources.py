@@ -110,7 +110,8 @@ class Sources:
         return set[str]().union(*map(self.sources, nodes))
 
     def _made(self, node: ast.ListComp | ast.GeneratorExp | ast.DictComp, element: ast.expr) -> set[str]:
-        found = self.sources(element)
+        with self.reader.inside(node):
+            found = self.sources(element)
         for each in node.generators:
             if found & terms.names_bound([each.target]):
                 found |= self.sources(each.iter)

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Protocol
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import Shared
+from trainshift.derivatives.reading.function import Shared, root_of
 from trainshift.derivatives.reading.kinds import ANY, Kind
 from trainshift.derivatives.reading.nodes import Nodes
 
@@ -88,6 +88,19 @@ class Twice:
                 if found is not None:
                     return found
         return self.held(value, pairs, kind)
+
+    def taken_out(self, before: ast.stmt, node: ast.stmt, pairs: Pairs) -> Pairs:
+        """The pairs after `held = xs[i]` and `xs[i] = 0.0`: what is held is no longer in the container."""
+        match before, node:
+            case (
+                ast.Assign([ast.Name(held)], ast.Subscript() as place),
+                ast.Assign([ast.Subscript() as again], ast.Constant()),
+            ) if held not in terms.names_read(again) and terms.same(place, terms.copied(again)):
+                root = root_of(place)
+                alone = frozenset((root,)) not in pairs
+                if root is not None and alone and not self.sharing.arrayish(self.reader.kind(place.value)):
+                    return {pair: each for pair, each in pairs.items() if pair != {held, root}}
+        return pairs
 
     def apart(self, one: ast.expr, other: ast.expr) -> ast.expr | bool:
         """Whether two parts of one variable are different ones; what tells it, where that are the indices."""

@@ -263,7 +263,7 @@ class Build(Analysis):
             given, held = function.fresh(name), function.fresh(name)
             way.forward.insert(0, terms.assign(given, terms.name(name)))
             way.forward.append(terms.assign(held, terms.name(name)))
-            after += put_right(given, held, Kind())
+            after += put_right(given, held, Kind())[1]
         for name in sorted(sharing.arguments & set(params)):
             if not way.contents & sharing.with_names({name}):
                 continue
@@ -277,8 +277,9 @@ class Build(Analysis):
                 given = function.fresh(name)
                 way.forward.insert(0, terms.assign(given, terms.name(name)))
             held = function.fresh(name)
-            before.append(terms.assign(held, way.helper("_copied", terms.name(given))))
-            after += put_right(given, held, function.kind(name))
+            keep, right = put_right(given, held, function.kind(name).found())
+            before.append(terms.assign(held, way.helper(keep, terms.name(given))))
+            after += right
         return before, after
 
     def functions_made(self) -> list[ast.FunctionDef]:
@@ -381,9 +382,10 @@ class Build(Analysis):
         after: list[ast.stmt] = []
         for each in undone:
             held = _unused(f"{each}_1", free)
-            self.helpers.add("_copied")
-            body.append(terms.assign(held, terms.call("_copied", terms.name(each))))
-            after += put_right(each, held, start.kind(each))
+            keep, right = put_right(each, held, start.kind(each).found())
+            self.helpers.add(keep)
+            body.append(terms.assign(held, terms.call(keep, terms.name(each))))
+            after += right
         if params == self.wrt and not loose and not after:
             body.append(ast.Return(terms.display([terms.name(value), back])))
         else:

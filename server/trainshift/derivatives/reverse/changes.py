@@ -166,9 +166,9 @@ class Changes(Lines):
             for place, each in enumerate(target.elts):
                 self._add_parts(each, ast.Subscript(terms.copied(expr), terms.constant(place), ast.Load()))
         elif isinstance(target, ast.Name) and self.function.active(target.id) and self.is_present(target.id):
-            bar = terms.name(self.bar(target.id))
+            bar = self.taken_out(target.id) if self.foreign(target.id) else self.bar(target.id)
             self.present.discard(target.id)
-            self.add_at(expr, bar, False)
+            self.add_at(expr, terms.name(bar), False)
 
     def _store(
         self, node: ast.stmt, target: ast.Subscript, value: ast.expr, augmented: ast.AugAssign | None
@@ -408,25 +408,20 @@ class Changes(Lines):
                     self.emit(terms.assign(held, tail), terms.assign(tail, ast.List([], ast.Load())))
                     bar = terms.name(held)
                 elif root.active:
-                    self.emit(terms.assign(held, self._popped(place, call)))
+                    self.emit(terms.assign(held, terms.taken_away(place, call)))
                     bar = terms.name(held)
                 else:
-                    self.emit(ast.Expr(self._popped(place, call)))
+                    self.emit(ast.Expr(terms.taken_away(place, call)))
             if undone:
                 if part is not None:
                     tail = ast.Subscript(terms.copied(owner), part, ast.Load())
                     self.emit(terms.assign(tail, ast.List([], ast.Load())))
                 else:
-                    self.emit(ast.Expr(self._popped(owner, call)))
+                    self.emit(ast.Expr(terms.taken_away(owner, call)))
             if bar is not None or self._pulls(root, lines):
                 self._send(root, bar, lines)
 
         return back
-
-    def _popped(self, place: ast.expr, added: ast.Call) -> ast.expr:
-        """What `append` or `insert` has added, taken away again."""
-        at = [terms.copied(each) for each in added.args[:-1]]
-        return ast.Call(ast.Attribute(terms.copied(place), "pop", ast.Load()), at, [])
 
     def _pop(self, node: ast.stmt, name: str, value: ast.expr) -> Back:
         """`x = xs.pop()`: on the way back x and its adjoint are appended, or inserted at the place given."""
@@ -436,7 +431,7 @@ class Changes(Lines):
         base = root_of(owner)
         assert base is not None
         backs: list[Back] = []
-        self.function.local.add(name)
+        self.function.local |= {name} - self.function.foreign
         keys = ""
         if base in self.contents and not self._popped_of_list(value):
             keys = self.function.temporary()
@@ -445,16 +440,21 @@ class Changes(Lines):
         self.forward.append(node)
         after()
         known = name in self.defined
+        foreign = self.function.active(name) and self.foreign(name)
 
         def back() -> None:
             active = self.function.active(base)
             if base not in self.contents and self.is_present(base):
                 self.followed.add(base)
-            if active and (self.is_present(base) or name in self.present):
+            if active and (self.is_present(base) or self.is_present(name)):
                 self.start(base)
                 place = self.place(terms.copied(owner)) or terms.name(self.bar(base))
-                bar = terms.name(self.bar(name)) if name in self.present else self.zero(name, known)
+                bar = terms.name(self.bar(name)) if self.is_present(name) else self.zero(name, known)
+                if foreign:
+                    bar = terms.name(self.taken_out(name))
                 self.emit(self._put_back(value, place, bar, None))
+            elif foreign:
+                self.taken_out(name)
             if base not in self.contents:
                 self.resized.add(base)
             else:

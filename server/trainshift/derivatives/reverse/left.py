@@ -52,17 +52,25 @@ def reads_of(way: Ways) -> tuple[set[str], set[str]]:
     return reads, inside
 
 
-def put_right(name: str, kept: str, kind: Kind) -> list[ast.stmt]:
-    """Statements that give a container of a kind, in place, what a copy of it has."""
+def put_right(name: str, kept: str, kind: Kind) -> tuple[str, list[ast.stmt]]:
+    """The helper that keeps what a value of a kind holds, and statements that give it that again, in place.
+
+    What it holds is put right itself: who calls the function may have other names for it.
+    """
+    inside = kind.with_elements() - {kind}
+    flat = kind.has("list", "dict", "array") and not any(
+        each.container or each.has("array") for each in inside
+    )
+    if kind.container and not flat:
+        return "_held", [ast.Expr(terms.call("_put_right", terms.name(kept)))]
     if kind.has("dict"):
-        return [
+        return "_copied", [
             ast.Expr(terms.call(f"{name}.clear")),
             ast.Expr(terms.call(f"{name}.update", terms.name(kept))),
         ]
+    whole = ast.Subscript(terms.name(name), ast.Slice(None, None, None), ast.Load())
+    given: list[ast.stmt] = [terms.assign(whole, terms.name(kept))]
     if not kind.container and not kind.has("array"):
         # A number stays what it was.
-        whole = ast.Subscript(terms.name(name), ast.Slice(None, None, None), ast.Load())
-        known = terms.call("np.ndim", terms.name(name))
-        return [ast.If(known, [terms.assign(whole, terms.name(kept))], [])]
-    whole = ast.Subscript(terms.name(name), ast.Slice(None, None, None), ast.Load())
-    return [terms.assign(whole, terms.name(kept))]
+        given = [ast.If(terms.call("np.ndim", terms.name(name)), given, [])]
+    return "_copied", given

@@ -208,7 +208,9 @@ class Pull(Writer):
             return
         if isinstance(bar, ast.Tuple) and len(bar.elts) == len(children):
             for child, each in zip(children, bar.elts, strict=True):
-                self.push(child, each)
+                # What nobody reads later has no adjoint: none in its structure, where it has elements.
+                if child.sort == "name" or not terms.is_number(each, 0):
+                    self.push(child, each)
             return
         if not any(child.active for child in children):
             return

@@ -79,6 +79,7 @@ def _unbroadcast(bar, x):
 ''',
 }
 _NEEDS = {
+    "_held": ("_put_right",),
     "_add_at": ("_add",),
     "_folded": ("_add", "_cells"),
     "_others_dot": ("_others",),

@@ -43,6 +43,23 @@ def _like(bar, x):
         return type(x)([a if type(a) is float else _like(a, b) for a, b in zip(bar, x)])
     return {bar}
 '''
+_HELD = '''
+def _held(x):
+    """The lists, dicts and arrays in x, each with a copy of it."""
+    own = [(x, x.copy())] if hasattr(x, "__setitem__") else []
+    inside = x.values() if isinstance(x, dict) else x if isinstance(x, (list, tuple)) else ()
+    return own + [each for part in inside for each in _held(part)]
+'''
+_PUT_RIGHT = '''
+def _put_right(held):
+    """Gives lists, dicts and arrays, in place, what they had when they were held."""
+    for each, had in held:
+        if isinstance(each, dict):
+            each.clear()
+            each.update(had)
+        else:
+            each[... if hasattr(each, "shape") else slice(None)] = had
+'''
 
 
 def structural(zero: str, bar: str = "bar") -> dict[str, str]:
@@ -55,4 +72,6 @@ def structural(zero: str, bar: str = "bar") -> dict[str, str]:
         "_cells": _CELLS.format(zero=zero),
         "_like": _LIKE.format(bar=bar),
         "_put": _PUT,
+        "_held": _HELD,
+        "_put_right": _PUT_RIGHT,
     }

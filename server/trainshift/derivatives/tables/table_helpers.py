@@ -37,7 +37,7 @@ def _products(name: str, params: str, factors: str) -> Row:
 # Of these the tangent is the same function of the tangents.
 JOINT = frozenset(("_add", "_add_at"))
 # These are constant wherever they are moved a little.
-CONSTANTS = frozenset(("_zeros", "_cells", "_shares"))
+CONSTANTS = frozenset(("_zeros", "_cells", "_shares", "_held", "_put_right"))
 
 ROWS = (
     _row("_add", "a b", {"a": "d", "b": "d"}),
