@@ -108,6 +108,17 @@ def test_a_derivative_is_found_again_under_any_name_of_numpy() -> None:
     assert derive(found.text, "f").edits == ()  # type: ignore[union-attr]
 
 
+def test_what_is_stored_into_whole_numbers_is_refused() -> None:
+    for value in ("np.zeros(2, dtype=int)", "np.array([[0, 1], [1, 0]])", "np.ones((2, 2), np.int64)"):
+        text = f"import numpy as np\n\n\ndef f(x):\n    a = {value}\n    a[0] = x\n    return a * x\n"
+        for mode in ("forward", "reverse"):
+            found = derive(text, "f", mode)
+            assert not isinstance(found, Derived)
+            assert [(each.line, "cut off" in each.message) for each in found.refusals] == [(6, True)]
+    text = "import numpy as np\n\n\ndef f(x):\n    a = np.array([0.0, 1])\n    a[0] = x\n    return a * x\n"
+    assert isinstance(derive(text, "f"), Derived)
+
+
 def test_what_only_seems_constant_is_refused() -> None:
     for value in (
         "np.meshgrid(x, x)[0]",

@@ -16,7 +16,7 @@ from trainshift.derivatives.reading.kinds import reaches
 from trainshift.derivatives.reading.nodes import Nodes, method
 from trainshift.derivatives.reading.once import changed_by_call, gone_through, resized_by_call
 from trainshift.derivatives.reading.reader import CHANGING, LOSING, READING, Reader, loses
-from trainshift.derivatives.reading.sources import Sources
+from trainshift.derivatives.reading.sources import Sources, whole_numbers
 from trainshift.derivatives.result import Refusal
 from trainshift.derivatives.tables import table
 
@@ -341,6 +341,11 @@ class Checks:
             if not places or not any(map(reader.value, [*given, *places])):
                 continue
             for place in places:
+                made = [getattr(each, "value", None) for each in function.assignments(root_of(place) or "")]
+                if any(each is not None and whole_numbers(self.whole.module, each) for each in made):
+                    text = ast.unparse(place)
+                    said = f"{text} has whole numbers, so what is stored is cut off: make it of floats"
+                    self.refuse(node, said)
                 self._changed(function, node, place)
                 self._holds(function, reader, node, place)
             if id(node) in in_loops and not (isinstance(node, ast.Call) and _is_pop(node)):

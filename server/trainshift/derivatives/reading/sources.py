@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, bound
 from trainshift.derivatives.reading.kinds import Kind
+from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import FACTS, Reader
 
 # What gives a part of its first argument, or the same array in another shape.
@@ -16,6 +17,7 @@ VIEWS = frozenset(
      "atleast_2d", "asarray", "ascontiguousarray", "broadcast_to", "split", "array_split", "diag", "diagonal",
      "flip", "rollaxis", "view", "hsplit", "vsplit", "dsplit", "atleast_3d", "broadcast_arrays"]
 )  # fmt: skip
+_INTEGERS = frozenset(("builtins.int", "numpy.int32", "numpy.int64"))
 HOLDING = frozenset(["list", "tuple", "dict", "reversed", "sorted", "zip", "enumerate", "max", "min"])
 # After a parameter's name: what it was given, whatever the name means later.
 GIVEN = " given"
@@ -172,3 +174,20 @@ def number(value: ast.expr | str) -> ast.expr:
     """Whether a variable, or what is at a place, is a number: no array, which may be a part of another."""
     read = terms.name(value) if isinstance(value, str) else terms.copied(value)
     return ast.UnaryOp(ast.Not(), terms.call("np.ndim", read))
+
+
+def whole_numbers(module: Module, value: ast.expr) -> bool:
+    """Whether an expression makes an array of whole numbers for certain."""
+    if not isinstance(value, ast.Call):
+        return False
+    dotted = module.dotted(value.func)
+    made = {each.arg: each.value for each in value.keywords}
+    types = [made["dtype"]] if "dtype" in made else value.args[1:2]
+    if dotted in ("numpy.zeros", "numpy.ones", "numpy.empty") or "dtype" in made:
+        return (dotted or "").startswith("numpy.") and any(module.dotted(each) in _INTEGERS for each in types)
+    if dotted != "numpy.array" or len(value.args) != 1 or not isinstance(value.args[0], ast.List):
+        return False
+    inside = [each for each in terms.walk(value.args[0]) if not isinstance(each, ast.List | ast.Load)]
+    return bool(inside) and all(
+        isinstance(each, ast.Constant) and isinstance(each.value, int) for each in inside
+    )
