@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -112,6 +113,20 @@ def test_what_cannot_be_proven_is_said(
     script.write_text(text)
     status, output = told("--yes", "--python", sys.executable, str(script))
     assert (status, says in output) == (2, True), output
+
+
+def test_a_disk_that_is_full_from_the_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("trainshift.proving.interpreter.ask", lambda path: READY)
+    monkeypatch.setattr("trainshift.proving.prove.prove", full)
+    script = tmp_path / "train.py"
+    script.write_text("import horovod.tensorflow as hvd\nhvd.init()\n")
+    status, output = told("--yes", "--python", sys.executable, str(script))
+    assert (status, "No space left on device. Make room, or name another folder: " in output) == (2, True), (
+        output
+    )
 
 
 def project(tmp_path: Path) -> tuple[Path, Path, Copier]:

@@ -121,7 +121,8 @@ def prove(ctx: click.Context, /, **options: Any) -> None:
         where = f" ({error.filename})" if error.filename else ""
         fail(
             options["script"],
-            f"The scratch folder could not be written: {error.strerror}{where}.",
+            f"The scratch folder could not be written: {error.strerror}{where}. Make room, or name another "
+            "folder: TMPDIR=FOLDER or --keep FOLDER.",
             options["format_"],
         )
         ctx.exit(2)
