@@ -236,7 +236,7 @@ def counted(statements: Iterable[ast.AST]) -> tuple[Counter[str], Counter[str]]:
     return loads, stores
 
 
-_OPPOSITE: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
+_OPPOSITE: Mapping[type[ast.AST], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot,
     ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
@@ -247,8 +247,8 @@ def opposite(test: ast.expr) -> ast.expr:
     match test:
         case ast.UnaryOp(ast.Not(), operand):
             return operand
-        case ast.Compare(left, [operator], [right]) if type(operator) in _OPPOSITE:
-            return ast.Compare(left, [_OPPOSITE[type(operator)]()], [right])
+        case ast.Compare(left, [operator], [right]) if (kind := kind_of(operator)) in _OPPOSITE:
+            return ast.Compare(left, [_OPPOSITE[kind]()], [right])
     return ast.UnaryOp(ast.Not(), test)
 
 
