@@ -389,6 +389,10 @@ class Function:
             and not isinstance(each, ast.If | ast.While)
         ]
 
+    def is_rebound(self, name: str) -> bool:
+        """Whether a variable is given another value, and not by `+=` and its like alone."""
+        return not all(isinstance(each, ast.AugAssign) for each in self.assignments(name))
+
     def captured(self) -> list[str]:
         """The active variables of functions around this one that it reads, sorted."""
         if self.parent is None:

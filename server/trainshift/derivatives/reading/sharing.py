@@ -51,8 +51,8 @@ class Sharing:
         # What `+=` and its like change in place, which who calls the function may know.
         self.shown_by: set[str] = set()
         always = {name for _, name in function.reached}
-        # The variables that get other values.
-        self.rebound = terms.names_bound(function.body)
+        # The variables that get other values, and not by `+=` and its like alone.
+        self.rebound = set(filter(function.is_rebound, terms.names_bound(function.body)))
         for each in function.nested.values():
             always |= terms.names_read(each.node)
             self.rebound |= each.foreign
@@ -218,8 +218,7 @@ class Sharing:
         function = self.function
         if name in function.local and name not in function.params:
             return
-        alone = all(isinstance(each, ast.AugAssign) for each in function.assignments(name))
-        if alone and not self.is_called:
+        if not function.is_rebound(name) and not self.is_called:
             self.augmented.add(name)
         else:
             shared = Shared(node, name, "what it is given", number(name))
@@ -227,11 +226,8 @@ class Sharing:
 
     def _of_who_calls(self, node: ast.stmt, place: ast.expr, kind: Kind, pairs: Pairs) -> None:
         """An array in a container of who calls the function is changed in place: that is not followed."""
-        if (
-            self._is_given(root_of(place), pairs)
-            and not kind.has("box", *CONTAINERS)
-            and not self.whole.tensors
-        ):
+        given = self._is_given(root_of(place), pairs)
+        if given and not kind.has("box", *CONTAINERS) and not self.whole.tensors:
             shared = Shared(node, root_of(place) or "", "what it is given", number(place))
             self.found.setdefault((id(node), ast.unparse(place), ""), Conflict(shared, node, True))
 
@@ -381,7 +377,10 @@ class Sharing:
                         self.found.setdefault((id(node), name, other), Conflict(shared, node, True))
                 elif (name != given or name in self.rebound) and self.whole.reverse and self.is_called:
                     # Who calls the function gives the adjoint of what it has given, by that name.
-                    shared = Shared(node if shared.node is START else shared.node, name, given, shared.unless)
+                    at, unless = (
+                        (node, number(name)) if shared.node is START else (shared.node, shared.unless)
+                    )
+                    shared = Shared(at, name, given, unless)
                     self.found.setdefault((id(shared.node), name, other), Conflict(shared, node, itself))
             elif (other in live or OF in other) and self._partner_shows(pair, name, kind):
                 if itself and kind.has("array", "box") and shared.unless is None:

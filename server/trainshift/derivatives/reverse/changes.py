@@ -50,7 +50,8 @@ class Changes(Lines):
         part = isinstance(getattr(root.expr, "slice", None), ast.Slice)
         copied = part and not self.nodes.reader.kind(root.expr).has("array")
         if root.sort in ("name", "item") and active and not own and not copied:
-            return self._unpack_place(target, root, backs, active)
+            if (placed := self._unpack_place(node, target, root, backs, active)) is not None:
+                return placed
         defined = set(self.defined)
 
         def back() -> None:
@@ -98,9 +99,12 @@ class Changes(Lines):
         return self.zero(target.id, target.id in defined)
 
     def _unpack_place(
-        self, target: ast.Tuple | ast.List, root: Node, backs: list[Back], active: list[str]
-    ) -> Back:
-        """Unpacking a variable or an element: what is unpacked carries the adjoints of its parts (AD36)."""
+        self, node: ast.stmt, target: ast.Tuple | ast.List, root: Node, backs: list[Back], active: list[str]
+    ) -> Back | None:
+        """Unpacking a variable or an element: what is unpacked carries the adjoints of its parts (AD36).
+
+        None where what follows adds to the adjoint of the whole as well.
+        """
         expr = root.expr
         name = self.path(expr)[0]
         base = name.id if isinstance(name, ast.Name) else ""
@@ -110,6 +114,8 @@ class Changes(Lines):
         carry = (linked or boxes) and flat and base and all(self._of_block(each) for each in active)
         carry = carry and (self.depth > 0 or all(each not in self.function.params for each in active))
         if carry and self._stays(expr):
+            if self._is_read_behind(base, node):
+                return None
             self.block.starts.append(lambda: self._take(target, expr))
             exact = linked and isinstance(expr, ast.Name)
 
@@ -154,12 +160,6 @@ class Changes(Lines):
             else:
                 bars.append(terms.name(f"{each.id}_bar"))
         self.emit(terms.assign(terms.display(bars), place))
-
-    def _stays(self, expr: ast.expr) -> bool:
-        """Whether what an element is found by is not assigned in the rest of the function."""
-        found = terms.names_read(expr)
-        stores = self.counts[1]
-        return all(stores[each] <= (0 if each in self.function.params else 1) for each in found)
 
     def _add_parts(self, target: ast.expr, expr: ast.expr) -> None:
         if isinstance(target, ast.Tuple | ast.List):

@@ -210,6 +210,18 @@ class Lines(Calls):
         direct = any(name in terms.bound_in(each) for each in self.block.statements if simple(each))
         return direct and name not in exposed(self.block.statements)
 
+    def _stays(self, expr: ast.expr) -> bool:
+        """Whether what an element is found by is not assigned in the rest of the function."""
+        found = terms.names_read(expr)
+        stores = self.counts[1]
+        return all(stores[each] <= (0 if each in self.function.params else 1) for each in found)
+
+    def _is_read_behind(self, name: str, node: ast.stmt) -> bool:
+        """Whether a variable is read below a statement of its block, or by a function inside."""
+        below = self.block.statements[self.block.statements.index(node) + 1 :]
+        inside = (each.node for each in self.function.nested.values())
+        return any(name in terms.names_read(each) for each in (*below, *inside))
+
     @cached_property
     def counts(self) -> tuple[Counter[str], Counter[str]]:
         """How often the function reads each name, and how often it assigns it."""
@@ -301,8 +313,6 @@ class Lines(Calls):
                 bar = terms.name(self.taken_out(name))
                 self.consumed = set()
             self._send(root, bar, lines)
-            if foreign:
-                self.present.discard(name)
 
         return back
 

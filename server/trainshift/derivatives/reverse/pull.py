@@ -370,7 +370,7 @@ class Pull(Writer):
         elif moved:
             targets = terms.display([terms.name(self.bar(name)) for name, _ in moved])
             self.emit(terms.assign(targets, terms.display([bar for _, bar in moved])))
-        self.present.update(name for name, _ in last)
+        self.present.update(name for name, _ in last if not self.foreign(name))
         for name in sorted(self.consumed):
             if self.foreign(name) and name not in [each for each, _ in last]:
                 self.emit(terms.assign(self.bar(name), terms.constant(0.0)))
