@@ -30,6 +30,7 @@ LEFT = {
     "session_convnet": {"HZ17"},
     "hv02_scale_learning_rate: one of several optimizers": {"HZ05"},
     "hv02_scale_learning_rate: a rate that Horovod's wrap stops": {"HZ05"},
+    "hv06_divide_steps: left by the loss, where a rank may go on before, for Keras 3": {"HZ13"},
     "hv06_divide_steps: left by a rank's own values": {"HZ13"},
     "hv06_divide_steps: left by what the epochs before gave": {"HZ13"},
     "hv08_write_on_root: a path that is bound": {"HZ20"},
@@ -38,10 +39,12 @@ LEFT = {
     "hv09_fit_callbacks: one that may be nothing": {"HZ20"},
     "hv09_fit_callbacks: one that writes or not": {"HZ20"},
     "hv11_drop_visible_devices: a limit of memory before the last import": {"HZ17"},
+    "hv15_divide_data: a list that each epoch shuffles": {"HZ17"},
     "hv15_divide_data: arrays divided by hand": {"HZ14"},
     "hv15_divide_data: arrays that are shuffled": {"HZ17"},
     "hv15_divide_data: batches that are shuffled after the first epoch": {"HZ17"},
     "hv15_divide_data: divided by hand": {"HZ14"},
+    "hv15_divide_data: what a generator reads is shuffled": {"HZ17"},
 }
 
 

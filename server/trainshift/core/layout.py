@@ -238,8 +238,11 @@ class Layout:
         at = start + syntax.arguments[-1].end
         if on_lines and not lead.strip():
             between = f",{self.line_end_at(site)}{lead}"
-            return (Edit(at, at, "".join(f"{between}{name}={value}" for name, value in given.items())),)
-        return (Edit(at, at, f", {text}"),)
+            text = "".join(f"{between}{name}={value}" for name, value in given.items())
+        else:
+            text = f", {text}"
+        # Behind what other edits put at the end of the last argument.
+        return (Edit(at, at, text, rank=1),)
 
     def _on_header_line(self, first: Statement) -> bool:
         """Whether the first statement of a block stands on the line of the block's header."""
