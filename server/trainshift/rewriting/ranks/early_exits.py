@@ -62,12 +62,11 @@ def _is_together(
     traced = program.fact(Executions).is_traced(statement.scope) or program.fact(Executions).runs_in_graphs
     if loop is None or loop not in loops or not isinstance(statement.node, ast.If | ast.While) or traced:
         return False
-    leaving = [each for each in statement.walk() if isinstance(each.node, ast.Break | ast.Return)]
-    if not ends and any(
-        isinstance(each.node, ast.Return) or innermost_loop(each) is not loop for each in leaving
+    if not ends and (
+        statement.parent is not loop
+        or any(_leaves_more(each, loop) for each in statement.walk())
+        or _is_passed_over(program, statement, loop)
     ):
-        return False
-    if not ends and (statement.parent is not loop or _is_passed_over(program, statement, loop)):
         return False
     inside = [each for each in loop.walk() if each is not loop]
     names, trains = _own_names(program, inside), program.fact(WhatTrains).statement_trains
@@ -93,6 +92,12 @@ def _is_together(
     )
     is_met = any(isinstance(each, ast.Call) and last_name(each.func) in OF_WORLDS for each in bound)
     return not is_met and not any(above in loops for above in program.fact(Iterated).above(loop))
+
+
+def _leaves_more(statement: Statement, loop: Statement) -> bool:
+    """Whether a statement leaves another loop than this one, or the function around it."""
+    is_break = isinstance(statement.node, ast.Break) and innermost_loop(statement) is not loop
+    return is_break or isinstance(statement.node, ast.Return)
 
 
 def _is_passed_over(program: Program, statement: Statement, loop: Statement) -> bool:
