@@ -261,6 +261,7 @@ FURTHER: dict[str, dict[str, Any]] = {
     "sums_of_squares": {"x": 0.7, "steps": [0.4, 1.2]},
     "changed_two_calls_away": {"x": 0.7},
     "lambda_that_is_replaced": {"x": 0.7},
+    "keys_in_order": {"curve": {1: 0.4, 5: 0.7, 2: 0.6}, "t": 2.5},
 }
 
 

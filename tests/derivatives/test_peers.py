@@ -22,13 +22,23 @@ BATCHES = (FOLDER / "batches.py").read_text(encoding="utf-8")
 LAYERS = ["X", "W1", "b1", "W2", "b2"]
 # What stores into arrays, or chooses by values: these the peer cannot do (the latter where JAX compiles).
 BEYOND = {
-    "jax": {"diffusion2d", "aug2d", "aug2d_swap", "ema", "inplace_relu", "clipnorm", "ifexp"},
+    "jax": {
+        "diffusion2d",
+        "aug2d",
+        "aug2d_swap",
+        "ema",
+        "inplace_relu",
+        "clipnorm",
+        "ifexp",
+        "lists_and_arrays",
+    },
     "autograd": {
         "diffusion2d",
         "aug2d",
         "aug2d_swap",
         "ema",
         "inplace_relu",
+        "lists_and_arrays",
         "mha",
         "momentum",
         "padconv",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from trainshift.derivatives import Derived, Refused, derive
@@ -125,3 +127,15 @@ def test_a_call_whose_value_nobody_reads_is_asked_whether_it_changes_an_array(mo
     for said in ("a and what it is given", "rows and what it is given"):
         assert f"{said} are one array, which is changed" in found.text
     assert ("scale_vjp(w, k)" if mode == "reverse" else "scale_jvp(w, k") in found.text
+
+
+def test_what_a_list_is_multiplied_by_is_asked_whether_it_is_an_array() -> None:
+    """A count repeats the list, an array multiplies it part by part."""
+    text = "import numpy as np\n\n\ndef f(x, v):\n    return np.sum([x, 2.0] * v) + np.sum(v)\n"
+    found = derive(text, "f", "reverse", ["x"])
+    assert isinstance(found, Derived)
+    here: dict[str, Any] = {}
+    exec(found.text, here)
+    assert here["f_grad"](0.5, 3) == (10.5, (3.0,))
+    with pytest.raises(AssertionError, match=r"v is an array: write np.array\(\[x, 2.0\]\)"):
+        here["f_grad"](0.5, [3.0, 1.0])

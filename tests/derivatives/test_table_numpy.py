@@ -248,6 +248,10 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     *(("pad", "np.pad(x, width)", {"x": A, "width": width}) for width in (1, (2, 1), ((1, 0), (0, 2)))),
     *(("diag", "np.diag(x, k)", {"x": x, "k": k}) for x in (V, SQUARE, B) for k in (0, 1, -1)),
     ("pad", "np.pad(x, width, constant_values=2.0)", {"x": A, "width": 1}),
+    *(
+        ("pad.repeating", "np.pad(x, width, mode)", {"x": A, "width": width, "mode": mode})
+        for width, mode in ((1, "edge"), ((2, 1), "reflect"), (((1, 0), (0, 3)), "symmetric"), (2, "wrap"))
+    ),
     ("arange.whole", "np.arange(test)", {"test": 4}),
     ("arange", "np.arange(x, test)", {"x": 0.5, "test": 3.2}),
     ("arange.step", "np.arange(x, test, step)", {"x": 0.5, "test": 3.2, "step": 0.7}),

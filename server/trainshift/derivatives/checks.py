@@ -369,7 +369,8 @@ class Checks:
                 target = reader.target(node)
                 if target is None:
                     return [], given
-                places = [each for param, each in bound(target, node) if target.kind(param).changes]
+                changed = self.whole.summary(target).changed
+                places = [each for param, each in bound(target, node) if param in changed]
                 return [*places, *([node.func] if target.changes_outside else [])], [*given, node]
         return [], []
 

@@ -363,10 +363,30 @@ def added(target: str | ast.expr, value: ast.expr, sign: bool = True) -> ast.stm
     return ast.AugAssign(place, ast.Add(), value)  # type: ignore[arg-type]
 
 
+def with_value(node: ast.stmt, value: ast.expr) -> ast.stmt:
+    """A statement with another value."""
+    made: ast.stmt
+    match node:
+        case ast.Assign():
+            made = ast.Assign(node.targets, value)
+        case ast.AugAssign():
+            made = ast.AugAssign(node.target, node.op, value)
+        case ast.AnnAssign():
+            made = ast.AnnAssign(node.target, node.annotation, value, node.simple)
+        case ast.Return():
+            made = ast.Return(value)
+        case _:
+            made = ast.Expr(value)
+    return ast.copy_location(made, node)
+
+
 def taken_away(place: ast.expr, added: ast.Call) -> ast.expr:
     """What `append` or `insert` has added to a list, taken away again."""
     at: list[ast.expr] = []
     for each in added.args[:-1]:
+        if isinstance(each, ast.Name):
+            at.append(copied(each))
+            continue
         number = ast.literal_eval(each)
         last = ast.BinOp(call("len", copied(place)), ast.Sub(), constant(1 - min(number, 0)))
         # In a list that is shorter it was added at an end.

@@ -11,8 +11,16 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.joined import no_lists
-from trainshift.derivatives.reading.once import asked_by, asks_length, changed_inside, moving, once
+from trainshift.derivatives.reading.once import (
+    asked_by,
+    asks_length,
+    changed_inside,
+    moving,
+    once,
+    place_told,
+)
 from trainshift.derivatives.reading.reader import Reader
+from trainshift.derivatives.reading.sources import is_no_part, may_follow
 
 FOLDED = frozenset(("builtins.max", "builtins.min"))
 # What takes elements by an order, with the keywords that are known: the order is worked out first.
@@ -49,6 +57,7 @@ class Expander:
         self.reader = Reader(function)
         self.before: list[ast.stmt] = []
         self.looped: set[str] = set()
+        self.places: set[str] = set()
         self.moved: set[str] = set()
         self.resized: set[str] = set()
         self.asked: dict[int, list[ast.stmt]] = {}
@@ -120,13 +129,13 @@ class Expander:
                     for place, each in zip(held, target.elts, strict=True)
                 ]
                 asked = [
-                    self._part(place, each)
+                    is_no_part(place, each)
                     for place, each in zip(held, value.elts, strict=True)
-                    if self._may_follow(each, target)
+                    if may_follow(self.reader, each, target)
                 ]
                 return [ast.copy_location(each, node) for each in (*swapped, *asked, *stores)]
-            case ast.Assign([ast.Name()], ast.Call(ast.Attribute(base, "pop"))) if root_of(base):
-                return [node]
+            case ast.Assign([ast.Name(name)], ast.Call(ast.Attribute(base, "pop")) as call) if root_of(base):
+                return [self._at_place(node, call, name)]
             case ast.AugAssign(place, ast.Add(), value) if self._lengthens(place):
                 extend = ast.Attribute(terms.copied(place), "extend", ast.Load())
                 longer = ast.Expr(ast.Call(extend, [self._value(value)], []))
@@ -139,31 +148,29 @@ class Expander:
                 and (root_of(place) in asked_by(place.slice) or any(once(self.reader, place.slice)))
             ):
                 return self._placed(node, place)
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="pop"))):
-                return [node]
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="pop")) as call):
+                return [self._at_place(node, call)]
+            case ast.Expr(ast.Call(ast.Attribute(attr="insert")) as call) if (
+                told := self._at_place(node, call)
+            ) is not node:
+                return self._statement(told)
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Expr() | ast.Return():
                 if node.value is not None:
                     new = self._value(node.value)
                     if new is not node.value:
-                        return [_with_value(node, new)]
+                        return [terms.with_value(node, new)]
         return [node]
 
-    def _may_follow(self, value: ast.expr, targets: ast.expr) -> bool:
-        """Whether a value may be a part of an array that a store into targets changes."""
-        whole, kind = self.function.whole, self.reader.kind(value)
-        if not (isinstance(value, ast.Subscript) and whole.arrays and whole.reverse) or whole.tensors:
-            return False
-        base = self.reader.kind(value.value)
-        roots = {root_of(each) for each in terms.leaves(targets) if isinstance(each, ast.Subscript)}
-        return root_of(value) in roots and not base.has("list", "dict") and not kind.has("list", "dict")
-
-    def _part(self, held: str, value: ast.expr) -> ast.stmt:
-        """Asks whether what was read is no part of an array, which the next store may change."""
-        assert isinstance(value, ast.Subscript)
-        array = terms.call("hasattr", terms.copied(value.value), terms.constant("shape"))
-        number = ast.UnaryOp(ast.Not(), terms.call("np.ndim", terms.name(held)))
-        said = f"{ast.unparse(value)} is a part of an array, which is changed"
-        return ast.Assert(ast.BoolOp(ast.Or(), [ast.UnaryOp(ast.Not(), array), number]), ast.Constant(said))
+    def _at_place(self, node: ast.stmt, call: ast.Call, name: str = "") -> ast.stmt:
+        """A `pop` or `insert`, whose value a variable may get, at a place that the way back can ask for."""
+        if not self.function.whole.reverse or self.function.whole.module.dotted(call.func) is not None:
+            return node
+        place = place_told(self.reader, call, name)
+        if place is None or getattr(call.args[0], "id", "") in self.places:
+            return node
+        held = self._held(place)
+        self.places |= terms.names_read(held)
+        return terms.with_value(node, ast.Call(call.func, [held, *call.args[1:]], []))
 
     def _lengthens(self, target: ast.expr) -> bool:
         kind = self.reader.kind(target)
@@ -478,19 +485,3 @@ def _is_view(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and (
         isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "values", "keys")
     )
-
-
-def _with_value(node: ast.stmt, value: ast.expr) -> ast.stmt:
-    made: ast.stmt
-    match node:
-        case ast.Assign():
-            made = ast.Assign(node.targets, value)
-        case ast.AugAssign():
-            made = ast.AugAssign(node.target, node.op, value)
-        case ast.AnnAssign():
-            made = ast.AnnAssign(node.target, node.annotation, value, node.simple)
-        case ast.Return():
-            made = ast.Return(value)
-        case _:
-            made = ast.Expr(value)
-    return ast.copy_location(made, node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Protocol
@@ -47,10 +47,12 @@ class Shared:
 @dataclass(frozen=True, slots=True)
 class Summary:
     """What a call of a function leaves behind, by the names of what the function knows from outside: which of
-    them may be in its value, and which pairs of them may be, or hold, one thing."""
+    them may be in its value, which pairs of them may be, or hold, one thing, and which parameters it may
+    change."""
 
     returned: frozenset[str] = frozenset()
     linked: frozenset[frozenset[str]] = frozenset()
+    changed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,13 @@ class Function:
         owner = self.owner(name) or self
         return owner.kinds.setdefault(name, Kind())
 
+    @cached_property
+    def counts(self) -> set[str]:
+        """The variables that `range` is given, so that they are whole numbers."""
+        calls = (each for each in own_nodes(self.node.body) if isinstance(each, ast.Call))
+        given = [one for each in calls if getattr(each.func, "id", "") == "range" for one in each.args]
+        return {each.id for each in given if isinstance(each, ast.Name)}
+
     @property
     def gives_functions(self) -> bool:
         """Whether its value is a function, or holds some."""
@@ -379,15 +388,20 @@ class Function:
             or (isinstance(node, ast.arguments) and name in self.params)
         ]
 
-    def assignments(self, name: str) -> list[ast.AST]:
+    def assignments(self, name: str) -> Sequence[ast.AST]:
         """The statements, loops and definitions that give a variable a value."""
-        return [
-            each
-            for each in own_nodes(self.node.body)
-            if isinstance(each, ast.stmt | ast.comprehension)
-            and name in names_bound([getattr(each, "target", each) if isinstance(each, ast.For) else each])
-            and not isinstance(each, ast.If | ast.While)
-        ]
+        return self._assigned.get(name, ())
+
+    @cached_property
+    def _assigned(self) -> dict[str, list[ast.AST]]:
+        """By variable: what gives it a value."""
+        found: dict[str, list[ast.AST]] = {}
+        for each in own_nodes(self.node.body):
+            if isinstance(each, ast.stmt | ast.comprehension) and not isinstance(each, ast.If | ast.While):
+                target = getattr(each, "target", each) if isinstance(each, ast.For) else each
+                for name in names_bound([target]):
+                    found.setdefault(name, []).append(each)
+        return found
 
     def is_rebound(self, name: str) -> bool:
         """Whether a variable is given another value, and not by `+=` and its like alone."""

@@ -36,14 +36,21 @@ def tell_joined(function: Function) -> bool:
 
 
 def no_lists(function: Function, node: ast.stmt) -> list[ast.stmt]:
-    """Asserts that what a statement adds or repeats is no list, as is assumed, where only the values tell.
+    """Asserts that what a statement adds or repeats is no list, and what repeats a list no array, as is
+    assumed, where only the values tell.
 
-    For the way back alone, since tangents are joined as values are.
+    The former for the way back alone, since tangents are joined as values are.
     """
     value = getattr(node, "value", None)
-    if not (function.whole.arrays and function.whole.reverse and isinstance(value, ast.expr)):
+    if not (function.whole.arrays and isinstance(value, ast.expr)):
         return []
     made: list[ast.stmt] = []
+    for times, listed in _perhaps_arrays(function, value):
+        test = ast.UnaryOp(ast.Not(), terms.call("hasattr", terms.copied(times), terms.constant("__len__")))
+        said = f"{ast.unparse(times)} is an array: write np.array({ast.unparse(listed)})"
+        made.append(ast.Assert(test, ast.Constant(said)))
+    if not function.whole.reverse:
+        return made
     lists = terms.display([terms.name("list"), terms.name("tuple")])
     told = [
         (each, f"write list({ast.unparse(each)}) where it is added or repeated")
@@ -60,6 +67,27 @@ def no_lists(function: Function, node: ast.stmt) -> list[ast.stmt]:
         said = f"{ast.unparse(each)} is a list: {advice}"
         made.append(ast.Assert(test, ast.Constant(said)))
     return made
+
+
+def _perhaps_arrays(function: Function, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """What repeats lists in a value, as is assumed, but may be arrays, with the lists."""
+    reader, nodes = Reader(function), Nodes(function)
+    found: list[tuple[ast.expr, ast.expr]] = []
+    for each in terms.walk(value):
+        match each:
+            case ast.BinOp(left, ast.Mult(), right) if not reader.by_part(
+                each, reader.kind(left), reader.kind(right)
+            ):
+                for one, times in ((left, right), (right, left)):
+                    written = isinstance(one, ast.List | ast.Tuple)
+                    listed = written or reader.kind(one).has("list", "tuple")
+                    # Tangents are repeated or multiplied as values are.
+                    asked = (written and reader.value(times)) or (
+                        function.whole.reverse and reader.value(one)
+                    )
+                    if listed and asked and _open(nodes, times):
+                        found.append((times, one))
+    return found
 
 
 def _perhaps_lists(function: Function, value: ast.expr) -> list[ast.expr]:

@@ -15,6 +15,8 @@ _MAKING = frozenset(
     ["zeros", "ones", "empty", "eye", "arange", "linspace", "array", "full", "stack", "concatenate", "vstack",
      "hstack", "outer", "diag", "zeros_like", "ones_like", "empty_like", "full_like", "tril", "triu", "tile"]
 )  # fmt: skip
+# Functions of both whose value is a list of arrays.
+_PARTING = frozenset(("split", "array_split", "hsplit", "vsplit", "dsplit", "unstack"))
 # Methods of arrays whose value may be a number.
 _REDUCING = frozenset(["sum", "mean", "prod", "max", "min", "std", "var", "dot", "trace", "item"])
 # What gives the keys of a dict, or one of them.
@@ -68,6 +70,40 @@ class KindReader:
             return base.element()
         return base.element()
 
+    def _is_key(self, base: ast.expr, index: ast.expr) -> bool:
+        """Whether an index is one of what comes when its container is gone through, so that this is a dict:
+        elements that have a derivative are no places."""
+        match index:
+            case ast.Name(name):
+                match self._given_once(name):
+                    case ast.Assign([ast.Name(_)], ast.Call() | ast.Subscript() as value):
+                        return self._is_key(base, value)
+                    case ast.For(target, source) | ast.comprehension(target, source):
+                        return self._lists(_behind(name, target, source), base)
+            case ast.Subscript(listed, place) if not isinstance(place, ast.Slice):
+                return self._lists(listed, base)
+            case ast.Call(ast.Name("min" | "max"), [listed]):
+                return self._lists(listed, base)
+        return False
+
+    def _lists(self, node: ast.expr | None, base: ast.expr) -> bool:
+        """Whether a value has what comes when a container is gone through, in whatever order."""
+        match node:
+            case ast.Call(ast.Name("sorted" | "list" | "tuple" | "reversed"), [inner]):
+                return self._lists(inner, base)
+            case ast.Subscript(inner, ast.Slice()):
+                return self._lists(inner, base)
+            case ast.Name(name) if not terms.same(node, base):
+                match self._given_once(name):
+                    case ast.Assign([ast.Name(_)], ast.Call(ast.Name("sorted" | "list" | "tuple"), [inner])):
+                        return terms.same(inner, base)
+        return node is not None and terms.same(node, base)
+
+    def _given_once(self, name: str) -> ast.AST | None:
+        """The one statement or loop that gives a variable its value, if there is but one."""
+        given = self.function.assignments(name) if name not in self.function.params else ()
+        return given[0] if len(given) == 1 else None
+
     def target(self, node: ast.Call) -> Function | None:
         """The function of the file that a call means, if it names one."""
         if not isinstance(node.func, ast.Name):
@@ -115,6 +151,9 @@ class KindReader:
             case ast.Subscript():
                 base = self.kind(node.value)
                 base.tell("box")
+                known = base.has("list", "tuple", "array", "dict") or not isinstance(node.value, ast.Name)
+                if not known and self.value(node.value) and self._is_key(node.value, node.slice):
+                    base.tell("dict")
                 return self._index(base, node.slice)
             case ast.Attribute("T"):
                 self.kind(node.value).tell("array")
@@ -150,8 +189,28 @@ class KindReader:
                 return Kind("function")
         return Kind()
 
+    def by_part(self, node: ast.BinOp, left: Kind, right: Kind) -> bool:
+        """Whether a list or tuple is added or multiplied part by part: the other operand is an array."""
+        found = False
+        for part, own, times, other in (
+            (node.left, left, node.right, right),
+            (node.right, right, node.left, left),
+        ):
+            if not own.has("list", "tuple") or other.has("list", "tuple", "dict"):
+                continue
+            times_it = isinstance(node.op, ast.Mult)
+            one = isinstance(part, ast.List | ast.Tuple) and not part.elts[1:]
+            if times_it and self.whole.arrays and not one and self.value(times):
+                # No count is differentiated by, but where a list of one element is made so long.
+                other.tell("computed")
+            found |= other.has("array", "computed") or (times_it and other.has("box"))
+        return found
+
     def _operation(self, node: ast.BinOp) -> Kind:
         left, right = self.kind(node.left), self.kind(node.right)
+        computed = ["computed"] if left.has("array", "computed") or right.has("array", "computed") else []
+        if isinstance(node.op, ast.Add | ast.Mult) and self.by_part(node, left, right):
+            return Kind("number", "array")
         for part, kind, times in ((node.left, left, node.right), (node.right, right, node.left)):
             listed = kind.has("list", "tuple") and not self.value(times)
             if isinstance(node.op, ast.Mult) and (listed or isinstance(part, ast.List | ast.Tuple)):
@@ -177,11 +236,11 @@ class KindReader:
         if not isinstance(node.op, ast.Add):
             left.tell("number")
             right.tell("number")
-            return Kind("number")
+            return Kind("number", *computed)
         for one, other in ((left, right), (right, left)):
             if other.has("number", "scalar") and not one.has("list", "tuple"):
                 one.tell("number")
-        return Kind("number") if left.has("number") or right.has("number") else Kind()
+        return Kind("number", *computed) if left.has("number") or right.has("number") else Kind()
 
     def _call_kind(self, node: ast.Call) -> Kind:
         target = self.target(node)
@@ -230,7 +289,10 @@ class KindReader:
         if (dotted and dotted.startswith("numpy.")) or (dotted and dotted.startswith("tensorflow.")):
             self.whole.arrays = True
             self.whole.tensors = self.whole.tensors or dotted.startswith("tensorflow.")
-            return Kind("number", "array" if dotted.rpartition(".")[2] in _MAKING else "number")
+            last = dotted.rpartition(".")[2]
+            # A count has no derivative.
+            computed = self.value(node) and last not in _PARTING
+            return Kind("number", "array" if last in _MAKING else "computed" if computed else "number")
         row = self.whole.rows.get(dotted or "")
         if row and row.elementwise:
             for each in node.args:
@@ -269,6 +331,20 @@ class KindReader:
     def possible(self, node: ast.Call) -> list[Function]:
         """The functions that a called value may be: all that take its arguments, where none is known."""
         return self.known(node) or [each for each in self.whole.escaping() if each.takes(node)]
+
+
+def _behind(name: str, target: ast.expr, source: ast.expr) -> ast.expr | None:
+    """What a variable of a loop goes through."""
+    match target, source:
+        case ast.Name(), _:
+            return source
+        case ast.Tuple(targets), ast.Call(ast.Name("zip"), parts):
+            pairs = list(zip(targets, parts, strict=False))
+        case ast.Tuple([_, each]), ast.Call(ast.Name("enumerate"), [part, *_]):
+            pairs = [(each, part)]
+        case _:
+            return None
+    return next((part for each, part in pairs if isinstance(each, ast.Name) and each.id == name), None)
 
 
 def _new_list(*parts: Kind) -> Kind:

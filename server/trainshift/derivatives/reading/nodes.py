@@ -98,9 +98,10 @@ class Nodes:
     def _operation(self, expr: ast.BinOp) -> Node:
         left, right = self.node(expr.left), self.node(expr.right)
         kinds = (self.reader.kind(expr.left), self.reader.kind(expr.right))
-        if isinstance(expr.op, ast.Add) and any(each.has("list", "tuple") for each in kinds):
+        whole = not self.reader.by_part(expr, *kinds)
+        if isinstance(expr.op, ast.Add) and any(each.has("list", "tuple") for each in kinds) and whole:
             return Node("joined", expr, [("a", left), ("b", right)])
-        if isinstance(expr.op, ast.Mult):
+        if isinstance(expr.op, ast.Mult) and whole:
             for one, other, kind in ((left, right, kinds[0]), (right, left, kinds[1])):
                 # How often a list is repeated has no derivative.
                 listed = kind.has("list", "tuple") and not other.active
@@ -178,6 +179,9 @@ class Nodes:
             dotted = "tensorflow.abs"
         if dotted == "numpy.clip":
             dotted += self._bounds(rows[dotted], arguments, expr)
+        if dotted == "numpy.pad":
+            mode = _given(rows[dotted], arguments, expr).get("mode", ast.Constant("constant"))
+            dotted += "" if ast.unparse(mode) == "'constant'" else ".repeating"
         if dotted == "numpy.arange" and len(arguments) == 3:
             dotted += ".step"
         whole = rows.get(f"{dotted}.whole")
@@ -191,8 +195,7 @@ class Nodes:
 
     def _bounds(self, row: table.Row, arguments: list[ast.expr], expr: ast.Call) -> str:
         """Which bound a call of `clip` has, where it has one."""
-        given = dict(zip(row.params, arguments, strict=False))
-        given |= {row.param(each.arg): each.value for each in expr.keywords if each.arg}
+        given = _given(row, arguments, expr)
         none = [
             each
             for each in ("low", "high")
@@ -209,7 +212,7 @@ class Nodes:
             case ast.Constant():
                 return True
             case ast.Name(name):
-                return self.function.kind(name).has("one") or name in self._scalars()
+                return name in self._scalars()
             case ast.BinOp():
                 matrix = isinstance(expr.op, ast.MatMult)
                 return not matrix and self.settled(expr.left) and self.settled(expr.right)
@@ -235,7 +238,7 @@ class Nodes:
 
     def _scalars(self) -> set[str]:
         """The variables that are one number wherever they are assigned, and parameters annotated float or
-        int."""
+        int, or that `range` is given."""
         found = getattr(self, "_known", None)
         if found is not None:
             return found  # type: ignore[no-any-return]
@@ -262,6 +265,7 @@ class Nodes:
             for node in terms.walk(statement):
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                     counts[node.id] = counts.get(node.id, 0) + 1
+        annotated |= {each for each in self.function.counts if each not in counts}
         self._known = annotated | {
             name
             for name, values in assigned.items()
@@ -301,7 +305,7 @@ class Nodes:
                     child.pending = node.pending or not (same or small)
                 elif node.row.elementwise:
                     child.pending = node.pending
-        if node.sort in ("joined", "repeated"):
+        if node.sort == "joined" or (node.sort == "repeated" and not self.written(node.params[0][1])):
             # The way back asks how long it is.
             self.want(node.params[0][1])
         if node.sort == "item":
@@ -313,6 +317,11 @@ class Nodes:
         for _, child in node.params:
             if child.active:
                 self.mark(child)
+
+    def written(self, node: Node) -> bool:
+        """Whether a list or tuple is written down, number by number."""
+        inside = [child.expr for _, child in node.params]
+        return node.sort == "display" and not any(self.reader.kind(each).container for each in inside)
 
     def want(self, node: Node) -> None:
         """Notes that the value of an operation is needed on the way back."""
@@ -329,6 +338,12 @@ class Nodes:
 
 
 REDUCING = frozenset(["sum", "mean", "prod", "max", "min", "var", "std", "vdot", "trace", "item"])
+
+
+def _given(row: table.Row, arguments: list[ast.expr], expr: ast.Call) -> dict[str, ast.expr]:
+    """What the parameters of a row are given."""
+    named = {row.param(each.arg): each.value for each in expr.keywords if each.arg}
+    return dict(zip(row.params, arguments, strict=False)) | named
 
 
 def method(attribute: str) -> str | None:

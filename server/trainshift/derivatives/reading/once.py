@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 
 from trainshift.core.text.facts import COMPREHENSIONS
@@ -202,6 +203,63 @@ def changed_inside(reader: Reader, node: ast.For) -> bool:
             return True
         if isinstance(each, ast.Call) and (terms.names_read(each) | changed_by_call(reader, each)) & given:
             return True
+    return False
+
+
+def place_told(reader: Reader, call: ast.Call, rebound: str) -> ast.expr | None:
+    """What the way back has to be told of where `pop` takes from or `insert` puts to; None, where the call
+    tells.
+
+    In a list that is a place from its start, in a dict a key. `rebound` is the variable that gets the value.
+    """
+    assert isinstance(call.func, ast.Attribute)
+    places = call.args[:1] if call.func.attr == "pop" else call.args[:-1]
+    for each in places:
+        kind = reader.kind(call.func.value)
+        listed = call.func.attr == "insert" or (kind.has("list") and not kind.has("dict"))
+        if isinstance(each, ast.Constant) or re.fullmatch(r"-\d+", ast.unparse(each)):
+            return None
+        if isinstance(each, ast.Name) and each.id != rebound and (not listed or _from_start(reader, each)):
+            return None
+        if not listed or _from_start(reader, each):
+            return each
+        return terms.call("len", ast.Subscript(call.func.value, ast.Slice(None, each, None), ast.Load()))
+    return None
+
+
+def _from_start(reader: Reader, index: ast.expr, known: frozenset[str] = frozenset()) -> bool:
+    """Whether an index is no negative number for certain."""
+    match index:
+        case ast.Constant(int(value)):
+            return value >= 0
+        case ast.BinOp(left, ast.Add() | ast.Mult() | ast.FloorDiv(), right):
+            return _from_start(reader, left, known) and _from_start(reader, right, known)
+        case ast.BinOp(_, ast.Mod(), right):
+            return _from_start(reader, right, known)
+        case ast.Call(ast.Name("min" | "max"), [ast.Call(ast.Name("range"), [_])]):
+            return True
+        case ast.Call(ast.Name("len")) | ast.Call(ast.Attribute(attr="index" | "argmin" | "argmax")):
+            return True
+        case ast.Name(name) if name in reader.function.local and name not in known:
+            given = reader.function.assignments(name)
+            if name in reader.function.params or not given:
+                return False
+            own = not any(name in each.foreign for each in reader.function.nested.values())
+            return own and all(_counts(reader, each, name, known | {name}) for each in given)
+    return False
+
+
+def _counts(reader: Reader, node: ast.AST, name: str, known: frozenset[str]) -> bool:
+    """Whether a statement gives a variable no negative number for certain."""
+    match node:
+        case ast.Assign([ast.Name(_)], value):
+            return _from_start(reader, value, known)
+        case ast.AugAssign(ast.Name(_), ast.Add(), value):
+            return _from_start(reader, value, known)
+        case ast.For(ast.Name(_), ast.Call(ast.Name("range"), [_])):
+            return True
+        case ast.For(ast.Tuple([ast.Name(first), _]), ast.Call(ast.Name("enumerate"), [_])):
+            return first == name
     return False
 
 

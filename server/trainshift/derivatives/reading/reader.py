@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 
 from trainshift.derivatives import terms
@@ -308,10 +307,10 @@ class Reader(KindReader):
                 left, right = self.value(node.left), self.value(node.right)
                 if isinstance(node.op, ast.FloorDiv) or _is_string(node.left):
                     return False
-                if isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List | ast.Tuple):
-                    return left
-                if isinstance(node.op, ast.Mult) and isinstance(node.right, ast.List | ast.Tuple):
-                    return right
+                listed = [isinstance(each, ast.List | ast.Tuple) for each in (node.left, node.right)]
+                if isinstance(node.op, ast.Mult) and any(listed):
+                    if not self.by_part(node, self.kind(node.left), self.kind(node.right)):
+                        return left if listed[0] else right
                 return left or right
             case ast.UnaryOp():
                 return self.value(node.operand) and not isinstance(node.op, ast.Not | ast.Invert)
@@ -482,16 +481,10 @@ class Reader(KindReader):
 
 
 def loses(call: ast.Call) -> bool:
-    """Whether a method changes a container so that the way back cannot undo it.
-
-    Of `pop` it can undo that of the last element, and that at a key or place which is written down; so of
-    `insert`.
-    """
+    """Whether a method changes a container so that the way back cannot undo it."""
     assert isinstance(call.func, ast.Attribute)
-    if call.func.attr == "pop" and len(call.args) > 1:
-        return True
-    if call.func.attr in ("pop", "insert"):
-        return bool(call.args) and not re.fullmatch(r"-1|\d+|'.*'", ast.unparse(call.args[0]))
+    if call.func.attr == "pop":
+        return len(call.args) > 1
     return call.func.attr in LOSING or call.func.attr == "update"
 
 

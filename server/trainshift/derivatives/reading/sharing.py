@@ -85,7 +85,8 @@ class Sharing:
     def summary(self) -> Summary:
         """What a call of the function leaves behind."""
         linked = (each for each in self.ends if len(each) == 2 and all(map(self._is_outer, each)))
-        return Summary(frozenset(filter(self._is_outer, self.returned)), frozenset(linked))
+        changed = frozenset(self.with_names(self.changed) & set(self.function.params))
+        return Summary(frozenset(filter(self._is_outer, self.returned)), frozenset(linked), changed)
 
     def _is_outer(self, name: str) -> bool:
         return name.endswith(GIVEN) or name not in self.function.local

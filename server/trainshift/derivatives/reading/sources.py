@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import Function, bound
+from trainshift.derivatives.reading.function import Function, bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import FACTS, Reader
@@ -55,10 +55,11 @@ class Sources:
             case ast.DictComp():
                 return self._made(node, node.value)
             case ast.BinOp() if self.reader.kind(node).has("list", "tuple"):
-                # The new list has the elements of both.
-                return (
-                    set() if self._is_new_list(node) else self.sources(node.left) | self.sources(node.right)
-                )
+                # The new list has the elements of both; how often one is repeated is no element.
+                parts = [node.left, node.right]
+                if isinstance(node.op, ast.Mult):
+                    parts = [each for each in parts if self.reader.kind(each).has("list", "tuple")]
+                return set() if self._is_new_list(node) else self._any(parts)
             case ast.Call():
                 return self._called(node)
         return set()
@@ -89,7 +90,11 @@ class Sources:
     ) -> Iterator[tuple[ast.expr, Kind]]:
         """What of what it is `given` a call of a function may change, with the kinds of what is changed in
         it: itself or deeper."""
-        known = [(argument, callee.kind(param)) for param, argument in bound(callee, call)]
+        known = [
+            (argument, callee.kind(param))
+            for param, argument in bound(callee, call)
+            if param in self.whole.summary(callee).changed
+        ]
         for owner, name in callee.outside:
             known.append((given[callee_name(callee, owner, name)], owner.kind(name)))
         for argument, kind in known:
@@ -168,6 +173,24 @@ def parts_of(target: ast.expr, value: ast.expr, each: bool) -> Iterator[tuple[as
             inner = [ast.Constant(0), first]
     for one, other in zip(target.elts, inner, strict=False):
         yield from parts_of(one, other, part or each)
+
+
+def may_follow(reader: Reader, value: ast.expr, targets: ast.expr) -> bool:
+    """Whether a value may be a part of an array that a store into targets changes."""
+    whole, kind = reader.whole, reader.kind(value)
+    if not (isinstance(value, ast.Subscript) and whole.arrays and whole.reverse) or whole.tensors:
+        return False
+    base = reader.kind(value.value)
+    roots = {root_of(each) for each in terms.leaves(targets) if isinstance(each, ast.Subscript)}
+    return root_of(value) in roots and not base.has("list", "dict") and not kind.has("list", "dict")
+
+
+def is_no_part(held: str, value: ast.expr) -> ast.stmt:
+    """Asks whether what was read is no part of an array, which the next store may change."""
+    assert isinstance(value, ast.Subscript)
+    array = terms.call("hasattr", terms.copied(value.value), terms.constant("shape"))
+    said = f"{ast.unparse(value)} is a part of an array, which is changed"
+    return ast.Assert(ast.BoolOp(ast.Or(), [ast.UnaryOp(ast.Not(), array), number(held)]), ast.Constant(said))
 
 
 def number(value: ast.expr | str) -> ast.expr:

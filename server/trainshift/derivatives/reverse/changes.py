@@ -469,7 +469,7 @@ class Changes(Lines):
         """Whether a `pop` takes an element of a list for certain, not one of a dict."""
         assert isinstance(popped.func, ast.Attribute)
         kind = self.nodes.reader.kind(popped.func.value)
-        if not popped.args or not isinstance(popped.args[0], ast.Constant):
+        if not popped.args or terms.is_number(popped.args[0], -1):
             # The last one: no dict would have it so.
             return True
         return kind.has("list") and not kind.has("dict")
@@ -477,7 +477,7 @@ class Changes(Lines):
     def _put_back(self, popped: ast.Call, place: ast.expr, value: ast.expr, keys: str | None) -> ast.stmt:
         """A value put back where a `pop` took it from; `keys` is the name of what a dict's keys were."""
         place = terms.copied(place)
-        if not popped.args or not isinstance(popped.args[0], ast.Constant):
+        if not popped.args or terms.is_number(popped.args[0], -1):
             return ast.Expr(ast.Call(ast.Attribute(place, "append", ast.Load()), [value], []))
         index = terms.copied(popped.args[0])
         if self._popped_of_list(popped):

@@ -250,9 +250,7 @@ class Pull(Writer):
 
     def _repeated(self, node: Node, bar: ast.expr) -> None:
         one = node.params[0][1]
-        if one.sort != "display" or any(
-            self.nodes.reader.kind(each.expr).container for _, each in one.params
-        ):
+        if not self.nodes.written(one):
             self.push(one, self.helper("_folded", bar, self.value(one)))
         else:
             bar = self.named(bar, "t")

@@ -64,6 +64,13 @@ def _pad_bar(bar, x, width):
     starts = np.broadcast_to(width, (np.ndim(x), 2))[:, 0]
     return bar[tuple(slice(i, i + n) for i, n in zip(starts, np.shape(x)))] + 0.0
 ''',
+    "_padded_bar": '''
+def _padded_bar(bar, x, width, mode):
+    """The adjoint of x in np.pad(x, width, mode)."""
+    found = np.zeros(np.size(x))
+    np.add.at(found, np.pad(np.reshape(np.arange(np.size(x)), np.shape(x)), width, mode), bar)
+    return np.reshape(found, np.shape(x))
+''',
     "_diag_bar": '''
 def _diag_bar(bar, x, k=0):
     """The adjoint of x in np.diag(x, k)."""

@@ -54,6 +54,7 @@ ROWS = (
     _linear("_repeat_bar", "bar x repeats axis"),
     _linear("_diag_bar", "bar x k"),
     _linear("_pad_bar", "bar x width"),
+    _linear("_padded_bar", "bar x width mode"),
     _products("_matmul_left_bar", "bar a b", "bar b"),
     _products("_matmul_right_bar", "bar a b", "bar a"),
     _products("_matmul_left_bar", "bar a b transpose_a transpose_b", "bar b"),
