@@ -262,6 +262,8 @@ FURTHER: dict[str, dict[str, Any]] = {
     "changed_two_calls_away": {"x": 0.7},
     "lambda_that_is_replaced": {"x": 0.7},
     "keys_in_order": {"curve": {1: 0.4, 5: 0.7, 2: 0.6}, "t": 2.5},
+    "pascal": {"row": [0.5, 0.7], "n": 3},
+    "breadth_first": {"tree": (1.0, [(2.0, []), (0.5, [(3.0, [])])]), "rate": 0.7},
 }
 
 

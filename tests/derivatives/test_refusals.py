@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import pytest
+from derived import loaded
 
 from trainshift.derivatives import Derived, Refused, derive
 from trainshift.derivatives.result import Mode
@@ -53,6 +56,22 @@ def total(x, w):
     rows = [w, x]
     both(w, rows, x)
     return np.sum(w) * x
+"""
+MOVED = """\
+import numpy as np
+
+
+def moved(x, v, dt):
+    x += v * dt
+    return x[0] * x[1]
+"""
+ADDED = """\
+import numpy as np
+
+
+def added(queue, u):
+    queue += queue
+    return sum(queue) * u.sum()
 """
 TYPES = """\
 import math
@@ -139,3 +158,26 @@ def test_what_a_list_is_multiplied_by_is_asked_whether_it_is_an_array() -> None:
     assert here["f_grad"](0.5, 3) == (10.5, (3.0,))
     with pytest.raises(AssertionError, match=r"v is an array: write np.array\(\[x, 2.0\]\)"):
         here["f_grad"](0.5, [3.0, 1.0])
+
+
+def test_what_has_elements_and_is_calculated_with_is_an_array_where_the_file_knows_them() -> None:
+    found = derive(MOVED, "moved")
+    assert isinstance(found, Derived)
+    args = (np.array([0.3, 0.4]), np.array([1.0, 2.0]), 0.1)
+    value, (x_bar, v_bar, dt_bar) = loaded(found.text).moved_grad(*args)
+    x = np.array([0.3, 0.4]) + np.array([1.0, 2.0]) * 0.1
+    assert value == x[0] * x[1]
+    assert np.allclose(x_bar, x[::-1], 1e-12)
+    assert np.allclose(v_bar, x[::-1] * 0.1, 1e-12)
+    assert math.isclose(dt_bar, x[::-1] @ [1.0, 2.0])
+
+
+def test_what_may_be_a_list_that_is_lengthened_in_place_is_asked_for_going_back() -> None:
+    found = derive(ADDED, "added")
+    assert isinstance(found, Derived)
+    said = "queue is a list: write queue.extend where it is added to"
+    assert f"assert not isinstance(queue, (list, tuple)), {said!r}" in found.text
+    of_numbers = derive(ADDED.replace(" * u.sum()", " * u"), "added")
+    assert isinstance(of_numbers, Refused)
+    said = "queue may be a list, or a number or array: write list(queue) if it is a list"
+    assert [(each.line, each.message) for each in of_numbers.refusals] == [(5, said), (5, said)]

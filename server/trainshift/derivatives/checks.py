@@ -150,6 +150,8 @@ class Checks:
                     if reader.value(target) and not reader.value(value):
                         text = f"{ast.unparse(target)} = {ast.unparse(target)} * {ast.unparse(value)}"
                         self.refuse(node, f"*= repeats a list in place: write {text}")
+                case ast.AugAssign(target, ast.Add(), value):
+                    self._joined(reader, ast.BinOp(target, ast.Add(), value))
                 case ast.FunctionDef(name=name) if len(function.bindings(name)) > 1:
                     self.refuse(node, f"{name} has other values too: give the function a name of its own")
                 case ast.FunctionDef(args=arguments) | ast.Lambda(args=arguments):

@@ -9,6 +9,7 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, own_nodes, root_of
 from trainshift.derivatives.reading.once import asks, changed_by, changed_by_call, once
 from trainshift.derivatives.reading.reader import Reader
+from trainshift.derivatives.reading.sources import OF
 
 _TOO = "which this line reads too: call it on a line of its own"
 
@@ -48,23 +49,25 @@ def out_of_order(
         if not calls:
             continue
         sharing = reader.whole.sharing(function)
+        active = sharing.active if sharing else function.active
         value = getattr(part, "value", None)
         split = not is_test and value is not None and reader.value(value)
         silent = {id(each) for one in _silent(reader, part) for each in terms.walk(one)}
         # What has no derivative is read in its turn, but where the line becomes several ones.
         calls = [
-            (each, {name for name in names if function.active(name) or (split and id(each) not in untold)})
+            (each, {name for name in names if active(name) or (split and id(each) not in untold)})
             for each, names in calls
         ]
         inside_of = [(call, {id(each) for each in terms.walk(call)}) for call, names in calls if names]
         for call, names in calls:
             if not names:
                 continue
-            said = f"{ast.unparse(call)} changes {', '.join(sorted(names))}"
+            told = sorted({"what it keeps" if OF in name else name for name in names})
+            said = f"{ast.unparse(call)} changes {', '.join(told)}"
             if is_test or id(call) in untold:
                 yield call, f"{said} in a condition: call it on a line of its own"
                 continue
-            if id(call) in silent and any(map(function.active, names)):
+            if id(call) in silent and any(map(active, names)):
                 yield call, f"{said} in what has no derivative: call it on a line of its own"
                 continue
             is_method = isinstance(call.func, ast.Attribute)

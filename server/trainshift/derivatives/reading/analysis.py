@@ -9,6 +9,7 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.apart import apart
 from trainshift.derivatives.reading.function import Function, Rows, Summary
 from trainshift.derivatives.reading.joined import tell_joined
+from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.sharing import Sharing
@@ -66,16 +67,7 @@ class Analysis:
                 Reader(function).read()
             if self._state() != before:
                 continue
-            self.arrays = (
-                self._annotated_arrays()
-                or self.arrays
-                or any(
-                    each.has("array")
-                    for function in self.every()
-                    for kind in function.kinds.values()
-                    for each in kind.with_elements()
-                )
-            )
+            self.arrays = self._annotated_arrays() or self.arrays or any(map(self._is_array, self._kinds()))
             if [each for each in self.every() if tell_joined(each)]:
                 continue
             self._sharings, self._asked_early = {}, set()
@@ -133,6 +125,17 @@ class Analysis:
                         found = found or other not in one
                         one.add(other)
         return found
+
+    def _kinds(self) -> Iterable[Kind]:
+        for function in self.every():
+            for kind in function.kinds.values():
+                yield from kind.with_elements()
+
+    def _is_array(self, kind: Kind) -> bool:
+        """Whether values of a kind are arrays: where the file knows them, what has elements and is calculated
+        with is one."""
+        whole = kind.has("real") and kind.has("box") and not kind.has("list", "tuple", "dict")
+        return kind.has("array") or (whole and self.module.knows_arrays)
 
     def _annotated_arrays(self) -> bool:
         """Whether a parameter is annotated as an array or tensor; tells what annotations tell."""

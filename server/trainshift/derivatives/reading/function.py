@@ -24,16 +24,17 @@ CHANGING_METHODS = frozenset(("append", "extend", "insert", "update", "pop"))
 class Shared:
     """Two names that may be one, by the statement that makes them so.
 
-    `unless`: what holds where they are not one; a number is not, for one. `stored`: the second was stored
-    into the first. `twice`: of what kind one thing is that a container (both names) may hold in two places.
+    `unless`: what holds where they are not one; a number is not, for one. `twice`: of what kind one thing
+    is that a container (both names) may hold in two places.
+    `outer`: the name of a container that the other does not show itself, but what is in it alone.
     """
 
     node: ast.stmt
     name: str
     other: str
     unless: ast.expr | None = None
-    stored: bool = False
     twice: Kind | None = None
+    outer: str = ""
 
     def asked(self) -> ast.stmt:
         """Asks whether what may be one thing is two."""

@@ -13,7 +13,6 @@ from trainshift.derivatives.reading.reader import Reader
 _GONE_THROUGH = frozenset(
     ("sum", "len", "max", "min", "sorted", "list", "tuple", "zip", "enumerate", "reversed")
 )
-_ARRAYS = frozenset(("numpy", "tensorflow", "jax", "torch"))
 
 # What becomes statements of its own.
 _STATEMENTS = (*COMPREHENSIONS, ast.IfExp, ast.Lambda)
@@ -23,7 +22,6 @@ def tell_joined(function: Function) -> bool:
     """Tells the kinds of what is joined that it is lists; whether that was not known."""
     if function.whole.arrays:
         return False
-    imported = {each.partition(".")[0] for each in function.whole.module.imports.values()}
     reader = Reader(function)
     found = False
     for node in own_nodes(function.body):
@@ -31,7 +29,7 @@ def tell_joined(function: Function) -> bool:
             [node.value] if isinstance(node, ast.Return) and node.value and function.value.container else []
         )
         for value in [*whole, *_with_elements(reader, node)]:
-            found = _told(reader, value, bool(_ARRAYS & imported)) or found
+            found = _told(reader, value, function.whole.module.knows_arrays) or found
     return found
 
 
@@ -58,8 +56,8 @@ def no_lists(function: Function, node: ast.stmt) -> list[ast.stmt]:
     ]
     nodes = Nodes(function)
     match node:
-        case ast.AugAssign(ast.Subscript() as place, ast.Add()) if nodes.reader.value(place):
-            place = ast.Subscript(place.value, place.slice, ast.Load())
+        case ast.AugAssign(target, ast.Add()) if nodes.reader.value(target):
+            place = terms.copied(target)
             if _open(nodes, place) and _open(nodes, value):
                 told.append((place, f"write {ast.unparse(place)}.extend where it is added to"))
     for each, advice in told:
@@ -193,6 +191,8 @@ def _told(reader: Reader, value: ast.expr, arrays: bool) -> bool:
     ):
         return False
     joined = isinstance(value.op, ast.Add)
+    if joined and any(_is_calculated(reader, each) for each in (value.left, value.right)):
+        return False
     if arrays and not joined and not any(map(_is_count, (value.left, value.right))):
         return False
     found = False
@@ -208,6 +208,19 @@ def _told(reader: Reader, value: ast.expr, arrays: bool) -> bool:
             kind.tell("list" if listed or (joined and not arrays) else "unclear", "box")
             found = found or isinstance(part, ast.Name | ast.Subscript)
     return found
+
+
+def _is_calculated(reader: Reader, node: ast.expr) -> bool:
+    """Whether a value is none that could be joined to a list: no product with a count, either."""
+    match node:
+        case ast.BinOp(op=ast.Sub() | ast.Div() | ast.Pow() | ast.MatMult()):
+            return True
+        case ast.BinOp(left, ast.Mult(), right):
+            reals = [
+                isinstance(each, ast.Constant) and isinstance(each.value, float) for each in (left, right)
+            ]
+            return any(reals) or (reader.value(left) and reader.value(right))
+    return False
 
 
 def _is_count(node: ast.expr) -> bool:

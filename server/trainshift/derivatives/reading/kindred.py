@@ -222,9 +222,10 @@ class KindReader:
                 return _new_list(left, right)
             left.unify(right)
             return left
-        if isinstance(node.op, ast.Sub | ast.Div | ast.Pow) or (
+        real = isinstance(node.op, ast.Sub | ast.Div | ast.Pow) or (
             isinstance(node.op, ast.Mult) and (self.value(node.left) and self.value(node.right))
-        ):
+        )
+        if real:
             for each, kind in ((node.left, left), (node.right, right)):
                 kind.tell("real")
                 # Only arrays can be calculated with part by part.
@@ -236,11 +237,12 @@ class KindReader:
         if not isinstance(node.op, ast.Add):
             left.tell("number")
             right.tell("number")
-            return Kind("number", *computed)
+            return Kind("number", *computed, *(["real"] if real else []))
         for one, other in ((left, right), (right, left)):
             if other.has("number", "scalar") and not one.has("list", "tuple"):
-                one.tell("number")
-        return Kind("number", *computed) if left.has("number") or right.has("number") else Kind()
+                one.tell("number", *other.words & {"real"})
+        words = (left.words | right.words) & {"number", "real"}
+        return Kind(*words, *computed) if words else Kind()
 
     def _call_kind(self, node: ast.Call) -> Kind:
         target = self.target(node)

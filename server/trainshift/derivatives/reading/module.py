@@ -17,6 +17,7 @@ from trainshift.derivatives.tables.table_helpers import CONSTANTS
 from trainshift.derivatives.tables.table_helpers import ROWS as OF_HELPERS
 from trainshift.derivatives.terms import walk
 
+_ARRAYS = frozenset(("numpy", "tensorflow", "jax", "torch"))
 MADE = "# Made by trainshift differentiate "
 
 
@@ -83,6 +84,11 @@ class Module:
             if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
                 found.update(each.id for each in walk(statement) if isinstance(each, ast.Name))
         return found
+
+    @property
+    def knows_arrays(self) -> bool:
+        """Whether the file imports a library of arrays."""
+        return any(each.partition(".")[0] in _ARRAYS for each in self.imports.values())
 
     def function(self, name: str) -> ast.FunctionDef:
         """The top-level function of a name; raises `NotFound`."""

@@ -12,6 +12,7 @@ from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, root_of
 from trainshift.derivatives.reading.reader import READING, Reader
+from trainshift.derivatives.reading.sources import name_of
 from trainshift.derivatives.tables.table_numpy import CONSTANTS
 
 _NOT_TWICE = frozenset(f"builtins.{each}" for each in ("next", "iter", "print", "input", "open"))
@@ -50,7 +51,8 @@ def _is_again_the_same(reader: Reader, call: ast.Call) -> bool:
 
 
 def changed_by_call(reader: Reader, call: ast.Call) -> set[str]:
-    """The variables that a call changes: those that the function assigns, and what it is given."""
+    """The variables that a call changes: those that the function assigns, and what it is given. One that has
+    no name here is called as `Sources` calls it."""
     if isinstance(call.func, ast.Attribute):
         known = reader.module.dotted(call.func) is not None or call.func.attr not in CHANGING_METHODS
         return set() if known else {root_of(call.func) or ""}
@@ -58,7 +60,7 @@ def changed_by_call(reader: Reader, call: ast.Call) -> set[str]:
     is_value = not isinstance(call.func, ast.Name) or reader.function.owner(call.func.id) is not None
     found: set[str] = set()
     for each in [target] if target else reader.possible(call) if is_value else []:
-        found |= {name for owner, name in each.outside if reader.function.owner(name) is owner}
+        found |= {name_of(reader.function, owner, name) for owner, name in each.outside}
         found |= {root_of(value) or "" for name, value in bound(each, call) if each.kind(name).changes}
     return found
 

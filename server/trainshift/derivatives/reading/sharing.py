@@ -14,30 +14,21 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Conflict, Function, Shared, Summary, root_of
 from trainshift.derivatives.reading.kinds import Kind, meet, reaches
 from trainshift.derivatives.reading.live import Live
-from trainshift.derivatives.reading.nodes import Nodes
+from trainshift.derivatives.reading.pairs import CONTAINERS, Pairing, Pairs, either
 from trainshift.derivatives.reading.reader import CHANGING, LOSING
-from trainshift.derivatives.reading.sources import GIVEN, OF, Sources, number, parts_of
-from trainshift.derivatives.reading.twice import Pairs, Twice
+from trainshift.derivatives.reading.sources import GIVEN, OF, name_of, number
 
-CONTAINERS = ("list", "tuple", "dict")
 START = ast.Pass()
 
 
-class Sharing:
+class Sharing(Pairing):
     """Follows the names of one function: `conflicts`, and all pairs that were ever one."""
 
     def __init__(self, function: Function) -> None:
-        self.function = function
-        self.whole = function.whole
-        self.nodes = Nodes(function)
-        self.reader = self.nodes.reader
+        super().__init__(function)
         self.is_called = function.whole.is_called(function)
-        self.names = Sources(self.reader)
-        self.sources = self.names.sources
-        self.strangers: dict[str, tuple[Function, str]] = {}
         self.found: dict[tuple[int, str, str], Conflict] = {}
         self.in_place: set[int] = set()
-        self.ever: Pairs = {}
         self.changed: set[str] = set()
         self.arguments: set[str] = set()
         self.returned: set[str] = set()
@@ -58,7 +49,6 @@ class Sharing:
             self.rebound |= each.foreign
         self.live = Live(function.body, always | {function.result})
         given = [(each, f"{each}{GIVEN}") for each in function.params]
-        self.twice = Twice(self)
         start = Shared(START, "", "", number(""))
         self.ends |= set(self._block(function.body, {frozenset(pair): start for pair in given}))
         self._captured()
@@ -89,7 +79,7 @@ class Sharing:
         return Summary(frozenset(filter(self._is_outer, self.returned)), frozenset(linked), changed)
 
     def _is_outer(self, name: str) -> bool:
-        return name.endswith(GIVEN) or name not in self.function.local
+        return name.endswith(GIVEN) or name not in self.function.local or name in self.function.kept()
 
     def conflicts(self) -> Iterator[Conflict]:
         """The changes of what two names share, in the order of the text."""
@@ -154,7 +144,7 @@ class Sharing:
         match node:
             case ast.If():
                 pairs = self._calls(node, node.test, pairs)
-                return {**self._block(node.body, pairs), **self._block(node.orelse, pairs)}
+                return either(self._block(node.body, pairs), self._block(node.orelse, pairs))
             case ast.For() | ast.While():
                 for _ in range(2):
                     start = pairs = self._calls(
@@ -162,7 +152,7 @@ class Sharing:
                     )
                     if isinstance(node, ast.For):
                         start = self._bound(node, node.target, node.iter, pairs, True)
-                    pairs = {**pairs, **self._block(node.body, start)}
+                    pairs = either(pairs, self._block(node.body, start))
                 return self._block(node.orelse, pairs)
             case ast.FunctionDef():
                 return pairs
@@ -176,7 +166,7 @@ class Sharing:
                 self._augmented(node, pairs)
                 if self.reader.kind(node.target).has("list") and (root := root_of(node.target)):
                     doubled = self.twice.stored(node, root, node.value, pairs, self.reader.kind(node.target))
-                    pairs = self._with(pairs, node, root, self.sources(node.value), None, True)
+                    pairs = self._put(pairs, node, node.target, self.sources(node.value), None)
                     return self._doubled(pairs, node, root, doubled)
             case ast.Return(value=ast.expr()):
                 assert node.value is not None
@@ -252,13 +242,13 @@ class Sharing:
                 continue
             before = pairs
             for callee in self.names.callees(each):
-                pairs = {**pairs, **self._after_call(node, each, callee, before)}
+                pairs = either(pairs, self._after_call(node, each, callee, before))
         return pairs
 
     def _after_call(self, node: ast.stmt, call: ast.Call, callee: Function, pairs: Pairs) -> Pairs:
         """The pairs after a call of a function: what that changes, and what it makes one."""
         for owner, name in callee.reached:
-            here = self.names.name_of(owner, name)
+            here = name_of(self.function, owner, name)
             if OF in here:
                 self.strangers[here] = owner, name
         given = dict(self.names.given(callee, call))
@@ -270,11 +260,21 @@ class Sharing:
             self._change(node, argument, kind, pairs, deep=True)
             self._given(node, list(given.values()), argument, kind, pairs)
         for pair in self.whole.summary(callee).linked:
-            one, other = (given.get(each) for each in sorted(pair))
+            one, other = (given.get(each) or self._kept(callee, each) for each in sorted(pair))
             if one is not None and other is not None:
                 for name in self.sources(one):
-                    pairs = self._with(pairs, node, name, self.sources(other), None, True)
+                    holding = self._holding({name}, self.sources(other), pairs)
+                    others = self._with_partners(self.sources(other), pairs)
+                    pairs = self._with(pairs, node, holding, others, None, False)
         return pairs
+
+    def _kept(self, callee: Function, name: str) -> ast.expr | None:
+        """What functions inside a called one keep, once that has ended, has no name here."""
+        if name not in callee.kept():
+            return None
+        here = name_of(self.function, callee, name)
+        self.strangers[here] = callee, name
+        return terms.name(here)
 
     def _joined(self, node: ast.stmt, call: ast.Call, pairs: Pairs) -> Pairs:
         """A method that is called alone may put one of its arguments into another."""
@@ -300,7 +300,8 @@ class Sharing:
         for place, some in enumerate(named):
             for other in named[place + 1 :]:
                 for name in some:
-                    pairs = self._with(pairs, node, name, other, unless, True)
+                    at = parts[0] if name == root else terms.name(name)
+                    pairs = self._put(pairs, node, at, other, unless)
         return pairs if root is None else self._doubled(pairs, node, root, doubled)
 
     # Changes.
@@ -318,7 +319,7 @@ class Sharing:
                 shared = next((pairs[p] for each in theirs if (p := frozenset((name, each))) in pairs), None)
                 if name in theirs:
                     apart = self.twice.apart(changed, other)
-                    shared = None if apart is True else Shared(node, name, name, apart or None, False, kind)
+                    shared = None if apart is True else Shared(node, name, name, apart or None, kind)
                 if shared is not None:
                     key = (id(shared.node), shared.name, shared.other)
                     self.found.setdefault(key, Conflict(shared, node, False))
@@ -352,17 +353,10 @@ class Sharing:
                     if itself and kind.has("array", "box"):
                         self.in_place.add(id(node))
                     elif unknown:
-                        shared = Shared(node, name, name, number(changed), False, shared.twice)
+                        shared = Shared(node, name, name, number(changed), shared.twice)
                     self.found.setdefault((id(shared.node), name, name), Conflict(shared, node, itself))
                 continue
-            if (
-                shared.unless
-                and shared.stored
-                and name == shared.name
-                and isinstance(changed, ast.Name)
-                and not deep
-            ):
-                # A list gets another element then, and an array has a copy.
+            if name == shared.outer and isinstance(changed, ast.Name) and not deep:
                 continue
             (other,) = pair - {name}
             given = other.removesuffix(GIVEN)
@@ -395,106 +389,3 @@ class Sharing:
         """Whether the other name of a pair shows a change of a value of a kind."""
         other = next(iter(pair - {name}), name)
         return other != self.function.result and reaches(self.whole.arrays, self._kind(other), kind)
-
-    def _kind(self, name: str) -> Kind:
-        if name in self.strangers:
-            owner, name = self.strangers[name]
-            return owner.kind(name)
-        return self.function.kind(name.removesuffix(GIVEN))
-
-    def active(self, name: str) -> bool:
-        """Whether a variable, also one of another function, is active."""
-        owner, name = self.strangers.get(name, (self.function, name))
-        return owner.active(name)
-
-    def arrayish(self, kind: Kind) -> bool:
-        """Whether a value of a kind may be an array."""
-        return self.whole.arrays and kind.arrayish
-
-    # What names are made of.
-
-    def _bound(self, node: ast.stmt, target: ast.expr, value: ast.expr, pairs: Pairs, each: bool) -> Pairs:
-        """The pairs after a target is given a value, or `each` element of it."""
-        parts = list(parts_of(target, value, each))
-        new = [(leaf.id, part, maybe) for leaf, part, maybe in parts if isinstance(leaf, ast.Name)]
-        names = {name for name, _, _ in new}
-        reached = [self._with_partners(self.sources(part), pairs) for _, part, _ in new]
-        doubled = {name: self.twice.held(part, pairs, self.function.kind(name)) for name, part, _ in new}
-        before, pairs = pairs, {pair: shared for pair, shared in pairs.items() if not pair & names}
-        for place, (name, part, maybe) in enumerate(new):
-            others = reached[place] - names
-            for (other, its, _), theirs in zip(new[:place], reached[:place], strict=True):
-                common = reached[place] & theirs
-                if its is part:  # The elements of one value are different ones, where it has none twice.
-                    common = {one for one in common if frozenset((one,)) in before}
-                if common and self.twice.apart(part, its) is not True:
-                    others.add(other)
-            pairs = self._with(pairs, node, name, others, number(name) if maybe else None)
-            pairs = self._doubled(pairs, node, name, doubled[name])
-        for leaf, part, _ in parts:
-            if isinstance(leaf, ast.Subscript):
-                pairs = self._stored(node, leaf, part, pairs)
-        return pairs
-
-    def _stored(self, node: ast.stmt, place: ast.Subscript, value: ast.expr, pairs: Pairs) -> Pairs:
-        root, base = root_of(place), self.reader.kind(place.value)
-        if root is None or base.has("array"):
-            return pairs
-        doubled = self.twice.stored(node, root, value, pairs, self.reader.kind(place))
-        unless: ast.expr | None = None
-        if not self.reader.kind(value).has("array", "box", *CONTAINERS):
-            unless = number(place)
-        if self.arrayish(base):
-            # An array copies what is stored into it.
-            array = terms.call("hasattr", terms.copied(place.value), terms.constant("shape"))
-            unless = ast.BoolOp(ast.Or(), [array, number(place)])
-        pairs = self._with(pairs, node, root, self.sources(value), unless, True)
-        return self._doubled(pairs, node, root, doubled, unless)
-
-    def _doubled(
-        self, pairs: Pairs, node: ast.stmt, name: str, kind: Kind | None, unless: ast.expr | None = None
-    ) -> Pairs:
-        """The pairs after a container has got something of a kind that it may hold already."""
-        if kind is None:
-            return pairs
-        return {**pairs, frozenset((name,)): Shared(node, name, name, unless, False, kind)}
-
-    def _with_partners(self, names: set[str], pairs: Pairs) -> set[str]:
-        return names | {each for pair in pairs if pair & names for each in pair}
-
-    def _with(
-        self,
-        pairs: Pairs,
-        node: ast.stmt,
-        name: str,
-        others: set[str],
-        unless: ast.expr | None,
-        stored: bool = False,
-    ) -> Pairs:
-        kind = self._kind(name)
-        if kind.has("function") or (OF not in name and self.nodes.certain(terms.name(name))):
-            return pairs
-        if not stored and kind.has("array", "box", *CONTAINERS):
-            unless = None
-        whole = {name}
-        if stored:
-            # What is one with either is so from now on.
-            whole |= {each for each in self._with_partners(whole, pairs) if self._holds(each, others)}
-            others = self._with_partners(others, pairs)
-        pairs = dict(pairs)
-        for one in whole:
-            for other in others - {one}:
-                pair = frozenset((one, other))
-                known = pair in pairs and pairs[pair].unless is None
-                if known or not meet(self.whole.arrays, self._kind(one), self._kind(other)):
-                    continue
-                pairs[pair] = Shared(node, one, other, unless, stored)
-                if not any(each.endswith(GIVEN) for each in pair):
-                    self.ever[pair] = pairs[pair]
-        return pairs
-
-    def _holds(self, name: str, others: set[str]) -> bool:
-        """Whether a variable may hold, as an element or deeper, what one of others is."""
-        inside = self._kind(name).with_elements() - {self._kind(name).found()}
-        kinds, arrays = [self._kind(each).found() for each in others], any(map(self.arrayish, inside))
-        return any(each in inside or (arrays and self.arrayish(each)) for each in kinds)

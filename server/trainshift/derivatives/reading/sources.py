@@ -19,6 +19,7 @@ VIEWS = frozenset(
 )  # fmt: skip
 _INTEGERS = frozenset(("builtins.int", "numpy.int32", "numpy.int64"))
 HOLDING = frozenset(["list", "tuple", "dict", "reversed", "sorted", "zip", "enumerate", "max", "min"])
+_MAKING = frozenset(("builtins.list", "builtins.dict", "builtins.sorted"))
 # After a parameter's name: what it was given, whatever the name means later.
 GIVEN = " given"
 # Between a variable and the function whose it is, where it has no name.
@@ -64,10 +65,6 @@ class Sources:
                 return self._called(node)
         return set()
 
-    def name_of(self, owner: Function, name: str) -> str:
-        """What a variable of a function is called here."""
-        return name if self.function.owner(name) is owner else f"{name}{OF}{owner.name}"
-
     def callees(self, call: ast.Call) -> list[Function]:
         """The functions of the file that a call may be one of."""
         target = self.reader.target(call)
@@ -83,7 +80,7 @@ class Sources:
         for param, argument in bound(callee, call):
             yield f"{param}{GIVEN}", argument
         for owner, name in callee.reached:
-            yield callee_name(callee, owner, name), terms.name(self.name_of(owner, name))
+            yield name_of(callee, owner, name), terms.name(name_of(self.function, owner, name))
 
     def changed(
         self, callee: Function, call: ast.Call, given: Mapping[str, ast.expr]
@@ -96,11 +93,24 @@ class Sources:
             if param in self.whole.summary(callee).changed
         ]
         for owner, name in callee.outside:
-            known.append((given[callee_name(callee, owner, name)], owner.kind(name)))
+            known.append((given[name_of(callee, owner, name)], owner.kind(name)))
         for argument, kind in known:
             for each in kind.with_elements() if not kind.has("function") else ():
                 if each.has("changed"):
                     yield argument, each
+
+    def is_new(self, node: ast.expr) -> bool:
+        """Whether an expression makes a container, if of parts of others."""
+        match node:
+            case ast.List() | ast.Dict() | ast.ListComp() | ast.DictComp():
+                return True
+            case ast.BinOp():
+                return self.reader.kind(node).has("list")
+            case ast.Call(ast.Attribute(attr="copy")):
+                return True
+            case ast.Call():
+                return self.reader.module.dotted(node.func) in _MAKING
+        return False
 
     def _is_new_list(self, node: ast.expr) -> bool:
         """Whether an expression that makes a list of parts of others makes it of numbers alone."""
@@ -152,9 +162,9 @@ class Sources:
         return set()
 
 
-def callee_name(callee: Function, owner: Function, name: str) -> str:
-    """What a variable that a function captures, or one that it calls, is called in it."""
-    return name if callee.owner(name) is owner else f"{name}{OF}{owner.name}"
+def name_of(function: Function, owner: Function, name: str) -> str:
+    """What a variable of a function, the owner, is called in another one."""
+    return name if function.owner(name) is owner else f"{name}{OF}{owner.name}"
 
 
 def parts_of(target: ast.expr, value: ast.expr, each: bool) -> Iterator[tuple[ast.expr, ast.expr, bool]]:

@@ -1,18 +1,41 @@
-"""Whether a container may hold one thing in two places: a change of it is seen in both (SPEC-AD AD37)."""
+"""Which names may be one, and how they come to be: a change of one is seen in the other (SPEC-AD AD37).
+
+A container may also hold one thing in two places: that is a pair of a name with itself.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Protocol
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import Shared, root_of
-from trainshift.derivatives.reading.kinds import ANY, Kind
+from trainshift.derivatives.reading.function import Function, Shared, root_of
+from trainshift.derivatives.reading.kinds import ANY, Kind, meet
 from trainshift.derivatives.reading.nodes import Nodes
+from trainshift.derivatives.reading.sources import GIVEN, OF, Sources, number, parts_of
 
+CONTAINERS = ("list", "tuple", "dict")
 Pairs = dict[frozenset[str], Shared]
+
+
+def either(one: Pairs, other: Pairs) -> Pairs:
+    """The pairs where one of two ways was taken."""
+    found = {**one, **other}
+    for pair in one.keys() & other.keys():
+        found[pair] = common(one[pair], other[pair])
+    return found
+
+
+def common(one: Shared, other: Shared) -> Shared:
+    """What is known of two names whichever of two statements made them one."""
+    if one is other or one.twice is not None or other.twice is not None:
+        return other
+    outer = one.outer if one.outer == other.outer else ""
+    known = one if one.unless is None else other
+    return replace(known, outer=outer)
 
 
 class Names(Protocol):
@@ -188,3 +211,130 @@ def _moved(statements: Sequence[ast.stmt]) -> set[int]:
 
 def _same(one: ast.expr, other: ast.expr) -> bool:
     return ast.unparse(one) == ast.unparse(other)
+
+
+class Pairing:
+    """What the names of one function are made of: the pairs that assignments and stores make."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.whole = function.whole
+        self.nodes = Nodes(function)
+        self.reader = self.nodes.reader
+        self.names = Sources(self.reader)
+        self.sources = self.names.sources
+        self.strangers: dict[str, tuple[Function, str]] = {}
+        """The variables of other functions, by what they are called here."""
+        self.ever: Pairs = {}
+        self.twice = Twice(self)
+
+    def _kind(self, name: str) -> Kind:
+        if name in self.strangers:
+            owner, name = self.strangers[name]
+            return owner.kind(name)
+        return self.function.kind(name.removesuffix(GIVEN))
+
+    def active(self, name: str) -> bool:
+        """Whether a variable, also one of another function, is active."""
+        owner, name = self.strangers.get(name, (self.function, name))
+        return owner.active(name)
+
+    def arrayish(self, kind: Kind) -> bool:
+        """Whether a value of a kind may be an array."""
+        return self.whole.arrays and kind.arrayish
+
+    def _bound(self, node: ast.stmt, target: ast.expr, value: ast.expr, pairs: Pairs, each: bool) -> Pairs:
+        """The pairs after a target is given a value, or `each` element of it."""
+        parts = list(parts_of(target, value, each))
+        new = [(leaf.id, part, maybe) for leaf, part, maybe in parts if isinstance(leaf, ast.Name)]
+        names = {name for name, _, _ in new}
+        reached = [self._with_partners(self.sources(part), pairs) for _, part, _ in new]
+        doubled = {name: self.twice.held(part, pairs, self.function.kind(name)) for name, part, _ in new}
+        before, pairs = pairs, {pair: shared for pair, shared in pairs.items() if not pair & names}
+        for place, (name, part, maybe) in enumerate(new):
+            others = reached[place] - names
+            for (other, its, _), theirs in zip(new[:place], reached[:place], strict=True):
+                common = reached[place] & theirs
+                if its is part:  # The elements of one value are different ones, where it has none twice.
+                    common = {one for one in common if frozenset((one,)) in before}
+                if common and self.twice.apart(part, its) is not True:
+                    others.add(other)
+            numeric = maybe and not self._kind(name).has("array", "box", *CONTAINERS)
+            unless, is_new = number(name) if numeric else None, not maybe and self.names.is_new(part)
+            pairs = self._with(pairs, node, {name}, others, unless, is_new)
+            pairs = self._doubled(pairs, node, name, doubled[name])
+        for leaf, part, _ in parts:
+            if isinstance(leaf, ast.Subscript):
+                pairs = self._stored(node, leaf, part, pairs)
+        return pairs
+
+    def _stored(self, node: ast.stmt, place: ast.Subscript, value: ast.expr, pairs: Pairs) -> Pairs:
+        root, base = root_of(place), self.reader.kind(place.value)
+        if root is None or base.has("array"):
+            return pairs
+        doubled = self.twice.stored(node, root, value, pairs, self.reader.kind(place))
+        unless: ast.expr | None = None
+        if not self.reader.kind(value).has("array", "box", *CONTAINERS):
+            unless = number(place)
+        if self.arrayish(base):
+            # An array copies what is stored into it.
+            array = terms.call("hasattr", terms.copied(place.value), terms.constant("shape"))
+            unless = ast.BoolOp(ast.Or(), [array, number(place)])
+        pairs = self._put(pairs, node, place.value, self.sources(value), unless)
+        return self._doubled(pairs, node, root, doubled, unless)
+
+    def _doubled(
+        self, pairs: Pairs, node: ast.stmt, name: str, kind: Kind | None, unless: ast.expr | None = None
+    ) -> Pairs:
+        """The pairs after a container has got something of a kind that it may hold already."""
+        if kind is None:
+            return pairs
+        return {**pairs, frozenset((name,)): Shared(node, name, name, unless, kind)}
+
+    def _with_partners(self, names: set[str], pairs: Pairs) -> set[str]:
+        return names | {each for pair in pairs if pair & names for each in pair}
+
+    def _holding(self, names: set[str], others: set[str], pairs: Pairs) -> set[str]:
+        """Names with those that are one with them, and may hold what others are."""
+        return names | {each for each in self._with_partners(names, pairs) if self._holds(each, others)}
+
+    def _put(
+        self, pairs: Pairs, node: ast.stmt, place: ast.expr, others: set[str], unless: ast.expr | None
+    ) -> Pairs:
+        """The pairs after what others have is put into the container at a place."""
+        name = root_of(place)
+        if name is None:
+            return pairs
+        whole = isinstance(place, ast.Name)
+        shown = {pair: each for pair, each in pairs.items() if not (whole and each.outer == name)}
+        holding = self._holding({name}, others, shown)
+        return self._with(pairs, node, holding, self._with_partners(others, pairs), unless, True)
+
+    def _with(
+        self,
+        pairs: Pairs,
+        node: ast.stmt,
+        names: set[str],
+        others: set[str],
+        unless: ast.expr | None,
+        outer: bool,
+    ) -> Pairs:
+        """The pairs after names are given what others have; `outer`: which do not show them themselves."""
+        pairs = dict(pairs)
+        for one in names:
+            known = OF not in one and self.nodes.certain(terms.name(one))
+            for other in others - {one} if not known and not self._kind(one).has("function") else ():
+                if not meet(self.whole.arrays, self._kind(one), self._kind(other)):
+                    continue
+                pair = frozenset((one, other))
+                shared = Shared(node, one, other, unless, None, one if outer else "")
+                pairs[pair] = shared if pair not in pairs else common(pairs[pair], shared)
+                if not any(each.endswith(GIVEN) for each in pair):
+                    self.ever[pair] = pairs[pair]
+        return pairs
+
+    def _holds(self, name: str, others: set[str]) -> bool:
+        """Whether a variable may hold, as an element or deeper, what one of others is."""
+        inside = self._kind(name).with_elements() - {self._kind(name).found()}
+        kinds, arrays = [self._kind(each).found() for each in others], any(map(self.arrayish, inside))
+        return any(each in inside or (arrays and self.arrayish(each)) for each in kinds)
