@@ -167,6 +167,33 @@ def test_made_again_it_is_the_same_and_a_change_replaces_it(mode: str, name: str
     assert again.text.count(f"def {first.made}(") == 1
 
 
+def test_a_comment_stays_with_the_line_that_a_lambda_is_taken_from() -> None:
+    both = "    # both\n    both = [lambda t: t * x, lambda t: t + x]  # two\n"
+    text = f"def f(x):\n{both}    return both[0](x) * both[1](x)\n"
+    for mode in ("forward", "reverse"):
+        lines = [each.strip() for each in made(text, "f", mode, ["x"]).text.splitlines()[5:]]
+        place = lines.index("# both")
+        assert lines[place + 1].startswith("both = [")
+        assert lines[place + 1].endswith("]  # two")
+
+
+@pytest.mark.parametrize("alias", ["math", "m"])
+def test_math_of_tensorflow_is_not_the_module(alias: str) -> None:
+    told = (
+        f"import tensorflow as tf\nimport math as {alias}\n\n\n"
+        if alias != "math"
+        else "import tensorflow as tf\n\n\n"
+    )
+    found = made(
+        f"{told}def f(table):\n    return tf.reduce_sum(tf.gather(table, [0, 2]) ** 2)\n",
+        "f",
+        "reverse",
+        ["table"],
+    )
+    assert "tf.math.unsorted_segment_sum(" in found.text
+    assert "import math\n" not in found.text
+
+
 def test_comments_stay() -> None:
     text = (FOLDER / "examples.py").read_text(encoding="utf-8")
     for name, comment in (("damped", "# stiff below zero"), ("power", "# one factor each time")):
@@ -261,6 +288,10 @@ FURTHER: dict[str, dict[str, Any]] = {
     "sums_of_squares": {"x": 0.7, "steps": [0.4, 1.2]},
     "changed_two_calls_away": {"x": 0.7},
     "lambda_that_is_replaced": {"x": 0.7},
+    "pairs_of_a_dict": {"d": {"a": 1.0, "b": 2.0, "c": 0.5}, "k": 0.3},
+    "scores": {"events": [(0.0, "a", 1.0), (1.0, "b", 3.0), (2.5, "a", 2.0)], "decay": 0.9},
+    "keys_of_one_name": {"d": {"a": 1.0, "b": 2.0}, "e": {"q": 1.0, "bbb": 0.5}},
+    "of_terms": {"env": {"x": 0.7, "y": 1.9}},
     "keys_in_order": {"curve": {1: 0.4, 5: 0.7, 2: 0.6}, "t": 2.5},
     "pascal": {"row": [0.5, 0.7], "n": 3},
     "breadth_first": {"tree": (1.0, [(2.0, []), (0.5, [(3.0, [])])]), "rate": 0.7},

@@ -190,10 +190,10 @@ def _edits(
     edits: list[Edit] = []
     named = {key: module.alias(full) for key, (full, _) in IMPORTS.items()}
     for name, text in [*helpers.items(), *made.items()]:
-        needs = needs | {each for each in IMPORTS if re.search(rf"\b{each}\.", text)}
+        needs = needs | {each for each in IMPORTS if re.search(rf"(?<![\w.]){each}\.", text)}
         for key, alias in named.items():
             if alias is not None and alias != key:
-                text = re.sub(rf"\b{key}\.(?=\w)", f"{alias}.", text)
+                text = re.sub(rf"(?<![\w.]){key}\.(?=\w)", f"{alias}.", text)
         text = text.replace("\n", source.newline)
         old = module.all_functions.get(name)
         if old is None:

@@ -120,12 +120,12 @@ class Layout:
                 commented = beside is not None and self.lines[-1].lstrip().startswith("#")
                 if self.lines[-1] and not commented:
                     self.lines.append("")
-                if isinstance(beside, ast.FunctionDef):
-                    self.ends.append(last_line(self.module, beside) + 1)
+                self.ends.append(
+                    last_line(self.module, beside) + 1 if isinstance(beside, ast.FunctionDef) else 0
+                )
                 self._definition(node, margin, comment=comment)
-                if isinstance(beside, ast.FunctionDef):
-                    self._rest(margin + STEP)
-                    self.ends.pop()
+                self._rest(margin + STEP)
+                self.ends.pop()
                 self.lines.append("")
             case _:
                 self.lines.append(f"{margin}{simple(node)}{comment}")

@@ -8,8 +8,9 @@ round differently.
 from __future__ import annotations
 
 import ast
+import operator
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from trainshift.core.text.lean import kind_of
@@ -361,6 +362,17 @@ def added(target: str | ast.expr, value: ast.expr, sign: bool = True) -> ast.stm
     if sign and is_negative(value):
         return ast.AugAssign(place, ast.Sub(), negated(value))  # type: ignore[arg-type]
     return ast.AugAssign(place, ast.Add(), value)  # type: ignore[arg-type]
+
+
+def same_block(one: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> bool:
+    """Whether a block is the very one that it was."""
+    return len(one) == len(other) and all(map(operator.is_, one, other))
+
+
+def inline(definition: ast.FunctionDef) -> ast.FunctionDef:
+    """A definition that has no line of its own."""
+    definition.inline = True  # type: ignore[attr-defined]
+    return ast.fix_missing_locations(ast.copy_location(definition, ast.Pass()))
 
 
 def with_value(node: ast.stmt, value: ast.expr) -> ast.stmt:

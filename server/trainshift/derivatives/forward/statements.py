@@ -32,7 +32,7 @@ class Forward(Values):
             start = len(self.out)
             self._statement(node)
             made = self.out[start:]
-            if made and hasattr(node, "lineno"):
+            if made and hasattr(node, "lineno") and not hasattr(node, "inline"):
                 made[0].above = node.lineno  # type: ignore[attr-defined]
                 main = next((each for each in made if getattr(each, "lineno", None) == node.lineno), made[-1])
                 main.beside = node  # type: ignore[attr-defined]

@@ -98,7 +98,8 @@ class Analysis:
                     partner = function.owner(other)
                     if owner is None or partner is None:
                         continue
-                    if name in owner.varied and other not in partner.varied:
+                    shown = sharing.shows(other, name)
+                    if name in owner.varied and other not in partner.varied and shown:
                         partner.varied.add(other)
                         found = True
                     if other in partner.useful and name not in owner.useful:

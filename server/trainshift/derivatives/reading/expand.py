@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Sequence
 
 from trainshift.core.text.facts import COMPREHENSIONS
@@ -15,6 +14,7 @@ from trainshift.derivatives.reading.once import (
     asked_by,
     asks_length,
     changed_inside,
+    keys_named,
     moving,
     once,
     place_told,
@@ -36,7 +36,7 @@ def expand(whole: Analysis) -> None:
         for function in waiting:
             known[function] = _active_names(function)
             body = Expander(function).block(function.body)
-            rewritten = rewritten or not _same(body, function.body)
+            rewritten = rewritten or not terms.same_block(body, function.body)
             function.body = body
             function.local |= terms.names_bound(body) - function.foreign
         if rewritten:
@@ -91,7 +91,7 @@ class Expander:
         match node:
             case ast.If() | ast.While():
                 body, other = self.block(node.body), self.block(node.orelse)
-                if _same(body, node.body) and _same(other, node.orelse):
+                if terms.same_block(body, node.body) and terms.same_block(other, node.orelse):
                     return [node]
                 kind = ast.If if isinstance(node, ast.If) else ast.While
                 return [ast.copy_location(kind(node.test, body, other), node)]
@@ -104,7 +104,7 @@ class Expander:
                 target, begin = (node.target, []) if hasattr(node, "told") else self._target(node)
                 loop = ast.For(target, source, [*begin, *self.block(node.body)], self.block(node.orelse))
                 if source is node.iter and target is node.target:
-                    if _same(loop.body, node.body) and _same(loop.orelse, node.orelse):
+                    if terms.same_block(loop.body, node.body) and terms.same_block(loop.orelse, node.orelse):
                         loop = node
                 loop.told = True  # type: ignore[attr-defined]
                 return [ast.copy_location(loop, node)]
@@ -207,6 +207,10 @@ class Expander:
         if asks_length(self.reader, node, self.resized):
             return self._held(node)
         match node:
+            case ast.Call(ast.Name("list" | "tuple"), [ast.Call(ast.Attribute())]) if (
+                backwards and self.function.whole.reverse and self.reader.value(node)
+            ):
+                return self._held(node)
             case ast.Call(func=ast.Name("zip" | "enumerate" | "reversed" | "list" | "tuple" as word)):
                 backwards = word == "reversed"
                 parts = [self._sequence(each, backwards) for each in node.args]
@@ -227,7 +231,7 @@ class Expander:
                 return self._held(node)
             case ast.Subscript(slice=ast.Slice(lower, upper, step)) if self._copies(node):
                 simple = step is None and (lower is None or terms.is_number(lower))
-                return node if simple and not (backwards and upper) else self._held(node)
+                return node if simple and root_of(node) and not (backwards and upper) else self._held(node)
         return node
 
     def _source(self, node: ast.expr) -> ast.expr:
@@ -251,26 +255,29 @@ class Expander:
         so is one whose value the body may replace where it comes from.
         """
         match node:
-            case ast.For(ast.Name(name), ast.Call(func=ast.Name("zip" | "enumerate" as word), args=args)) if (
-                self.reader.value(node.iter) and not any(isinstance(each, ast.Starred) for each in args)
-            ):
+            case ast.For(
+                ast.Name(name),
+                ast.Call(ast.Name("zip" | "enumerate" as word), args)
+                | ast.Call(ast.Attribute(attr="items" as word), args),
+            ) if self.reader.value(node.iter) and not any(isinstance(each, ast.Starred) for each in args):
                 # Each of what goes in parallel has an adjoint of its own.
                 size = len(args) if word == "zip" else 2
                 parts = [terms.name(self.function.fresh(name)) for _ in range(size)]
                 self.function.local |= {each.id for each in parts}
                 whole = terms.display(list(parts))
                 return terms.stored(whole), [terms.assign(name, whole), *self.asked.get(id(node), [])]
-        own, assigned = terms.names_bound([node.target]), terms.names_bound(node.body)
+        target = keys_named(self.reader, node)
+        own, assigned = terms.names_bound([target]), terms.names_bound(node.body)
         names = own if changed_inside(self.reader, node) else own & assigned
         if not any(map(self.function.active, assigned)):
             names = {each for each in names if self.function.active(each)}
         asked = self.asked.get(id(node), [])
         if not names or not self.function.whole.reverse:
-            return node.target, asked
+            return target, asked
         given = {each: terms.name(self.function.fresh(each)) for each in sorted(names)}
         self.function.local |= {each.id for each in given.values()}
         begin = [terms.assign(each, given[each]) for each in given]
-        return terms.stored(terms.copied(node.target, given)), [*begin, *asked]
+        return terms.stored(terms.copied(target, given)), [*begin, *asked]
 
     def _value(self, node: ast.expr) -> ast.expr:
         """An expression with what cannot stay in it moved before the statement; itself, where all can
@@ -300,8 +307,16 @@ class Expander:
             case ast.Lambda():
                 name = self.function.fresh("function")
                 self.function.local.add(name)
-                self.before.append(self._definition(name, node, ast.Pass()))
+                self.before.append(
+                    terms.inline(ast.FunctionDef(name, node.args, [ast.Return(node.body)], []))
+                )
                 return terms.name(name)
+            case ast.Call(ast.Name("dict"), [inner]) if self.reader.value(node) and self.reader.kind(
+                inner
+            ).has("list"):
+                key, item = (terms.name(self.function.fresh(each)) for each in ("key", "each"))
+                pairs = ast.comprehension(terms.stored(terms.display([key, item])), inner, [], 0)
+                return self._loops(ast.DictComp(key, item, [pairs]))
             case ast.Call(ast.Name("list" | "tuple"), [inner]) if (
                 self.reader.value(node) and (listed := self._listed(inner)) is not inner
             ):
@@ -405,9 +420,8 @@ class Expander:
         arguments = ast.arguments([], [ast.arg(each) for each in params], None, [], [], None, [])
         call = ast.Call(terms.copied(node), [terms.name(each) for each in params], [])
         definition = ast.FunctionDef(name, arguments, [ast.Return(call)], [])
-        ast.fix_missing_locations(ast.copy_location(definition, ast.Pass()))
         self.function.local.add(name)
-        self.before.append(definition)
+        self.before.append(terms.inline(definition))
         return terms.name(name)
 
     def _children(self, node: ast.expr) -> ast.expr:
@@ -474,11 +488,6 @@ class Expander:
         if isinstance(node, COMPREHENSIONS):
             self.looped |= terms.names_bound([each.target for each in node.generators])
         return found
-
-
-def _same(one: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> bool:
-    """Whether a block is the very one that it was."""
-    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 def _is_view(node: ast.expr) -> bool:

@@ -265,9 +265,9 @@ class KindReader:
                     if isinstance(first, ast.Constant) and isinstance(first.value, str):
                         base.tell("dict")
                     return base.element()
-                case "items" | "values" | "keys":
+                case "items" | "values" | "keys" as view:
                     base.tell("box", "dict")
-                    return base
+                    return self._view(view, base)
             base.tell("array")
             return Kind("number") if node.func.attr in _REDUCING else Kind("number", "array")
         match dotted:
@@ -278,7 +278,8 @@ class KindReader:
                 if first is not None and not self.gives_keys(node, dotted):
                     kind = self.kind(first)
                     kind.tell("box")
-                    made.element().unify(kind.element())
+                    pairs = dotted == "builtins.dict" and kind.has("list")
+                    made.element().unify(kind.element().element(1) if pairs else kind.element())
                 return made
             case "builtins.zip" | "builtins.enumerate" | "builtins.range":
                 return Kind("list")
@@ -301,6 +302,18 @@ class KindReader:
                 self.kind(each).tell("number")
             return Kind("number")
         return Kind("number") if dotted in ("builtins.float", "builtins.int", "builtins.len") else Kind()
+
+    def _view(self, view: str, base: Kind) -> Kind:
+        """The kind of a view of a dict."""
+        made = Kind("list")
+        if view == "values":
+            made.element().unify(base.element())
+        elif view == "items":
+            pair = made.element()
+            pair.tell("tuple")
+            pair.element(0)
+            pair.element(1).unify(base.element())
+        return made
 
     def gives_keys(self, node: ast.Call, dotted: str | None) -> bool:
         """Whether a call gives the keys of a dict, or one of them."""

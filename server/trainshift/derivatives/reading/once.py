@@ -265,6 +265,24 @@ def _counts(reader: Reader, node: ast.AST, name: str, known: frozenset[str]) -> 
     return False
 
 
+def keys_named(reader: Reader, node: ast.For) -> ast.expr:
+    """The target of a loop, with a name of its own for each key of a dict, by which adjoints are found: not
+    `_`, which is given other values, and no name that the target has twice."""
+    views = (
+        each for each in terms.walk(node.iter) if isinstance(each, ast.Attribute) and each.attr == "items"
+    )
+    if not (reader.whole.reverse and any(views) and reader.value(node.iter)):
+        return node.target
+    names = [each for each in terms.leaves(node.target) if isinstance(each, ast.Name)]
+    read = set[str]().union(*map(terms.names_read, reader.function.body))
+    new: dict[int, ast.expr] = {}
+    for place, each in enumerate(names):
+        if each.id in {other.id for other in names[place + 1 :]} or (each.id == "_" and each.id not in read):
+            new[id(each)] = terms.stored(terms.name(reader.function.fresh("key")))
+    reader.function.local |= {each.id for each in new.values() if isinstance(each, ast.Name)}
+    return terms.rebuilt(node.target, new)
+
+
 def asked_by(index: ast.expr) -> set[str]:
     """The variables whose elements an index asks for: not those whose length it reads."""
     found = terms.names_read(index)

@@ -99,15 +99,14 @@ class Sharing(Pairing):
 
     def altered(self) -> set[str]:
         """The names of what is changed, by whatever name."""
-        found: set[str] = set()
-        for name in self.changed:
-            kinds = {each for each in self._kind(name).with_elements() if each.has("changed")}
-            arrays = any(map(self.arrayish, kinds))
-            for each in self.with_names({name}):
-                inside = self._kind(each).with_elements()
-                if each == name or inside & kinds or (arrays and any(map(self.arrayish, inside))):
-                    found.add(each)
-        return found
+        pairs = ((each, name) for name in self.changed for each in self.with_names({name}))
+        return {each for each, name in pairs if each == name or self.shows(each, name)}
+
+    def shows(self, other: str, name: str) -> bool:
+        """Whether another variable may show a change of something in one, by their kinds."""
+        kinds = {each for each in self._kind(name).with_elements() if each.has("changed")}
+        inside = self._kind(other).with_elements()
+        return bool(inside & kinds) or (any(map(self.arrayish, kinds)) and any(map(self.arrayish, inside)))
 
     def is_known_elsewhere(self, name: str) -> bool:
         """Whether a variable is also changed by a call, or has another name."""

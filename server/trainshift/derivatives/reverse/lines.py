@@ -94,7 +94,7 @@ class Lines(Calls):
     def _placed(self, node: ast.stmt, start: int) -> None:
         """Comments of a statement go with the first and the last line that is made of it."""
         made = self.forward[start:]
-        if not made or not hasattr(node, "lineno"):
+        if not made or not hasattr(node, "lineno") or hasattr(node, "inline"):
             return
         for each in made:
             if each is not node and not hasattr(each, "lineno"):

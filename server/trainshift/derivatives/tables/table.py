@@ -9,6 +9,7 @@ reverse templates, the tangent of the parameter in the forward ones.  `np`, `mat
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -203,6 +204,11 @@ OF_MATH = (
 )
 
 
+_EXCEPTIONS = [
+    name
+    for name, each in vars(builtins).items()
+    if isinstance(each, type) and issubclass(each, BaseException)
+]
 # What never has a derivative: its value is a constant wherever it is moved a little, or no number at all.
 CONSTANTS = frozenset(
     f"builtins.{each}"
@@ -228,6 +234,7 @@ CONSTANTS = frozenset(
         "hash",
         "object",
         "slice",
+        *_EXCEPTIONS,
     ]
 ) | frozenset(
     f"math.{each}"
