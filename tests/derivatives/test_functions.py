@@ -291,11 +291,22 @@ FURTHER: dict[str, dict[str, Any]] = {
     "pairs_of_a_dict": {"d": {"a": 1.0, "b": 2.0, "c": 0.5}, "k": 0.3},
     "scores": {"events": [(0.0, "a", 1.0), (1.0, "b", 3.0), (2.5, "a", 2.0)], "decay": 0.9},
     "keys_of_one_name": {"d": {"a": 1.0, "b": 2.0}, "e": {"q": 1.0, "bbb": 0.5}},
-    "of_terms": {"env": {"x": 0.7, "y": 1.9}},
     "keys_in_order": {"curve": {1: 0.4, 5: 0.7, 2: 0.6}, "t": 2.5},
     "pascal": {"row": [0.5, 0.7], "n": 3},
     "breadth_first": {"tree": (1.0, [(2.0, []), (0.5, [(3.0, [])])]), "rate": 0.7},
 }
+
+
+def test_what_is_not_differentiated_by_has_no_tangent_though_it_is_in_what_is_changed() -> None:
+    """By name: `forward` gives what has one."""
+    text = alone((FOLDER / "further.py").read_text(encoding="utf-8"), "evaluated")
+    terms = ("add", ("mul", "x", "y"), ("mul", "x", 2.5))
+    jvp = loaded(made(text, "evaluated", "forward", ["env"]).text).evaluated_jvp
+    env, dots = {"x": 0.5, "y": 2.0}, {"x": 1.0, "y": 0.0}
+    assert jvp(terms, env, env_dot=dots) == (2.25, 4.5)
+    again = made(text, "evaluated", "reverse", ["env"])
+    assert loaded(again.text).evaluated_grad(terms, env) == (2.25, ({"x": 4.5, "y": 0.5},))
+    assert made(again.text, again.made, "forward", ["env"])
 
 
 @pytest.mark.parametrize("name", FURTHER)

@@ -314,9 +314,7 @@ class Expander:
             case ast.Call(ast.Name("dict"), [inner]) if self.reader.value(node) and self.reader.kind(
                 inner
             ).has("list"):
-                key, item = (terms.name(self.function.fresh(each)) for each in ("key", "each"))
-                pairs = ast.comprehension(terms.stored(terms.display([key, item])), inner, [], 0)
-                return self._loops(ast.DictComp(key, item, [pairs]))
+                return self._loops(self._of_pairs(inner))
             case ast.Call(ast.Name("list" | "tuple"), [inner]) if (
                 self.reader.value(node) and (listed := self._listed(inner)) is not inner
             ):
@@ -341,6 +339,11 @@ class Expander:
     def _told(self, index: ast.expr) -> ast.expr:
         """An index, with calls in it that are done once moved before the statement."""
         return terms.rebuilt(index, {id(each): self._held(each) for each in once(self.reader, index)})
+
+    def _of_pairs(self, pairs: ast.expr) -> ast.DictComp:
+        key, each = terms.name(self.function.fresh("key")), terms.name(self.function.fresh("each"))
+        target = terms.stored(terms.display([key, each]))
+        return ast.DictComp(key, each, [ast.comprehension(target, pairs, [], 0)])
 
     def _got(self, base: ast.expr, key: ast.expr, default: list[ast.expr]) -> ast.expr:
         """`d.get(key, default)` is an element where there is one."""
