@@ -521,6 +521,27 @@ def test_a_long_run_is_never_silent(
 
 
 @pytest.mark.parametrize(
+    ("imports", "is_distributed"),
+    [
+        ("import horovod.tensorflow as hvd", True),
+        ("import os, horovod.tensorflow as hvd", True),
+        ("import os; from horovod import tensorflow as hvd", True),
+        ("from .horovod import tensorflow as hvd", False),
+        ("from horovod_utils import hvd", False),
+        ("HELP = '''\nimport horovod\n'''", False),
+    ],
+)
+def test_what_imports_horovod_is_run_as_it_is(imports: str, is_distributed: bool, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        f"{imports}\nimport tensorflow as tf\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+        "model.compile('sgd', 'mse')\nmodel.fit(x, y)\n"
+    )
+    before, after, _, _ = projects(str(script), (), READY)
+    assert (before == after) == is_distributed
+
+
+@pytest.mark.parametrize(
     ("requirements", "variables"),
     [("tensorflow==2.21\ntf-keras\n", {"TF_USE_LEGACY_KERAS": "1"}), ("tensorflow==2.21\n", {})],
 )

@@ -11,6 +11,7 @@ import pytest
 
 from trainshift.proving.judging import main
 from trainshift.proving.judging.claims import claims
+from trainshift.proving.judging.endings import reason
 from trainshift.proving.judging.seen import Claim, Seen
 from trainshift.proving.judging.timeline import Reduction, repeated
 from trainshift.proving.observed.ending.stopping import Stopped, Stopping
@@ -72,10 +73,11 @@ def arrays(factors: Sequence[float], noise: float = 0.0) -> list[dict[str, Any]]
     ]
 
 
-def judged(ranks: Sequence[Run], samples: Sequence[Any] = ()) -> dict[str, Claim]:
-    """The claims on a training by so many ranks, by their ids."""
+def judged(ranks: Sequence[Run], samples: Sequence[Any] = (), alone: Any = None) -> dict[str, Claim]:
+    """The claims on a training by so many ranks, by their ids; `alone` are the samples of the original."""
     before = record(0, rates=[0.1] * STEPS * RANKS, gpus=["0"], losses=[1.1, 0.9, 0.8])
-    return {claim.id: claim for claim in claims(Seen(run(before), ranks, arrays=samples, limit=STEPS))}
+    seen = Seen(run(before), ranks, arrays=samples, limit=STEPS, samples=alone or {})
+    return {claim.id: claim for claim in claims(seen)}
 
 
 def pair(**changes: Any) -> list[Run]:
@@ -103,6 +105,28 @@ def test_a_rank_that_reads_what_another_writes_is_told_to_wait() -> None:
         ends = judged([zero, failed])["ends"]
         assert (ends.verdict, ends.code) == ("fails", "HV08" if name else ""), error
         assert not name or f"has written {name}: " in ends.do
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        ('Traceback\n  File "a.py"\nValueError: no data\n', "ValueError: no data"),
+        (
+            "UnknownError: Graph execution error:\n\nDetected at node a defined at (most recent call last):\n"
+            '  File "a.py", line 2\n\nNo Adasum operation enabled\n\t [[{{node a}}]] [Op:b]\n',
+            "UnknownError: Graph execution error: No Adasum operation enabled",
+        ),
+        (
+            "InternalError: Graph execution error:\n2 root error(s) found.\n(0) INTERNAL: no room\n"
+            "\t [[{{node a}}]]\n0 successful operations.\n0 derived errors ignored. [Op:b]\n",
+            "InternalError: Graph execution error: (0) INTERNAL: no room",
+        ),
+        ("Abort:\n", "Abort:"),
+        ("", ""),
+    ],
+)
+def test_why_a_process_ended_is_told_in_a_line(error: str, says: str) -> None:
+    assert reason(Run(1, "", "", "", "", (), Record(error=error), {})) == says
 
 
 @pytest.mark.parametrize(
@@ -166,6 +190,67 @@ def test_a_broadcast_that_is_undone() -> None:
     found = judged(apart, arrays([1.0] * STEPS))
     assert "They are apart from step 5 on." in found["weights"].says
     assert (found["weights"].verdict, found["broadcast"].verdict) == ("fails", "holds")
+
+
+@pytest.mark.parametrize(
+    ("kind", "alone", "together", "verdict"),
+    [
+        # What a script does to gradients besides: it adds up those of several batches, or scales them.
+        ("sum", 1.0, 1.0, "holds"),
+        ("sum", 0.5, 0.5, "holds"),
+        ("sum", 0.25, 0.5, "fails"),
+        ("sum", 0.25, 0.125, "fails"),
+        ("1", 1.0, 1.0, "holds"),
+        ("1", 1.0, 2.0, "fails"),
+        ("", 3.0, 3.0, "holds"),
+        ("", 0.5, 0.5, "holds"),
+        ("", 0.01, 0.02, "fails"),
+        ("", 1.0, 0.25, "fails"),
+        ("", 1.0, 4.0, "fails"),
+        # By so much it scales a loss, anew after each overflow.
+        ("", 2.0**-15, 2.0**-14, "not seen"),
+        ("sum", 0.0, 0.5, "not seen"),
+        ("", 0.0, 0.25, "not seen"),
+    ],
+)
+def test_what_reached_the_optimizer_by_what_reaches_it_alone(
+    kind: str, alone: float, together: float, verdict: str
+) -> None:
+    def samples(factor: float) -> list[dict[str, Any]]:
+        made = arrays([factor] * STEPS)
+        own = {name: value for name, value in made[0].items() if "/local/" in name}
+        if not kind:
+            return made
+        return [
+            {(f"{name}/{kind}" if name in own else name): value for name, value in each.items()}
+            | {name: value[::-1].copy() for name, value in own.items()}
+            for each in made
+        ]
+
+    (original, _) = samples(alone)
+    # Alone, the mean is what the one process has computed.
+    for step in range(STEPS):
+        local = original[f"1/local/{step}/{kind}".rstrip("/")]
+        original[f"1/gradients/{step}"] = local * numpy.float32(alone)
+    found = judged(pair(reduced=["scaled average"]), samples(together), original)
+    assert found["averaged"].verdict == verdict, found["averaged"]
+
+
+def test_slots_of_what_was_equal_before_the_first_step() -> None:
+    """They began alike on all ranks, and need no broadcast; those that were read from a file may differ."""
+    missing = {"unbroadcast_slots": ["m"]}
+    alike = {"weights": [*map(str, range(STEPS))]}
+    assert judged(pair(**missing, **alike))["broadcast"].verdict == "fails"
+    assert judged(pair(**missing, **alike, given=True))["broadcast"].verdict == "holds"
+    assert judged(pair(**missing, given=True))["broadcast"].verdict == "fails"
+    apart = [
+        run(record(rank, **missing, given=True, gradients=[f"{rank} {step}" for step in range(STEPS)]))
+        for rank in range(RANKS)
+    ]
+    assert judged(apart)["broadcast"].verdict == "holds"
+    assert judged(apart)["averaged"].verdict == "fails"
+    unknown = {"unbroadcast_variables": ["bias"], "given": True}
+    assert judged(pair(**missing, **alike, **unknown))["broadcast"].verdict == "fails"
 
 
 def test_weights_that_are_made_equal_without_a_broadcast() -> None:
@@ -259,6 +344,15 @@ def test_variables_that_are_set_to_what_was_broadcast() -> None:
             for rank in range(RANKS)
         ]
         assert judged(ranks)["broadcast"].verdict == verdict
+        # So it is where each rank then makes something else of them, mended in the end or not.
+        for values in (0, 1):
+            for rank, each in enumerate(ranks):
+                assert each.record
+                own = [f"{rank} {step}" for step in range(STEPS)]
+                optimizer = replace(each.record.optimizers[0], gradients=own, weights=own)
+                ranks[rank] = run(replace(each.record, optimizers=[optimizer]), values * rank)
+            found = judged(ranks)
+            assert (found["averaged"].verdict, found["broadcast"].verdict) == ("fails", verdict)
 
 
 def test_a_first_step_that_a_broadcast_replaces() -> None:
@@ -355,12 +449,22 @@ def test_what_follows_the_last_step_is_not_said_to_hold_unless_it_was_run() -> N
     found = ends(record(0, **through), record(1, **left), record(0, **through))
     assert (found.verdict, found.title) == ("holds", "It starts and trains on every rank")
     assert "was not run" in found.says
-    broken = record(1, error_after="Traceback\nValueError: no checkpoint\n")
-    found = ends(record(0, **through), broken, record(0, **through))
-    assert (found.verdict, "ValueError: no checkpoint" in found.says) == ("not seen", True)
-    assert ends(record(0, **through), broken, record(0, **left)).verdict == "holds"
-    found = ends(broken, broken, broken)
-    assert (found.verdict, "ended by an error, as it does on one process" in found.says) == ("holds", True)
+    broken = record(1, error_after="Traceback\nValueError: no checkpoint.\n")
+    for zero, before, says in (
+        (record(0, **through), record(0, **through), "ValueError: no checkpoint. One process does not. See"),
+        (
+            record(0, **through),
+            record(0, **left),
+            "rank 1 stopped with an error: ValueError: no checkpoint. See",
+        ),
+        (
+            broken,
+            broken,
+            "rank 0 stopped with an error: ValueError: no checkpoint. One process does so, too. See",
+        ),
+    ):
+        found = ends(zero, broken, before)
+        assert (found.verdict, says in found.says) == ("not seen", True), found
 
 
 def test_ranks_that_hide_all_gpus() -> None:

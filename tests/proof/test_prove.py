@@ -319,3 +319,4 @@ def test_an_original_that_does_not_run_is_no_verdict(tmp_path: Path) -> None:
     result = proven(tmp_path, "import tensorflow\nraise ValueError('no data')\n", TAPE)
     assert (result["verdict"], result["claims"]) == ("error", [])
     assert "ValueError: no data" in result["problem"]
+    assert [each["run"] for each in result["runs"]] == ["original"]

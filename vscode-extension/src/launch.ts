@@ -14,6 +14,8 @@ export interface Launch {
   readonly parameters: string;
   /** Hosts with the number of processes that each may run, such as "a:4,b:4"; "" for this machine. */
   readonly hosts: string;
+  /** After how many steps it ends; "0" for all. */
+  readonly steps: string;
 }
 
 /** The arguments of `horovodrun`, and those of the script. */
@@ -22,17 +24,18 @@ export interface Command {
   readonly parameters: readonly string[];
 }
 
-const USUAL: Launch = { processes: "2", parameters: "", hosts: "" };
+const USUAL: Launch = { processes: "2", parameters: "", hosts: "", steps: "20" };
 
 /** What a script is run for: where that is remembered, what the menu says, and what it asks for. */
 export interface Purpose {
   readonly place: string;
-  readonly title: (name: string) => string;
+  readonly title: (name: string, steps: string) => string;
   readonly run: (processes: number) => string;
   readonly fewest: number;
   readonly most: number;
-  /** The option that names hosts. */
+  /** The option that names hosts, and the one that numbers steps; "" where there is none. */
   readonly hosts: string;
+  readonly steps: string;
 }
 
 export const RUN_WITH_HOROVOD: Purpose = {
@@ -42,15 +45,18 @@ export const RUN_WITH_HOROVOD: Purpose = {
   fewest: 1,
   most: MOST_PROCESSES,
   hosts: "-H",
+  steps: "",
 };
 
 export const PROVE_WITH_RANKS: Purpose = {
   place: "trainshift.proof",
-  title: (name) => `Run 20 Steps of ${name}, and Compare the Ranks`,
+  title: (name, steps) =>
+    `Run ${steps === "0" ? "All Steps" : counted(Number(steps), "Step")} of ${name}, and Compare the Ranks`,
   run: (processes) => `Prove With ${counted(processes, "Rank")}`,
   fewest: 2,
   most: 8,
   hosts: "--hosts",
+  steps: "--steps",
 };
 
 /** One of the entries of the menu: what it is about, and what is wrong with an answer, if anything. */
@@ -94,6 +100,14 @@ const ENTRIES: readonly Entry[] = [
         ? undefined
         : "NAME:NUMBER, with commas between hosts",
   },
+  {
+    key: "steps",
+    icon: "debug-step-over",
+    label: "Steps",
+    prompt: "Steps that each process takes before it is ended; 0 for all",
+    shown: ({ steps }) => (steps === "0" ? "all" : steps),
+    fault: (text) => (/^(0|[1-9]\d{0,8})$/.test(text) ? undefined : "A whole number; 0 for all steps"),
+  },
 ];
 
 /** Ask how to run a script, beginning with how it was run last; undefined where the person thinks better of it. */
@@ -109,12 +123,12 @@ export async function askForLaunch(
       label: `$(play) ${purpose.run(Number(launch.processes))}`,
       entry: undefined,
     };
-    const items = ENTRIES.map((entry) => ({
+    const items = ENTRIES.filter(({ key }) => key !== "steps" || purpose.steps !== "").map((entry) => ({
       label: `$(${entry.icon}) ${entry.label}…`,
       description: entry.shown(launch),
       entry,
     }));
-    const title = purpose.title(nameOf(script));
+    const title = purpose.title(nameOf(script), launch.steps);
     const options = { title, ignoreFocusOut: true, placeHolder: "Run it, or change how" };
     const chosen = await vscode.window.showQuickPick([run, ...items], options);
     if (chosen === undefined) {
@@ -141,9 +155,10 @@ export async function askForLaunch(
   }
 }
 
-function commandOf({ processes, parameters, hosts }: Launch, purpose: Purpose): Command {
+function commandOf({ processes, parameters, hosts, steps }: Launch, purpose: Purpose): Command {
   const named = hosts === "" ? [] : [purpose.hosts, hosts.replaceAll(/\s/g, "")];
-  return { options: ["-np", processes, ...named], parameters: split(parameters) ?? [] };
+  const ended = purpose.steps === "" || steps === USUAL.steps ? [] : [purpose.steps, steps];
+  return { options: ["-np", processes, ...named, ...ended], parameters: split(parameters) ?? [] };
 }
 
 function shortage({ processes, hosts }: Launch): string | undefined {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +15,6 @@ if TYPE_CHECKING:
     from trainshift.core.choices import Choices
     from trainshift.proving.interpreter import Interpreter
     from trainshift.proving.prove import Request
-
-
-# A program that says this is run as it is.
-_HOROVOD = re.compile(r"^\s*(?:import|from)\s+horovod\b", re.M)
 
 
 @click.command()
@@ -261,8 +256,7 @@ def projects(
         if result.status is Status.CONVERTED and result.text != document.text:
             after_texts[path] = document.file.encode(result.text)
     texts = [document.text, *(each.before for each in result.files)]
-    is_distributed = any(_HOROVOD.search(text) for text in texts)
-    if is_distributed:
+    if any(map(imports_horovod, texts)):
         after_texts = before_texts
     elif result.status is Status.REFUSED:
         place = f" (line {result.position[0]})" if result.position else ""
@@ -284,6 +278,19 @@ def projects(
         )
 
     return project(before_texts), project(after_texts), script, variables
+
+
+def imports_horovod(text: str) -> bool:
+    """Whether a script imports Horovod; its program is then run as it is."""
+    import ast
+
+    try:
+        nodes = [*ast.walk(ast.parse(text))]
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    names = [each.name for node in nodes if isinstance(node, ast.Import) for each in node.names]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    return any(name.partition(".")[0] == "horovod" for name in names)
 
 
 def unsuited(choices: Choices, interpreter: Interpreter) -> str:

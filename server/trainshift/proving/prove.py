@@ -30,6 +30,7 @@ from trainshift.proving.observed.data import VARIABLE as DATA
 from trainshift.proving.observed.details import THREADS
 from trainshift.proving.observed.gpus import REAL
 from trainshift.proving.observed.main import SETTINGS
+from trainshift.proving.observed.record import Record
 from trainshift.proving.project import Copier, Project
 
 TOPS = ("work", "here", "tmp")
@@ -107,12 +108,11 @@ def prove(request: Request, tell: Tell, start: Start = fresh) -> dict[str, Any]:
         limit, size = request.steps, request.ranks
         one, several = Copier(request.before, str(folder)), Copier(request.after, str(folder))
         # One process takes as many steps as all ranks together, so that data and rates can be compared.
-        runs = [
-            run(request, means, one, "original", 1, limit * size, "1"),
-            run(request, means, several, "ranks", size, limit, ROWS),
-        ]
+        runs = [run(request, means, one, "original", 1, limit * size, "1")]
+        if not (request.is_converted and has_failed(runs[0])):
+            runs.append(run(request, means, several, "ranks", size, limit, ROWS))
         check_space(folder)
-        if not any(runs[-1].statuses) and not runs[-1].stuck:
+        if len(runs) > 1 and not any(runs[-1].statuses) and not runs[-1].stuck:
             runs.append(run(request, means, several, "data", size, limit, "1"))
         plan = {
             "size": size,
@@ -131,6 +131,13 @@ def prove(request: Request, tell: Tell, start: Start = fresh) -> dict[str, Any]:
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
         with interrupts.window():
             return judged(request, folder)
+
+
+def has_failed(original: Run) -> bool:
+    """Whether one process ended badly before it was stopped, so that there is nothing to compare with."""
+    record = original.directories[0] / "record" / "record.json"
+    is_stopped = record.exists() and Record.load(record).stopped
+    return bool(original.stuck) or (any(original.statuses) and not is_stopped)
 
 
 def check_space(folder: Path) -> None:

@@ -167,6 +167,14 @@ export const suites: UiSuite[] = [
         await lens(workbench, /^Prove$/).click();
         await choices(workbench);
         await workbench.screenshot("prove");
+        await choose(workbench, "Steps…");
+        const input = window.locator(".quick-input-widget input[type=text]");
+        await until("the number is asked for", async () => (await input.inputValue()) === "20");
+        await input.fill("0");
+        await workbench.press("Enter");
+        await until("the title says so", async () =>
+          /Run All Steps of train\.py/.test(await window.locator(".quick-input-title").innerText()),
+        );
         await choose(workbench, "Prove With 2 Ranks");
         const claim = page(workbench).locator(".fails");
         await claim.waitFor();
@@ -176,7 +184,7 @@ export const suites: UiSuite[] = [
           ...["-m", "trainshift", "prove", "--yes", "--color", "always"],
           ...["--python", join(bin, "python")],
         ]);
-        assert.deepEqual(asked.slice(-3), ["-np", "2", script]);
+        assert.deepEqual(asked.slice(-5), ["-np", "2", "--steps", "0", script]);
         await claim.locator("a", { hasText: "train.py:7" }).click();
         await until("the line is shown", async () =>
           /Ln 7,/.test(await status(workbench, /Ln \d+, Col/).innerText()),

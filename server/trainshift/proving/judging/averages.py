@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from trainshift.proving.judging.seen import Seen
 from trainshift.proving.observed.record import Record
 
 # How far the direction may be off: gradients may be compressed to half precision on their way.
 SLACK = 0.02
+# What is kept besides the last gradients that were taken before a step: all of them together, and others.
+SUM = "sum"
+MORE = (SUM, *"123")
+# By more a script scales losses, in steps of its own.
+MOST_FACTOR = 256.0
 # How far first losses may be off a share of the original's, on other data, and of how many steps they are.
 LOSS_SLACK, FIRST_LOSSES = 0.3, 3
 
@@ -38,46 +44,85 @@ class Result:
         return self.kind in (Averaging.SUMMED, Averaging.TWICE)
 
 
-def averaging(number: int, records: Sequence[Record], arrays: Sequence[Any]) -> Result:
+def averaging(number: int, seen: Seen) -> Result:
     """Compare the samples of one optimizer's steps.
 
-    What is clipped or scaled after it was averaged has another factor, and is not judged by it; the
-    first step, before which weights may differ, counts like any other.
+    What the script does to gradients besides it does on one process, too: by such a factor nothing is judged.
+    What is clipped has another in each step, and is not judged either; the first step, before which
+    weights may differ, counts like any other.
     """
     import numpy
 
-    if len(arrays) < len(records) or len(records) < 2:
+    ranks = seen.size
+    if len(seen.arrays) < ranks or len(seen.records) < ranks or ranks < 2:
         return Result(Averaging.UNKNOWN)
-    names = [record.optimizers[number].number for record in records]
-    factors = []
-    for step in range(min(record.optimizers[number].steps for record in records)):
-        own = [each.get(f"{name}/local/{step}") for each, name in zip(arrays, names)]
-        reached = arrays[0].get(f"{names[0]}/gradients/{step}")
-        if reached is None or any(each is None or each.shape != reached.shape for each in own):
-            continue
-        mean = numpy.mean(numpy.stack([each.astype("f8") for each in own]), axis=0)
-        size, length = float(mean @ mean), float(numpy.linalg.norm(reached.astype("f8")))
-        if not size or not length or not numpy.isfinite(size * length):
-            continue
-        factor = float(reached.astype("f8") @ mean) / size
-        off = float(numpy.linalg.norm(reached - factor * mean)) / length
-        if off <= SLACK:
-            factors.append(factor)
-    if not factors:
+    usual = {
+        kind: of_script
+        for kind, each in factors(number, [seen.before], [seen.samples]).items()
+        if (of_script := constant(each)) and 1 / MOST_FACTOR <= of_script <= MOST_FACTOR
+    }
+    found = [
+        factor / usual.get(kind, 1.0)
+        for kind, each in factors(number, seen.records, seen.arrays).items()
+        if kind in usual or not kind
+        for factor in each
+    ]
+    if not found:
         return Result(Averaging.UNKNOWN)
-    ranks = len(records)
     for kind, expected in (
         (Averaging.MEAN, 1.0),
         (Averaging.SUMMED, float(ranks)),
         (Averaging.TWICE, 1.0 / ranks),
     ):
-        near = [factor for factor in factors if abs(factor - expected) <= SLACK * expected]
-        others = [factor for factor in factors if factor not in near]
+        near = [factor for factor in found if abs(factor - expected) <= SLACK * expected]
+        others = [factor for factor in found if factor not in near]
         # A sum that began, or ended, within the run is one.
         summed = kind is Averaging.SUMMED and len(near) > 1 and all(abs(each - 1) <= SLACK for each in others)
         if near and (not others or summed):
             return Result(kind, len(near), float(numpy.median(near)))
-    return Result(Averaging.UNKNOWN, len(factors), float(numpy.median(factors)))
+    if usual and len(found) > 1 and (factor := constant(found)):
+        return Result(Averaging.SUMMED if factor > 1 else Averaging.TWICE, len(found), factor)
+    return Result(Averaging.UNKNOWN, len(found), float(numpy.median(found)))
+
+
+def factors(number: int, records: Sequence[Record], arrays: Sequence[Any]) -> dict[str, list[float]]:
+    """By which factors of the mean of what ranks computed gradients reached an optimizer, in its steps.
+
+    They stand by what fits best: one thing that was computed (""), or the sum of all (SUM).
+    """
+    import numpy
+
+    found: dict[str, list[float]] = {}
+    if any(number >= len(record.optimizers) for record in records):
+        return found
+    names = [record.optimizers[number].number for record in records]
+    for step in range(min(record.optimizers[number].steps for record in records)):
+        reached = arrays[0].get(f"{names[0]}/gradients/{step}")
+        if reached is None:
+            continue
+        best = ("", 0.0, SLACK)
+        own = f"{names[0]}/local/{step}"
+        for key in (key for key in (own, *(f"{own}/{each}" for each in MORE)) if key in arrays[0]):
+            several = [each.get(f"{name}{key[len(str(names[0])) :]}") for each, name in zip(arrays, names)]
+            if any(each is None or each.shape != reached.shape for each in several):
+                continue
+            mean = numpy.mean(numpy.stack([each.astype("f8") for each in several]), axis=0)
+            size, length = float(mean @ mean), float(numpy.linalg.norm(reached.astype("f8")))
+            if not size or not length or not numpy.isfinite(size * length):
+                continue
+            factor = float(reached.astype("f8") @ mean) / size
+            off = float(numpy.linalg.norm(reached - factor * mean)) / length
+            if off <= best[2]:
+                best = (SUM if key.endswith(SUM) else "", factor, off)
+        if best[1]:
+            found.setdefault(best[0], []).append(best[1])
+    return found
+
+
+def constant(values: Sequence[float]) -> float:
+    """The one factor of all steps; 0.0 where there is none."""
+    middle = sorted(values)[len(values) // 2] if values else 0.0
+    return middle if all(abs(each - middle) <= SLACK * abs(middle) for each in values) else 0.0
 
 
 def is_undone(first: Record, second: Record) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from trainshift.proving.judging import judge
-from trainshift.proving.observed.record import Record
+from trainshift.proving.observed.record import OptimizerRecord, Record
 
 
 def in_vain(first: Record, second: Record, rank: int) -> Iterator[str]:
@@ -25,7 +25,8 @@ def in_vain(first: Record, second: Record, rank: int) -> Iterator[str]:
 def without_made_equal(record: Record, records: Sequence[Record]) -> Record:
     """A record in which a variable counts as broadcast that was made equal by the first step.
 
-    Where nothing but that has made the ranks equal, the slots that began so are, too.
+    Where nothing but that has made the ranks equal, the slots that began so are, too; and so they are where
+    all that an optimizer trains was made equal before its first step.
     """
     optimizers = []
     for number, optimizer in enumerate(record.optimizers):
@@ -33,16 +34,34 @@ def without_made_equal(record: Record, records: Sequence[Record]) -> Record:
         after = [each.weights[record.steps_per_execution : record.steps_per_execution + 1] for each in same]
         equal = all(after) and all(each == after[0] for each in after)
         # Values that were broadcast otherwise are told by those with which the variables were made.
-        known = [each.born if "broadcast" in record.collectives else each.initial for each in same]
-        began = {
-            name
-            for index, name in enumerate(optimizer.variables)
-            if len({values[index] for values in known if index < len(values)}) > 1
-        }
-        if equal and began and not any(each.broadcasts for each in records):
-            optimizer = replace(optimizer, unbroadcast_variables=[], unbroadcast_slots=[])
-        made = equal and not began.isdisjoint(optimizer.unbroadcast_variables)
+        is_set = "broadcast" in record.collectives
+        began = apart(optimizer, [each.born if is_set else each.initial for each in same])
+        missing, slots = optimizer.unbroadcast_variables, optimizer.unbroadcast_slots
+        is_given = optimizer.given
+        if is_set and not began.isdisjoint(missing):
+            is_given = apart(optimizer, [each.initial for each in same]).isdisjoint(missing)
         # What made those equal that began apart was given the others too, zeros on every rank.
-        missing = [] if made else optimizer.unbroadcast_variables
-        optimizers.append(replace(optimizer, unbroadcast_variables=missing))
+        if (equal or is_given) and not began.isdisjoint(missing):
+            missing = []
+        if equal and began and not any(each.broadcasts for each in records):
+            missing, slots = [], []
+        if is_given and not missing and not any(slots_differ(same[0], each) for each in same):
+            slots = []
+        optimizers.append(replace(optimizer, unbroadcast_variables=missing, unbroadcast_slots=slots))
     return replace(record, optimizers=optimizers)
+
+
+def apart(optimizer: OptimizerRecord, values: Sequence[Sequence[str | None]]) -> set[str]:
+    """The variables whose values, one list for each rank, are not the same on all ranks."""
+    return {
+        name
+        for index, name in enumerate(optimizer.variables)
+        if len({each[index] for each in values if index < len(each)}) > 1
+    }
+
+
+def slots_differ(one: OptimizerRecord, two: OptimizerRecord) -> bool:
+    """Whether two ranks make different weights of the same gradients in a first step from equal weights."""
+    return (
+        bool(one.gradients) and one.gradients[:1] == two.gradients[:1] and one.weights[:1] != two.weights[:1]
+    )

@@ -125,19 +125,10 @@ def ends(seen: Seen) -> Found:
         found.says = f"All {seen.size} ranks ended."
         return found
     trained = f"All {seen.size} ranks took {seen.steps} steps, and none waited for another."
-    found.says = f"{trained} What the script does after its training {rest(seen)}."
+    rest = "was not run" if seen.is_left else "was run to its end"
+    found.says = f"{trained} What the script does after its training {rest}."
     found.unseen = (not joins(seen) and uneven(seen.records)) or stopped_badly(seen)
     return found
-
-
-def rest(seen: Seen) -> str:
-    """What came of all that follows the last step."""
-    if not seen.is_left:
-        return "was run to its end"
-    errors = [last_line(record.error_after) for record in seen.records]
-    if all(errors):
-        return f"ended by an error, as it does on one process: {errors[0].rstrip('.')}. See with --steps 0"
-    return "was not run"
 
 
 def last_line(error: str) -> str:
@@ -151,13 +142,14 @@ def joins(seen: Seen) -> bool:
 
 
 def stopped_badly(seen: Seen) -> str:
-    """What went wrong after the training was ended, on a rank and not in the original; empty if nothing."""
+    """What went wrong on a rank once its training was ended before its end; empty if nothing."""
     for rank, record in enumerate(seen.records):
-        if record.error_after and seen.before.finished:
-            why = last_line(record.error_after)
+        if record.error_after:
+            why = last_line(record.error_after).rstrip(".")
+            alone = "does so, too" if seen.before.error_after else "does not" if seen.before.finished else ""
             return (
-                f"After its training was ended, rank {rank} stopped with an error, and one process did not: "
-                f"{why.rstrip('.')}. See with --steps 0 whether it does so at the end."
+                f"After its training was ended, rank {rank} stopped with an error: {why}. "
+                f"{f'One process {alone}. ' * bool(alone)}See with --steps 0 whether it does so at the end."
             )
     return ""
 
@@ -256,7 +248,7 @@ def averaged(seen: Seen) -> Found:
             ]
             return found
     count = min((len(record.optimizers) for record in seen.records), default=0)
-    results = [averaging(number, seen.records, seen.arrays) for number in range(count)]
+    results = [averaging(number, seen) for number in range(count)]
     shared = any(result.kind is Averaging.SUMMED for result in results) and shares_loss(
         seen.before, seen.records
     )
@@ -406,7 +398,9 @@ def gpu(seen: Seen) -> Found:
     for host, records in by_host(seen).items():
         told = sentences(judge.gpus_shared(records))
         found.fails += [f"Of the ranks on {host}, counted there: {each}" if host else each for each in told]
-    if not seen.records or not all(record.gpus for record in seen.records):
+    if len(seen.records) < seen.size:
+        found.unseen = few_steps(seen)
+    elif not all(record.gpus for record in seen.records):
         found.unseen = "No rank started TensorFlow's devices."
     elif not any(any(record.gpus) for record in seen.records):
         found.fails, found.unseen = [], "The script hides all GPUs."

@@ -13,6 +13,8 @@ ARGUMENTS = "Give the arguments of the script after --: trainshift prove SCRIPT 
 XLA = "Set model.jit_compile = False: on GPUs Keras 3 compiles by XLA, which knows no Horovod."
 # The line of a traceback that names what went wrong.
 ERROR = re.compile(r"[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
+# What comes below it and says nothing of it: lines of a stack, and the names of nodes.
+NOT_SAID = re.compile(r'File "|\[\[|\d+ (root|successful|derived)|.*most recent call last')
 # What Python says before it tells where a crash was.
 CRASH = "Fatal Python error:"
 # An error is told by so many last lines of what was said.
@@ -74,8 +76,14 @@ def reason(run: Run) -> str:
     """The last line of what ended a process."""
     error = (run.record.error if run.record else "") or run.stderr or run.log.partition(CRASH)[0]
     lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
-    named = [line for line in lines if ERROR.match(line)]
-    return (named or lines)[-1][:300] if lines else ""
+    last = next((at for at in range(len(lines) - 1, -1, -1) if ERROR.match(lines[at])), len(lines) - 1)
+    # TensorFlow says what was wrong below where its graph comes from.
+    more = (
+        [line for line in lines[last + 1 :] if not NOT_SAID.match(line)]
+        if lines and lines[last][-1] == ":"
+        else []
+    )
+    return " ".join(lines[last : last + 1] + more[-1:])[:300]
 
 
 def unawaited(failed: Run, ranks: Sequence[Run]) -> str:

@@ -242,10 +242,14 @@ def not_broadcast(records: Sequence[Record]) -> Iterator[str]:
 
 
 def broadcast_late(first: Record, second: Record, rank: int) -> Iterator[str]:
-    """`broadcast-late`: once the first step, or execution of several, is over, the weights are the same."""
+    """`broadcast-late`: once the first step, or execution of several, is over, the weights are the same.
+
+    Those that other gradients have made are not.
+    """
     for number, (one, two) in enumerate(zip(first.optimizers, second.optimizers, strict=False)):
-        steps = list(zip(one.weights, two.weights, strict=False))[first.steps_per_execution :]
-        bad = sum(here != there for here, there in steps)
+        gradients = zip(one.gradients, two.gradients, strict=False)
+        steps = list(zip(one.weights, two.weights, gradients, strict=False))[first.steps_per_execution :]
+        bad = sum(here != there and given == got for here, there, (given, got) in steps)
         if bad:
             yield (
                 f"broadcast-late: what {name(number, one)} trains ended equal, but after the first step "

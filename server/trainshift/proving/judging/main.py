@@ -33,36 +33,36 @@ def main() -> None:
 
 def judged(folder: Path, plan: dict[str, Any]) -> dict[str, Any]:
     """The result of all runs, as JSON has it."""
-    runs = {
-        each["name"]: [
+    alone, *others = plan["runs"]
+    several = others[0] if others else {**alone, "directories": []}
+    (original,), ranks, *data = (
+        [
             read_run(Path(directory), status, each["given"], tuple(plan["tops"]))
             for directory, status in zip(each["directories"], each["statuses"])
         ]
-        for each in plan["runs"]
-    }
-    stuck = {each["name"]: each["stuck"] for each in plan["runs"]}
-    (original,) = runs["original"]
-    ranks, data = runs["ranks"], runs.get("data", [])
-    arrays = [samples(Path(directory)) for directory in plan["runs"][1]["directories"]]
-    reductions = read_timeline(Path(plan["runs"][1]["directories"][0]) / "record" / "timeline.json")
+        for each in (alone, several, *others[1:])
+    )
+    values, *arrays = (samples(Path(each)) for each in (*alone["directories"], *several["directories"]))
+    reductions = read_timeline(Path(several["directories"][0]) / "record" / "timeline.json") if ranks else []
     problem = ""
-    if plan["converted"] and (is_failed(original) or stuck["original"]):
-        why = stuck["original"] or reason(original)
+    if plan["converted"] and (is_failed(original) or alone["stuck"]):
+        why = alone["stuck"] or reason(original)
         problem = (
             f"The original does not run by itself: {why or f'it ended with status {original.exit_code}'}."
         )
     seen = Seen(
         original,
         ranks,
-        data,
+        data[0] if data else [],
         arrays,
         reductions,
-        stuck["ranks"],
+        several["stuck"],
         plan["limit"],
         plan["gpus"],
         plan["converted"],
         plan["hosts"],
-        plan["runs"][1]["alone"],
+        several["alone"],
+        values,
     )
     found = [] if problem else claims(seen)
     return {

@@ -30,7 +30,7 @@ class Seen:
     `arrays` are the samples of each rank's values, `reductions` what Horovod reduced; `stuck` says why
     the ranks had to be ended; `limit` is how many steps they were to take; `gpus` how many GPUs there
     are; `hosts` names the host of each rank, and nothing where all are here; `alone` are the ranks that ended
-    before anybody ended them.
+    before anybody ended them; `samples` are those of the original's values.
     """
 
     original: Run
@@ -44,6 +44,7 @@ class Seen:
     is_converted: bool = True
     hosts: Sequence[str] = ()
     alone: Sequence[int] = ()
+    samples: Any = field(default_factory=dict)
 
     @property
     def records(self) -> list[Record]:
@@ -65,7 +66,8 @@ class Seen:
         """The steps that every rank has taken, of the optimizer that took most."""
         if len(self.records) < self.size:
             return 0
-        return min(max((each.steps for each in record.optimizers), default=0) for record in self.records)
+        steps = (max((each.steps for each in record.optimizers), default=0) for record in self.records)
+        return min(steps, default=0)
 
     @property
     def is_cut(self) -> bool:

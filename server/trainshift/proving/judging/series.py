@@ -21,7 +21,7 @@ def series(
     return {
         "runs": [described(name, rank, run) for name, rank, run in processes],
         "differences": differences(ranks, arrays),
-        **timeline(ranks[0], reductions),
+        **timeline(step_times(ranks[0]) if ranks else [], reductions),
     }
 
 
@@ -43,9 +43,8 @@ def described(name: str, rank: int, run: Run) -> dict[str, Any]:
     }
 
 
-def timeline(first: Run, reductions: Sequence[Reduction]) -> dict[str, Any]:
+def timeline(times: Sequence[float], reductions: Sequence[Reduction]) -> dict[str, Any]:
     """The last steps of rank 0, and when Horovod was reducing in them; in seconds from their beginning."""
-    times = step_times(first)
     if len(times) < 2:
         return {"timeline": {"steps": [], "reductions": []}, "reducing": None}
     shown = times[-MOST_SHOWN - 1 :]

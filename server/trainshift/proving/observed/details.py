@@ -20,6 +20,8 @@ from typing import Any
 # How many numbers of all gradients, and of all weights, are kept of one step, and of how many steps.
 MOST_NUMBERS = 32768
 MOST_STEPS = 400
+# How many gradients that were taken are known at a time, and how many of the same shapes are kept of a step.
+MOST_TAKEN, MOST_ALIKE = 64, 4
 # How many distinct places of prints and writes are told.
 MOST_PLACES = 20
 # Beside the file of the progress: the threads of a process that compute nothing.
@@ -38,7 +40,9 @@ class Details:
         self.np = np
         self.roots = tuple(os.path.join(root, "") for root in roots)
         self.arrays: dict[str, Any] = {}
-        self.local: deque[tuple[Signature, Any]] = deque(maxlen=16)
+        self.local: deque[tuple[int, Signature, Any]] = deque(maxlen=MOST_TAKEN)
+        self.taken = 0
+        self.since: dict[int, int] = {}
         self.losses: list[float] = []
         self.rows: list[int] = []
         self.printed: dict[str, str] = {}
@@ -75,7 +79,8 @@ class Details:
             self.losses.append(float(loss))
         sample = self.sample(gradients)
         if gradients:
-            self.local.append((signature(gradients), sample))
+            self.taken += 1
+            self.local.append((self.taken, signature(gradients), sample))
         return sample
 
     def note_step(self, optimizer: int, step: int, gradients: Sequence[Any]) -> float:
@@ -84,9 +89,12 @@ class Details:
         os.pwrite(self.progress, b"%08d" % self.steps, 0)
         if step < MOST_STEPS:
             self.arrays[f"{optimizer}/gradients/{step}"] = self.sample(gradients)
-            own = self.own(signature(gradients))
-            if own is not None:
-                self.arrays[f"{optimizer}/local/{step}"] = own
+            own = self.own(optimizer, signature(gradients))
+            for index, sample in enumerate(own[:MOST_ALIKE]):
+                self.arrays[f"{optimizer}/local/{step}{f'/{index}' * (index > 0)}"] = sample
+            if len(own) > 1:
+                self.arrays[f"{optimizer}/local/{step}/sum"] = sum(own)
+        self.since[optimizer] = self.taken
         return time.time()
 
     def note_weights(self, optimizer: int, step: int, weights: Sequence[Any]) -> None:
@@ -94,14 +102,13 @@ class Details:
         if step < MOST_STEPS:
             self.arrays[f"{optimizer}/weights/{step}"] = self.sample(weights)
 
-    def own(self, shapes: Signature) -> Any:
-        """The last gradients of these shapes that this rank computed; None where there are none."""
-        for index in range(len(self.local) - 1, -1, -1):
-            if self.local[index][0] == shapes:
-                found = self.local[index][1]
-                del self.local[index]
-                return found
-        return None
+    def own(self, optimizer: int, shapes: Signature) -> list[Any]:
+        """What this rank computed of these shapes since the optimizer's last step, the latest first.
+
+        There are several where gradients are added up before a step, and where two networks are alike.
+        """
+        since = self.since.get(optimizer, 0)
+        return [sample for number, known, sample in self.local if number > since and known == shapes][::-1]
 
     def sample(self, values: Sequence[Any]) -> Any:
         """Numbers of some arrays, as many of each."""

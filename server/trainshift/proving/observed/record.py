@@ -21,10 +21,10 @@ class OptimizerRecord:
     ones in order of first appearance, `slots` the optimizer's own; both are names.  `initial` holds a
     digest of each variable's value when it was first seen, before any broadcast (None where it had no
     value yet), `born` one of that with which it was made (None where that is not known).  The
-    `unbroadcast_*` lists name the variables that no executed broadcast covered. Where a
-    person wants to see it: `ended` is the time of each step, `number` what the samples of its values
-    are called by, `made_at` and `applied_at` the lines of the script (FILE:LINE) that make it and take
-    its steps.
+    `unbroadcast_*` lists name the variables that no executed broadcast covered; `given` says that all that
+    it trains were broadcast before it was first given their gradients. Where a person wants to see it:
+    `ended` is the time of each step, `number` what the samples of its values are called by, `made_at` and
+    `applied_at` the lines of the script (FILE:LINE) that make it and take its steps.
     """
 
     kind: str
@@ -39,6 +39,7 @@ class OptimizerRecord:
     final: list[str] = field(default_factory=list)
     unbroadcast_variables: list[str] = field(default_factory=list)
     unbroadcast_slots: list[str] = field(default_factory=list)
+    given: bool = False
     ended: list[float] = field(default_factory=list)
     number: int = 0
     made_at: str = ""

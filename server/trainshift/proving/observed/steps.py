@@ -6,6 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from operator import is_not
 from typing import Any
 
 from trainshift.proving.observed.digests import digest
@@ -100,26 +101,29 @@ class Steps(Values):
         watch.has_local, used = len(shared) < len(used), shared
         watch.record.applied_at = watch.record.applied_at or self.place()
         numbers = [self.see(variable) for _, variable in used]
+        watch.record.given &= all(each in self.broadcast or each in watch.trained for each in numbers)
         watch.trained.update(dict.fromkeys(numbers))
         gradients = self.dense([gradient for gradient, _ in used])
-        split = len(gradients)
+        whole = self.whole([gradient for gradient, _ in used]) if self.details else gradients
+        written_out = whole if any(map(is_not, whole, gradients)) else []
+        split, end = len(gradients), len(gradients) + len(used)
         reads: dict[int, Any] = {}
 
         def note(rate: Any, values: Sequence[Any]) -> None:
             if not watch.loss_scaled:
                 watch.record.rates.append(float(rate))
             watch.record.gradients.append(digest(values[:split]))
-            self.stepped(watch, values[:split])
+            self.stepped(watch, values[end:] or values[:split])
 
         def before_update(rate: Any, *values: Any) -> None:
             note(rate, values)
-            self.see_session_values(numbers, values[split:])
+            self.see_session_values(numbers, values[split:end])
             self.executed.append(Executed(reads, watch, numbers, len(watch.record.gradients) - 1))
 
         def after_update(rate: Any, *values: Any) -> None:
             note(rate, values)
-            watch.record.weights.append(digest(values[split:]))
-            self.changed(watch, len(watch.record.weights) - 1, values[split:])
+            watch.record.weights.append(digest(values[split:end]))
+            self.changed(watch, len(watch.record.weights) - 1, values[split:end])
             slots = watch.variables()
             if len(slots) != watch.own:
                 watch.own = len(slots)
@@ -127,7 +131,7 @@ class Steps(Values):
 
         def state() -> list[Any]:
             weights = [tf.convert_to_tensor(known_to_tensorflow(variable)) for _, variable in used]
-            return [self.rate(optimizer), *gradients, *weights]
+            return [self.rate(optimizer), *gradients, *weights, *written_out]
 
         if not self.in_session_graph():
             result = take()
@@ -259,7 +263,8 @@ class Steps(Values):
             self.record.local_gradients.append(digest(own))
 
         losses = [tf.reduce_mean(tf.cast(part, tf.float32)) for part in parts]
-        return self.observe(note, [*losses, *self.dense(gradients)])
+        own = self.whole(gradients) if self.details else self.dense(gradients)
+        return self.observe(note, [*losses, *own])
 
     def hook_shards(self) -> None:
         """Have counted the datasets of which a share is taken."""

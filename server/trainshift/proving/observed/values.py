@@ -16,6 +16,9 @@ from trainshift.proving.observed.gpus import Gpus
 from trainshift.proving.observed.kerases import kerases, known_to_tensorflow
 from trainshift.proving.observed.record import OptimizerRecord, Record
 
+# A sparse gradient of no more numbers is written out to be compared.
+MOST_DENSE = 1 << 22
+
 
 class Numbers:
     """Gives every object a number of its own, without keeping the object alive.
@@ -68,7 +71,7 @@ class Watch:
     def __init__(self, optimizer: Any, number: int) -> None:
         self.number = number
         self.optimizer = weakref.ref(optimizer)
-        self.record = OptimizerRecord(type(optimizer).__name__)
+        self.record = OptimizerRecord(type(optimizer).__name__, given=True)
         rate = getattr(optimizer, "_hyper", {}).get(
             "learning_rate", getattr(optimizer, "_learning_rate", None)
         )
@@ -203,6 +206,18 @@ class Values:
         """The tensors of a nested structure; of a sparse gradient, its values and indices."""
         flat = self.tf.nest.flatten(structure, expand_composites=True)
         return [tensor for tensor in flat if tensor is not None]
+
+    def whole(self, gradients: Any) -> list[Any]:
+        """The same, but of a sparse gradient the array that it stands for, where that is not huge."""
+        tf = self.tf
+        return self.dense(
+            [
+                tf.convert_to_tensor(each)
+                if isinstance(each, tf.IndexedSlices) and 0 < (each.shape.num_elements() or 0) <= MOST_DENSE
+                else each
+                for each in tf.nest.flatten(gradients)
+            ]
+        )
 
     def rate(self, optimizer: Any) -> Any:
         """The learning rate of an optimizer's last step (in a session's graph: of the one to come)."""
