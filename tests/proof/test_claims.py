@@ -2,87 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy
 import pytest
 
+from proof.made_up import RANKS, STEPS, arrays, judged, pair, record, run
 from trainshift.proving.judging import main
 from trainshift.proving.judging.claims import claims
 from trainshift.proving.judging.endings import reason
 from trainshift.proving.judging.seen import Claim, Seen
-from trainshift.proving.judging.timeline import Reduction, repeated
 from trainshift.proving.observed.ending.stopping import Stopped, Stopping
-from trainshift.proving.observed.record import OptimizerRecord, Record, Run
-
-STEPS = 6
-RANKS = 2
-
-
-def record(rank: int, **changes: Any) -> Record:
-    """What a rank wrote down that began with weights of its own, and got the others' in the first step."""
-    steps = [str(step) for step in range(STEPS)]
-    optimizer = OptimizerRecord(
-        "SGD",
-        rates=[0.2] * STEPS,
-        gradients=steps,
-        weights=[f"{rank}", *steps[1:]],
-        variables=["kernel", "bias"],
-        slots=["m"],
-        initial=[f"kernel {rank}", "zeros"],
-        final=["kernel", "bias"],
-        number=1,
-    )
-    own = {name: changes.pop(name) for name in [*changes] if hasattr(optimizer, name)}
-    return replace(
-        Record(
-            optimizers=[replace(optimizer, **own)],
-            local_gradients=[f"{rank} {step}" for step in steps],
-            broadcasts=[["kernel", "bias", "m"]],
-            wraps=1,
-            reduced=["average"],
-            gpus=[str(rank)],
-        ),
-        **changes,
-    )
-
-
-def run(written: Record, values: float = 1.0) -> Run:
-    """A process that ended well."""
-    arrays = {f"0/{kind}/0": numpy.array([values]) for kind in ("variables", "slots")}
-    arrays["0/variables/1"] = numpy.array([values])
-    return Run(0, "", "", "", "", (), written, arrays)
-
-
-def arrays(factors: Sequence[float], noise: float = 0.0) -> list[dict[str, Any]]:
-    """The samples of two ranks: what reached an optimizer is so many times the mean of their gradients."""
-    own = [numpy.array([1.0, 2.0, 3.0]), numpy.array([3.0, 1.0, 0.0])]
-    mean, off = (own[0] + own[1]) / 2, numpy.array([1.0, -1.0, 0.0]) * noise
-    return [
-        {
-            name: value
-            for step, factor in enumerate(factors)
-            for name, value in (
-                (f"1/local/{step}", gradient.astype("f4")),
-                (f"1/gradients/{step}", (factor * mean + off).astype("f4")),
-            )
-        }
-        for gradient in own
-    ]
-
-
-def judged(ranks: Sequence[Run], samples: Sequence[Any] = (), alone: Any = None) -> dict[str, Claim]:
-    """The claims on a training by so many ranks, by their ids; `alone` are the samples of the original."""
-    before = record(0, rates=[0.1] * STEPS * RANKS, gpus=["0"], losses=[1.1, 0.9, 0.8])
-    seen = Seen(run(before), ranks, arrays=samples, limit=STEPS, samples=alone or {})
-    return {claim.id: claim for claim in claims(seen)}
-
-
-def pair(**changes: Any) -> list[Run]:
-    """Two ranks that wrote down the same, but for what always differs."""
-    return [run(record(rank, **changes)) for rank in range(RANKS)]
+from trainshift.proving.observed.record import Record, Run
 
 
 def test_what_is_right_holds() -> None:
@@ -129,58 +61,6 @@ def test_why_a_process_ended_is_told_in_a_line(error: str, says: str) -> None:
     assert reason(Run(1, "", "", "", "", (), Record(error=error), {})) == says
 
 
-@pytest.mark.parametrize(
-    ("factors", "noise", "reduced", "verdict"),
-    [
-        ([1.0] * STEPS, 0, ["average"], "holds"),
-        ([1.0] * STEPS, 0, ["sum"], "holds"),
-        ([2.0] * STEPS, 0, ["sum"], "fails"),
-        ([1.0, 1.0, 2.0, 2.0, 2.0, 2.0], 0, ["average", "sum"], "fails"),
-        ([0.5] * STEPS, 0, ["average"], "fails"),
-        # What is clipped has the direction of the mean; what is changed otherwise has not.
-        ([1.0, 0.7, 0.4, 0.6, 0.3, 0.9], 0, ["average"], "holds"),
-        ([1.0, 0.7, 0.4, 0.6, 0.3, 0.9], 0, ["sum"], "not seen"),
-        ([1.0] * STEPS, 2, ["average"], "holds"),
-        ([1.0] * STEPS, 2, ["average", "scaled average"], "not seen"),
-        ([1.0] * STEPS, 2, ["sum"], "not seen"),
-        ([1.0] * STEPS, 2, [], "not seen"),
-    ],
-)
-def test_what_reached_the_optimizer(
-    factors: list[float], noise: float, reduced: list[str], verdict: str
-) -> None:
-    assert judged(pair(reduced=reduced), arrays(factors, noise))["averaged"].verdict == verdict
-
-
-def test_a_sum_of_losses_that_are_divided_may_be_an_average() -> None:
-    for losses, verdict in (([1.0, 0.9], "fails"), ([0.5, 0.44], "not seen"), ([], "fails")):
-        ranks = pair(reduced=["sum"], losses=losses)
-        assert judged(ranks, arrays([2.0] * STEPS))["averaged"].verdict == verdict
-
-
-def test_gradients_that_the_script_averages_once_more() -> None:
-    ended = [step + 0.5 for step in range(STEPS)]
-
-    def times(*by_script: str, late: float = 0.25) -> int:
-        wrapped = [(f"DistributedGradientTape_Allreduce/{shape}", 0.0) for shape in ("[3, 2]", "[2]", "[]")]
-        names = [*wrapped, *((f"HorovodAllreduce_x/{shape}", late) for shape in by_script)]
-        reductions = [
-            Reduction(name, name.rpartition("/")[2], step + start, step + start + 0.1)
-            for step in range(STEPS)
-            for name, start in names
-        ]
-        return repeated(reductions, ended)
-
-    assert times() == times("[]") == times("[2]", "[]") == 1
-    assert times("[3, 2]", "[2]", "[]", late=0.75) == 1  # What the step has made of the weights.
-    assert times("[3, 2]", "[2]", "[]") == times("[3, 2]", "[2]") == 2
-
-
-def test_what_is_never_compared_does_not_hold_by_a_wrap() -> None:
-    assert judged(pair(reduced=[]))["averaged"].verdict == "not seen"
-    assert judged(pair(reduced=["sum"]))["averaged"].verdict == "not seen"
-
-
 def test_a_broadcast_that_is_undone() -> None:
     undone = [run(record(rank, weights=[f"{rank} {step}" for step in range(STEPS)]), rank) for rank in (0, 1)]
     found = judged(undone, arrays([1.0] * STEPS))
@@ -190,50 +70,6 @@ def test_a_broadcast_that_is_undone() -> None:
     found = judged(apart, arrays([1.0] * STEPS))
     assert "They are apart from step 5 on." in found["weights"].says
     assert (found["weights"].verdict, found["broadcast"].verdict) == ("fails", "holds")
-
-
-@pytest.mark.parametrize(
-    ("kind", "alone", "together", "verdict"),
-    [
-        # What a script does to gradients besides: it adds up those of several batches, or scales them.
-        ("sum", 1.0, 1.0, "holds"),
-        ("sum", 0.5, 0.5, "holds"),
-        ("sum", 0.25, 0.5, "fails"),
-        ("sum", 0.25, 0.125, "fails"),
-        ("1", 1.0, 1.0, "holds"),
-        ("1", 1.0, 2.0, "fails"),
-        ("", 3.0, 3.0, "holds"),
-        ("", 0.5, 0.5, "holds"),
-        ("", 0.01, 0.02, "fails"),
-        ("", 1.0, 0.25, "fails"),
-        ("", 1.0, 4.0, "fails"),
-        # By so much it scales a loss, anew after each overflow.
-        ("", 2.0**-15, 2.0**-14, "not seen"),
-        ("sum", 0.0, 0.5, "not seen"),
-        ("", 0.0, 0.25, "not seen"),
-    ],
-)
-def test_what_reached_the_optimizer_by_what_reaches_it_alone(
-    kind: str, alone: float, together: float, verdict: str
-) -> None:
-    def samples(factor: float) -> list[dict[str, Any]]:
-        made = arrays([factor] * STEPS)
-        own = {name: value for name, value in made[0].items() if "/local/" in name}
-        if not kind:
-            return made
-        return [
-            {(f"{name}/{kind}" if name in own else name): value for name, value in each.items()}
-            | {name: value[::-1].copy() for name, value in own.items()}
-            for each in made
-        ]
-
-    (original, _) = samples(alone)
-    # Alone, the mean is what the one process has computed.
-    for step in range(STEPS):
-        local = original[f"1/local/{step}/{kind}".rstrip("/")]
-        original[f"1/gradients/{step}"] = local * numpy.float32(alone)
-    found = judged(pair(reduced=["scaled average"]), samples(together), original)
-    assert found["averaged"].verdict == verdict, found["averaged"]
 
 
 def test_slots_of_what_was_equal_before_the_first_step() -> None:
@@ -296,14 +132,12 @@ def test_a_rank_that_does_not_end_or_leaves_nothing_does_not_hold() -> None:
     found = judged([zero, replace(one, record=None)])
     assert found["ends"].verdict == "fails"
     assert "holds" not in {found[name].verdict for name in ("weights", "averaged", "broadcast", "output")}
-
-
-def test_what_horovod_is_given_twice() -> None:
-    for twice in ("double_wraps", "double_averages"):
-        assert judged(pair(**{twice: 1}))["averaged"].verdict == "fails"
+    assert found["gpu"].says == "A rank ended before it could tell what it had done."
 
 
 def test_the_verdict_of_all() -> None:
+    assert main.CORE == ("ends", "weights", "averaged", "broadcast", "rate")
+
     def of(**changed: str) -> str:
         names = ("ends", "weights", "averaged", "broadcast", "rate", "data", "output", "gpu", "worth")
         return main.verdict([Claim(name, "", changed.get(name, "holds"), "") for name in names])
@@ -353,22 +187,6 @@ def test_variables_that_are_set_to_what_was_broadcast() -> None:
                 ranks[rank] = run(replace(each.record, optimizers=[optimizer]), values * rank)
             found = judged(ranks)
             assert (found["averaged"].verdict, found["broadcast"].verdict) == ("fails", verdict)
-
-
-def test_a_first_step_that_a_broadcast_replaces() -> None:
-    def averaged(own: int, again: int) -> str:
-        ranks = [
-            run(
-                record(
-                    rank,
-                    gradients=[f"{rank}" if step in (own, again) else str(step) for step in range(STEPS)],
-                )
-            )
-            for rank in range(RANKS)
-        ]
-        return judged(ranks)["averaged"].verdict
-
-    assert (averaged(0, 0), averaged(1, 1), averaged(0, 3)) == ("holds", "fails", "fails")
 
 
 def test_ranks_that_join() -> None:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from proof.test_claims import STEPS, record, run
+from proof.made_up import STEPS, record, run
 from trainshift.proving.judging.claims import claims
 from trainshift.proving.judging.rates import share_of_epoch
 from trainshift.proving.judging.seen import Seen

@@ -45,7 +45,7 @@ def without_made_equal(record: Record, records: Sequence[Record]) -> Record:
             missing = []
         if equal and began and not any(each.broadcasts for each in records):
             missing, slots = [], []
-        if is_given and not missing and not any(slots_differ(same[0], each) for each in same):
+        if is_given and not any(slots_differ(same[0], each) for each in same):
             slots = []
         optimizers.append(replace(optimizer, unbroadcast_variables=missing, unbroadcast_slots=slots))
     return replace(record, optimizers=optimizers)
