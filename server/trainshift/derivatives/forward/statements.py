@@ -134,8 +134,9 @@ class Forward(Values):
             line: ast.stmt = node
         else:
             line = ast.copy_location(terms.assign(target, made), node)
+        kind = self.nodes.reader.kind(target) if isinstance(target, ast.Name) else None
         if root.active:
-            tangent = self._tangent(root)
+            tangent = self._own_tangent(root, kind)
         elif isinstance(target, ast.Name) and not _is_display(value):
             self.out.append(line)
             zero = self._zero(value) if isinstance(value, ast.Constant) else self._zero(target)
@@ -143,7 +144,6 @@ class Forward(Values):
             return
         else:
             tangent = self._zero(value)
-        kind = self.nodes.reader.kind(target) if isinstance(target, ast.Name) else None
         if kind is not None and kind.has("changed") and kind.has("array") and root.sort == "row":
             if isinstance(target, ast.Name) and root.row is not None and root.row.elementwise:
                 tangent = terms.summed(tangent, self.wide(made))
@@ -207,7 +207,8 @@ class Forward(Values):
         else:
             line = ast.copy_location(ast.AugAssign(node.target, node.op, value), node)
         in_place = id(node) in self.in_place
-        if isinstance(node.op, ast.Add | ast.Sub) and (in_place or not self.whole.arrays):
+        follows = in_place or not self.whole.arrays or self.nodes.reader.added_to(node)
+        if isinstance(node.op, ast.Add | ast.Sub) and follows:
             if right.active:
                 tangent = self._tangent(right)
                 if isinstance(node.op, ast.Sub):
@@ -251,7 +252,11 @@ class Forward(Values):
             self.out.append(ast.copy_location(ast.Return(self._called(root)), node))
             return
         made = self.ahead(root)
-        self.out.append(ast.copy_location(ast.Return(terms.display([made, self._tangent(root)])), node))
+        self.out.append(
+            ast.copy_location(
+                ast.Return(terms.display([made, self._own_tangent(root, self.function.value)])), node
+            )
+        )
 
     def _for(self, node: ast.For) -> None:
         found = self._dot_source(node.target, node.iter)
@@ -334,7 +339,7 @@ class Forward(Values):
                 if method != "pop" and call.args:
                     root = self._read(call.args[-1])
                     made = self.ahead(root)
-                    dots[-1] = self._tangent(root)
+                    dots[-1] = self._own_tangent(root)
                     if made is not call.args[-1]:
                         new = ast.Expr(ast.Call(call.func, [*call.args[:-1], made], []))
                         self.out.append(ast.copy_location(new, node))

@@ -6,6 +6,7 @@ import ast
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import bound, root_of
+from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.tables.table_helpers import JOINT
 from trainshift.derivatives.terms import rebuilt
@@ -100,7 +101,7 @@ class Values(Writer):
         keywords = [ast.keyword(each.arg, rebuilt(each.value, new)) for each in expr.keywords]
         if node.target is None:
             given = [child for _, child in node.params if not self.is_function(child.expr)]
-            dots = [self._tangent(child) for child in given]
+            dots = [self._own_tangent(child) for child in given]
             return ast.Call(self.made_function(node), [*arguments, *dots], keywords)
         target = node.target
         if target.escapes:
@@ -112,7 +113,7 @@ class Values(Writer):
         for param in self.whole.signature(target)[0]:
             if param in given_params:
                 name = Values(target).dot(param)
-                keywords.append(ast.keyword(name, self._tangent(given_params[param])))
+                keywords.append(ast.keyword(name, self._own_tangent(given_params[param], target.kind(param))))
         return ast.Call(self.made_function(node), arguments, keywords)
 
     def still(self, call: ast.Call) -> list[ast.keyword]:
@@ -155,7 +156,7 @@ class Values(Writer):
                 ]
                 return ast.Call(ast.Attribute(base, node.expr.func.attr, ast.Load()), arguments, [])
             case "display":
-                parts = [self._tangent(child) for _, child in node.params]
+                parts = [self._own_tangent(child) for _, child in node.params]
                 written = terms.entries(node.expr)
                 if written is not None:
                     return ast.Dict([terms.copied(key) for key, _ in written], parts)
@@ -169,6 +170,23 @@ class Values(Writer):
                 (_, one), (_, count) = node.params
                 return ast.BinOp(self._tangent(one), ast.Mult(), self._value(count))
         raise AssertionError(node.sort)
+
+    def _own_tangent(self, node: Node, kind: Kind | None = None) -> ast.expr:
+        """The tangent of an operation that is changed in place later, with what has the value; `kind` is that
+        of what has it, where it is known. The tangent of `x + 1.0` is that of x, and must not be changed."""
+        tangent = self._tangent(node)
+        may_be_another = [tangent.body, tangent.orelse] if isinstance(tangent, ast.IfExp) else [tangent]
+        if node.sort != "row" or self.whole.tensors or not any(map(root_of, may_be_another)):
+            return tangent
+        kinds = [kind] if kind else (each for one in self.whole.every() for each in one.kinds.values())
+        changed = any(
+            each.has("changed") and each.arrayish
+            for one in kinds
+            for each in ([one] if kind else one.with_elements())
+        )
+        return (
+            ast.BinOp(tangent, ast.Add(), terms.constant(0.0)) if self.whole.arrays and changed else tangent
+        )
 
     def _row(self, node: Node) -> ast.expr:
         row = node.row

@@ -66,7 +66,8 @@ class Expander:
             active = (
                 [sharing.active(name) for name in (each.shared.name, each.shared.other)] if sharing else []
             )
-            asks = function.whole.reverse or each.whole or (any(active) and not all(active))
+            asks = function.whole.reverse or (each.whole and not self.reader.added_to(each.node))
+            asks = asks or (any(active) and not all(active))
             if each.shared.unless and asks:
                 self.asked.setdefault(id(each.shared.node), []).append(each.shared.asked())
 

@@ -189,6 +189,27 @@ class KindReader:
                 return Kind("function")
         return Kind()
 
+    def in_place(self, target: ast.expr) -> bool:
+        """Whether an augmented assignment of a variable changes an array that others see."""
+        if not isinstance(target, ast.Name) or not self.whole.arrays or self.whole.tensors:
+            return False
+        function, kind = self.function, self.kind(target)
+        if not kind.has("array") or kind.has("list", "tuple", "dict"):
+            return False
+        inside = (terms.names_read(each.node) for each in function.nested.values())
+        own = target.id in function.local and target.id not in function.params
+        return not own or target.id in function.shown or any(target.id in each for each in inside)
+
+    def added_to(self, node: ast.stmt) -> bool:
+        """Whether what may be an array in a container is added to: in forward mode its tangent is, too, so
+        that they have the same other names."""
+        if not (isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub)):
+            return False
+        if not isinstance(node.target, ast.Subscript) or self.whole.reverse or self.whole.tensors:
+            return False
+        base, kind = self.kind(node.target.value), self.kind(node.target)
+        return self.whole.arrays and kind.arrayish and not base.has("array")
+
     def by_part(self, node: ast.BinOp, left: Kind, right: Kind) -> bool:
         """Whether a list or tuple is added or multiplied part by part: the other operand is an array."""
         found = False

@@ -66,7 +66,7 @@ class Reader(KindReader):
                 elif self.whole.arrays and self.kind(node.target).has("box") and self._is_added_to(node):
                     # It has elements and is calculated with as a whole.
                     self.kind(node.target).tell("array")
-                if self.in_place(node.target):
+                if self.in_place(node.target) or self.added_to(node):
                     self.kind(node.target).tell("changed")
             case ast.For():
                 self._keyed(node.target, node.iter, node.body)
@@ -98,17 +98,6 @@ class Reader(KindReader):
     def _is_added_to(self, node: ast.AugAssign) -> bool:
         kind = self.kind(node.target)
         return kind.has("number") and not kind.has("list", "tuple", "dict")
-
-    def in_place(self, target: ast.expr) -> bool:
-        """Whether an augmented assignment of a variable changes an array that others see."""
-        if not isinstance(target, ast.Name) or not self.whole.arrays or self.whole.tensors:
-            return False
-        function, kind = self.function, self.kind(target)
-        if not kind.has("array") or kind.has("list", "tuple", "dict"):
-            return False
-        inside = (terms.names_read(each.node) for each in function.nested.values())
-        own = target.id in function.local and target.id not in function.params
-        return not own or target.id in function.shown or any(target.id in each for each in inside)
 
     def _called(self, node: ast.expr) -> None:
         assert isinstance(node, ast.Call)

@@ -196,7 +196,8 @@ class Sharing(Pairing):
             # An array in a list is changed itself; a part of an array is stored like any other.
             if itself and not base.has("array"):
                 self._change(node, target, kind, pairs, True)
-                self._of_who_calls(node, target, kind, pairs)
+                if not self.reader.added_to(node):
+                    self._of_who_calls(node, target, kind, pairs)
             self._change(node, target.value, base, pairs)
         elif itself and not self.nodes.certain(target):
             self._change(node, target, kind, pairs, True)

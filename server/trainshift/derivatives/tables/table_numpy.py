@@ -101,13 +101,13 @@ _SHAPES = (
         for name, params in (
             ("reshape", "x shape"),
             ("ravel", "x"),
-            ("flatten", "x"),
             ("squeeze", "x axis"),
             ("expand_dims", "x axis"),
             ("atleast_1d", "x"),
             ("atleast_2d", "x"),
         )
     ),
+    _one("flatten", _BACK, f"{_THERE} + 0.0"),
     _whole("transpose", "np.transpose(d)", "np.transpose(d)"),
     _one("transpose", "np.transpose(d, np.argsort(axes))", "np.transpose(d, axes)", "x axes"),
     _one("swapaxes", "np.swapaxes(d, i, j)", "np.swapaxes(d, i, j)", "x i j"),
