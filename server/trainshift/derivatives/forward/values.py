@@ -8,6 +8,7 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
+from trainshift.derivatives.reading.sources import VIEWS, Sources
 from trainshift.derivatives.tables.table_helpers import JOINT
 from trainshift.derivatives.terms import rebuilt
 from trainshift.derivatives.writer import Writer
@@ -175,8 +176,9 @@ class Values(Writer):
         """The tangent of an operation that is changed in place later, with what has the value; `kind` is that
         of what has it, where it is known. The tangent of `x + 1.0` is that of x, and must not be changed."""
         tangent = self._tangent(node)
-        may_be_another = [tangent.body, tangent.orelse] if isinstance(tangent, ast.IfExp) else [tangent]
-        if node.sort != "row" or self.whole.tensors or not any(map(root_of, may_be_another)):
+        if node.sort != "row" or self.whole.tensors or not _is_another(tangent):
+            return tangent
+        if Sources(self.nodes.reader).sources(node.expr):
             return tangent
         kinds = [kind] if kind else (each for one in self.whole.every() for each in one.kinds.values())
         changed = any(
@@ -262,3 +264,13 @@ class Values(Writer):
         if not self.whole.arrays and self.nodes.reader.kind(expr).numeric:
             return terms.constant(0.0)
         return self.helper("_zeros", self.plain(expr))
+
+
+def _is_another(tangent: ast.expr) -> bool:
+    """Whether a tangent may be that of a variable, or show a part of it."""
+    match tangent:
+        case ast.IfExp(_, one, other):
+            return _is_another(one) or _is_another(other)
+        case ast.Call(ast.Attribute(ast.Name("np"), attr), [first, *_]):
+            return attr in VIEWS and _is_another(first)
+    return root_of(tangent) is not None

@@ -18,6 +18,10 @@ VIEWS = frozenset(
      "flip", "rollaxis", "view", "hsplit", "vsplit", "dsplit", "atleast_3d", "broadcast_arrays"]
 )  # fmt: skip
 _INTEGERS = frozenset(("builtins.int", "numpy.int32", "numpy.int64"))
+# What gives places in an array, several of them.
+_PLACES = frozenset(
+    f"numpy.{each}" for each in ("arange", "argsort", "array", "flatnonzero", "ix_", "nonzero")
+)
 HOLDING = frozenset(["list", "tuple", "dict", "reversed", "sorted", "zip", "enumerate", "max", "min"])
 _MAKING = frozenset(("builtins.list", "builtins.dict", "builtins.sorted"))
 # After a parameter's name: what it was given, whatever the name means later.
@@ -40,7 +44,11 @@ class Sources:
             case ast.Name(name):
                 return set() if self.function.owner(name) is None and OF not in name else {name}
             case ast.Subscript():
-                return set() if self._is_new_list(node) else self.sources(node.value)
+                return (
+                    set()
+                    if self._is_new_list(node) or self._picks(node, node.slice)
+                    else self.sources(node.value)
+                )
             case ast.Attribute():
                 return set() if node.attr in FACTS else self.sources(node.value)
             case ast.BoolOp():
@@ -122,6 +130,28 @@ class Sources:
                 "builtins.sorted",
             )
         return made and not self.whole.arrays and self.reader.kind(node).holds_numbers
+
+    def _picks(self, node: ast.Subscript, index: ast.expr) -> bool:
+        """Whether an index picks elements out of an array, by their places or by a condition: that copies."""
+        match index:
+            case ast.List():
+                return True
+            case ast.Tuple(elts):
+                return any(self._picks(node, each) for each in elts)
+            case ast.Compare():
+                array = self.reader.kind(node.value).has("array", "computed")
+                return array or terms.same(index.left, node.value)
+            case ast.UnaryOp(ast.Invert() | ast.Not(), operand):
+                return self._picks(node, operand)
+            case ast.BinOp(left, ast.BitAnd() | ast.BitOr(), right):
+                return self._picks(node, left) and self._picks(node, right)
+            case ast.Name(name) if name not in self.function.params:
+                match self.function.assignments(name):
+                    case [ast.Assign([ast.Name(_)], value)] if name not in terms.names_read(value):
+                        return self._picks(node, value)
+            case ast.Call():
+                return self.reader.module.dotted(index.func) in _PLACES
+        return False
 
     def _any(self, nodes: list[ast.expr]) -> set[str]:
         return set[str]().union(*map(self.sources, nodes))

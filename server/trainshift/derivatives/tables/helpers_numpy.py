@@ -155,16 +155,18 @@ def _solve_bar(bar, a, y):
 ''',
     "_cholesky_bar": '''
 def _cholesky_bar(bar, y):
-    """The adjoint of a symmetric matrix, y being its Cholesky factor."""
+    """The adjoint of a symmetric matrix, y being its Cholesky factor: its lower triangle alone is read."""
     inner = np.tril(y.T @ bar)
     inner -= np.diag(np.diag(inner)) / 2
     found = np.linalg.solve(y.T, np.linalg.solve(y.T, inner).T)
-    return (found + found.T) / 2
+    return np.tril(found + found.T) - np.diag(np.diag(found))
 ''',
     "_cholesky_dot": '''
 def _cholesky_dot(dot, y):
-    """The tangent of the Cholesky factor y of a symmetric matrix."""
-    inner = np.tril(np.linalg.solve(y, np.linalg.solve(y, dot).T))
+    """The tangent of the Cholesky factor y of a symmetric matrix, whose lower triangle alone is read."""
+    low = np.tril(dot)
+    whole = low + low.T - np.diag(np.diag(low))
+    inner = np.tril(np.linalg.solve(y, np.linalg.solve(y, whole).T))
     return y @ (inner - np.diag(np.diag(inner)) / 2)
 ''',
 }
