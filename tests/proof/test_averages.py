@@ -39,6 +39,10 @@ def test_a_sum_of_losses_that_are_divided_may_be_an_average() -> None:
     for losses, verdict in (([1.0, 0.9], "fails"), ([0.5, 0.44], "not seen"), ([], "fails")):
         ranks = pair(reduced=["sum"], losses=losses)
         assert judged(ranks, arrays([2.0] * STEPS))["averaged"].verdict == verdict
+    # Only rank 0 begins with the original's weights.
+    for one, two, verdict in (([1.0, 0.9], [0.1, 0.1], "fails"), ([0.5, 0.44], [2.0, 1.9], "not seen")):
+        ranks = [run(record(rank, reduced=["sum"], losses=each)) for rank, each in enumerate((one, two))]
+        assert judged(ranks, arrays([2.0] * STEPS))["averaged"].verdict == verdict
 
 
 def test_gradients_that_the_script_averages_once_more() -> None:

@@ -134,13 +134,15 @@ def is_undone(first: Record, second: Record) -> bool:
     )
 
 
-def shares_loss(before: Record, records: Sequence[Record]) -> bool:
-    """Whether the losses that ranks begin with may be the original's, divided by the number of ranks."""
-    losses = [record.losses[:FIRST_LOSSES] for record in (before, *records)]
-    if not all(losses) or not sum(losses[0]):
+def shares_loss(before: Record, first: Record, size: int) -> bool:
+    """Whether the losses that rank 0 begins with may be the original's, divided by the number of ranks.
+
+    It has the original's seeds, and so its weights; the other ranks have not.
+    """
+    theirs, ours = (record.losses[:FIRST_LOSSES] for record in (before, first))
+    if not theirs or not ours or not sum(theirs):
         return False
-    theirs, *ours = (sum(each) / len(each) for each in losses)
-    share = sum(ours) / len(ours) / theirs * len(records)
+    share = sum(ours) / len(ours) / (sum(theirs) / len(theirs)) * size
     return abs(share - 1) <= LOSS_SLACK
 
 

@@ -250,7 +250,7 @@ def averaged(seen: Seen) -> Found:
     count = min((len(record.optimizers) for record in seen.records), default=0)
     results = [averaging(number, seen) for number in range(count)]
     shared = any(result.kind is Averaging.SUMMED for result in results) and shares_loss(
-        seen.before, seen.records
+        seen.before, first, seen.size
     )
     for optimizer, result in zip(first.optimizers, results):
         if result.kind is Averaging.SUMMED and shared:
