@@ -136,7 +136,7 @@ class Forward(Values):
             line = ast.copy_location(terms.assign(target, made), node)
         kind = self.nodes.reader.kind(target) if isinstance(target, ast.Name) else None
         if root.active:
-            tangent = self._own_tangent(root, kind)
+            tangent = self._own_tangent(root, kind, target.id if isinstance(target, ast.Name) else "")
         elif isinstance(target, ast.Name) and not _is_display(value):
             self.out.append(line)
             zero = self._zero(value) if isinstance(value, ast.Constant) else self._zero(target)

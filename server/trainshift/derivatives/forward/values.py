@@ -172,14 +172,17 @@ class Values(Writer):
                 return ast.BinOp(self._tangent(one), ast.Mult(), self._value(count))
         raise AssertionError(node.sort)
 
-    def _own_tangent(self, node: Node, kind: Kind | None = None) -> ast.expr:
-        """The tangent of an operation that is changed in place later, with what has the value; `kind` is that
-        of what has it, where it is known. The tangent of `x + 1.0` is that of x, and must not be changed."""
+    def _own_tangent(self, node: Node, kind: Kind | None = None, name: str = "") -> ast.expr:
+        """The tangent of an operation that is changed in place later, with what has the value: `kind` and
+        `name` are those of what has it, where they are known. The tangent of `x + 1.0` is that of x, and must
+        not be changed."""
         tangent = self._tangent(node)
         if node.sort != "row" or self.whole.tensors or not _is_another(tangent):
             return tangent
         if Sources(self.nodes.reader).sources(node.expr):
             return tangent
+        if name and self._is_altered(name):
+            kind = None
         kinds = [kind] if kind else (each for one in self.whole.every() for each in one.kinds.values())
         changed = any(
             each.has("changed") and each.arrayish
@@ -219,7 +222,7 @@ class Values(Writer):
             self.whole.arrays
             and root is not None
             and any(
-                self.dot_names_of(each) == root and self.nodes.reader.kind(terms.name(each)).has("changed")
+                self.dot_names_of(each) == root and self._is_altered(each)
                 for each in terms.names_read(node.expr)
             )
         ):
@@ -230,6 +233,12 @@ class Values(Writer):
                 if not child.active and not self.nodes.settled(child.expr):
                     total = terms.summed(total, self.wide(self._value(child)))
         return total
+
+    def _is_altered(self, name: str) -> bool:
+        """Whether a variable is changed in place, by whatever name."""
+        sharing = self.whole.sharing(self.function)
+        altered = sharing.altered() if sharing else set()
+        return name in altered or self.nodes.reader.kind(terms.name(name)).has("changed")
 
     def dot_names_of(self, name: str) -> str | None:
         """The name of a variable's tangent, if it has one."""

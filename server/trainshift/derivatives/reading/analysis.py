@@ -67,7 +67,10 @@ class Analysis:
                 Reader(function).read()
             if self._state() != before:
                 continue
-            self.arrays = self._annotated_arrays() or self.arrays or any(map(self._is_array, self._kinds()))
+            known = self.arrays
+            self.arrays = self._annotated_arrays() or known or any(map(self._is_array, self._kinds()))
+            if self.arrays != known:
+                continue
             if [each for each in self.every() if tell_joined(each)]:
                 continue
             self._sharings, self._asked_early = {}, set()

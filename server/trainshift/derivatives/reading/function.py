@@ -78,8 +78,14 @@ class Shares(Protocol):
     grown: set[str]
     returned: set[str]
 
+    def sources(self, node: ast.expr) -> set[str]:
+        """The variables whose value, or a part of whose value, may be in that of an expression."""
+
     def with_names(self, names: set[str]) -> set[str]:
         """Names with all that were ever one with them."""
+
+    def altered(self) -> set[str]:
+        """The names of what is changed, by whatever name."""
 
     def active(self, name: str) -> bool:
         """Whether a variable, also one of another function, is active."""

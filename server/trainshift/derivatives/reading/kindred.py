@@ -194,7 +194,9 @@ class KindReader:
         if not isinstance(target, ast.Name) or not self.whole.arrays or self.whole.tensors:
             return False
         function, kind = self.function, self.kind(target)
-        if not kind.has("array") or kind.has("list", "tuple", "dict"):
+        # Where a list would do as well, going back asks whether it is one.
+        is_array = kind.has("array") or (kind.has("box") and self.whole.reverse)
+        if not is_array or kind.has("list", "tuple", "dict"):
             return False
         inside = (terms.names_read(each.node) for each in function.nested.values())
         own = target.id in function.local and target.id not in function.params

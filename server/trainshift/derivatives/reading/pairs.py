@@ -222,11 +222,14 @@ class Pairing:
         self.nodes = Nodes(function)
         self.reader = self.nodes.reader
         self.names = Sources(self.reader)
-        self.sources = self.names.sources
         self.strangers: dict[str, tuple[Function, str]] = {}
         """The variables of other functions, by what they are called here."""
         self.ever: Pairs = {}
         self.twice = Twice(self)
+
+    def sources(self, node: ast.expr) -> set[str]:
+        """The variables whose value, or a part of whose value, may be in that of an expression."""
+        return self.names.sources(node)
 
     def _kind(self, name: str) -> Kind:
         if name in self.strangers:

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import Conflict, Function, Shared, Summary, root_of
+from trainshift.derivatives.reading.function import Conflict, Function, Shared, Summary, own_nodes, root_of
 from trainshift.derivatives.reading.kinds import Kind, meet, reaches
 from trainshift.derivatives.reading.live import Live
 from trainshift.derivatives.reading.pairs import CONTAINERS, Pairing, Pairs, either
@@ -109,11 +109,21 @@ class Sharing(Pairing):
         return bool(inside & kinds) or (any(map(self.arrayish, kinds)) and any(map(self.arrayish, inside)))
 
     def is_known_elsewhere(self, name: str) -> bool:
-        """Whether a variable is also changed by a call, or has another name."""
+        """Whether a variable is also changed by a call, or has another name, such as that of a view."""
         captured = (terms.names_read(each.node) for each in self.function.nested.values())
         partners = {each for pair in self.ever if name in pair for each in pair}
         partners -= {name, self.function.result}
-        return bool(partners) or name in self.handed or any(name in each for each in captured)
+        known = bool(partners) or name in self.handed or any(name in each for each in captured)
+        return known or any(name in self.sources(each) for each in self._views())
+
+    def _views(self) -> Iterator[ast.expr]:
+        """The parts of arrays that the derivative may give names of their own, and what pullbacks keep."""
+        for each in own_nodes(self.function.body):
+            if isinstance(each, ast.Call):
+                given = [*each.args, *(one.value for one in each.keywords)]
+                yield from given if self.names.callees(each) else []
+            if isinstance(each, ast.Call | ast.Attribute) and self.whole.arrays:
+                yield each
 
     def meets(self, one: str, other: str) -> bool:
         """Whether two variables may have a container or an array in common, by their kinds."""

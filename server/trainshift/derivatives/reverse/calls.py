@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.function import root_of
+from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reading.once import asks
 from trainshift.derivatives.reverse.pull import Pull
@@ -36,6 +36,12 @@ class Calls(Pull):
     def _has_effects(self, node: Node) -> bool:
         target = node.target
         return target is None or target.gives_functions or target.acts or asks(target)
+
+    def _undoes_its_value(self, called: Function) -> bool:
+        """Whether a pullback undoes changes of what the value of its call is, or shows: what reads that is
+        done before."""
+        sharing = self.whole.sharing(called)
+        return sharing is not None and bool(sharing.with_names({called.result}) & sharing.changed)
 
     def asks_for_value(self, node: Node) -> bool:
         """Whether a pullback asks for an adjoint in the structure of a call's value, even if it is zero."""
@@ -166,6 +172,10 @@ class Calls(Pull):
                 after.append((child, taken))
             results.append(terms.name(taken))
         call = terms.call(self.pullbacks[id(node)], *arguments)
+        if any(map(self._undoes_its_value, called)):
+            for each in (self.terms, self.held_terms):
+                for name, found in each.items():
+                    found[:] = [(self.named(term, name), pending) for term, pending in found]
         if all(isinstance(each, ast.Name) and each.id == "_" for each in results):
             self.emit(ast.Expr(call))
         else:

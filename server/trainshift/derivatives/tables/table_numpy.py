@@ -176,7 +176,7 @@ _SHAPES = (
     _one(
         "astype",
         "d if np.issubdtype(y.dtype, np.floating) else np.zeros(np.shape(x))",
-        "d if np.issubdtype(y.dtype, np.floating) else np.zeros(np.shape(x))",
+        "d + 0.0 if np.issubdtype(y.dtype, np.floating) else np.zeros(np.shape(x))",
         "x dtype",
     ),
 )
