@@ -290,11 +290,23 @@ FURTHER: dict[str, dict[str, Any]] = {
     "lambda_that_is_replaced": {"x": 0.7},
     "pairs_of_a_dict": {"d": {"a": 1.0, "b": 2.0, "c": 0.5}, "k": 0.3},
     "scores": {"events": [(0.0, "a", 1.0), (1.0, "b", 3.0), (2.5, "a", 2.0)], "decay": 0.9},
+    "walked_twice": {"tree": (1.0, [(2.0, []), (0.3, [(1.1, [])])]), "scale": 0.7},
+    "remainder_of_a_remainder": {"a": [1.0, 2.0, 0.5, 1.5], "b": [0.3, 1.0, 2.0]},
     "keys_of_one_name": {"d": {"a": 1.0, "b": 2.0}, "e": {"q": 1.0, "bbb": 0.5}},
     "keys_in_order": {"curve": {1: 0.4, 5: 0.7, 2: 0.6}, "t": 2.5},
     "pascal": {"row": [0.5, 0.7], "n": 3},
     "breadth_first": {"tree": (1.0, [(2.0, []), (0.5, [(3.0, [])])]), "rate": 0.7},
 }
+
+
+def test_what_is_given_none_is_left_so() -> None:
+    text = alone((FOLDER / "further.py").read_text(encoding="utf-8"), "legendre")
+    grad = loaded(made(text, "legendre", "reverse", ["x"]).text).legendre_grad
+    value, (bar,) = grad(3, 0.5)
+    assert (value, bar) == (-0.4375, pytest.approx(0.375))
+    known = {0: 1.0, 1: 0.5}
+    assert grad(2, 0.5, known)[1] == (pytest.approx(0.75),)
+    assert known == {0: 1.0, 1: 0.5, 2: -0.125}
 
 
 def test_what_is_not_differentiated_by_has_no_tangent_though_it_is_in_what_is_changed() -> None:

@@ -15,7 +15,7 @@ from trainshift.derivatives.reading.function import Function, bound, own_nodes, 
 from trainshift.derivatives.reading.kinds import reaches
 from trainshift.derivatives.reading.nodes import Nodes, method
 from trainshift.derivatives.reading.once import changed_by_call, gone_through, resized_by_call
-from trainshift.derivatives.reading.reader import CHANGING, LOSING, READING, Reader, loses
+from trainshift.derivatives.reading.reader import CHANGING, JOINT, LOSING, READING, Reader, loses
 from trainshift.derivatives.reading.sources import Sources, whole_numbers
 from trainshift.derivatives.result import Refusal
 from trainshift.derivatives.tables import table
@@ -215,10 +215,12 @@ class Checks:
             if name in CHANGING and node.keywords:
                 self.refuse(node, f"no derivative of {text} with {node.keywords[0].arg}= is known")
                 return
-            if name in LOSING or (self.whole.reverse and loses(node)):
+            if name in (LOSING if self.whole.reverse else LOSING - JOINT) or (
+                self.whole.reverse and loses(node)
+            ):
                 self.refuse(node, f"{ast.unparse(node)} changes what is active and cannot be undone")
                 return
-            if name in (*CHANGING, *READING):
+            if name in (*CHANGING, *JOINT, *READING):
                 return
         elif isinstance(node.func, ast.Call) and module.dotted(node.func.func) and reader.value(node):
             self.refuse(node, f"no derivative of {ast.unparse(node.func)} is known")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from trainshift.derivatives import terms
 from trainshift.derivatives.forward.values import Values
 from trainshift.derivatives.reading.function import root_of
-from trainshift.derivatives.reading.reader import CHANGING
+from trainshift.derivatives.reading.reader import CHANGING, JOINT
 
 
 class Forward(Values):
@@ -333,7 +333,7 @@ class Forward(Values):
         if isinstance(call.func, ast.Attribute) and self.nodes.module.dotted(call.func) is None:
             name = root_of(call.func.value)
             method = call.func.attr
-            if name is not None and method in (*CHANGING, "pop") and self.function.active(name):
+            if name is not None and method in (*CHANGING, *JOINT, "pop") and self.function.active(name):
                 dots: list[ast.expr] = [terms.copied(each) for each in call.args]
                 start = len(self.out)
                 if method != "pop" and call.args:

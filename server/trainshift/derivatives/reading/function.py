@@ -410,9 +410,37 @@ class Function:
                     found.setdefault(name, []).append(each)
         return found
 
+    @cached_property
+    def _filled(self) -> dict[str, ast.stmt]:
+        """By parameter whose default is None: the statement that gives an empty container instead."""
+        found: dict[str, ast.stmt] = {}
+        inside = {
+            each.id for one in self.nested.values() for each in walk(one.node) if isinstance(each, ast.Name)
+        }
+        for node in self.node.body:
+            match node:
+                case ast.If(
+                    ast.Compare(ast.Name(tested), [ast.Is()], [ast.Constant(None)]),
+                    [ast.Assign([ast.Name(name)], ast.Dict([]) | ast.List([]))],
+                    [],
+                ) if tested == name and name in self.params and name not in inside:
+                    default = self.default(name)
+                    none = isinstance(default, ast.Constant) and default.value is None
+                    if none and len(self.assignments(name)) == 1:
+                        found[name] = node
+        return found
+
+    def fills(self, name: str) -> ast.stmt | None:
+        """The statement that gives a parameter an empty container where the call gives none, if that is all
+        that is assigned to it: who calls the function has no part in that container."""
+        called = name in self._filled and not self.escapes and self.whole.is_called(self)
+        return self._filled[name] if called else None
+
     def is_rebound(self, name: str) -> bool:
         """Whether a variable is given another value, and not by `+=` and its like alone."""
-        return not all(isinstance(each, ast.AugAssign) for each in self.assignments(name))
+        return self.fills(name) is None and not all(
+            isinstance(each, ast.AugAssign) for each in self.assignments(name)
+        )
 
     def captured(self) -> list[str]:
         """The active variables of functions around this one that it reads, sorted."""

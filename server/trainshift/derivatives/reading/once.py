@@ -61,7 +61,8 @@ def changed_by_call(reader: Reader, call: ast.Call) -> set[str]:
     found: set[str] = set()
     for each in [target] if target else reader.possible(call) if is_value else []:
         found |= {name_of(reader.function, owner, name) for owner, name in each.outside}
-        found |= {root_of(value) or "" for name, value in bound(each, call) if each.kind(name).changes}
+        changed = reader.whole.summary(each).changed
+        found |= {root_of(value) or "" for name, value in bound(each, call) if name in changed}
     return found
 
 

@@ -20,6 +20,8 @@ READING = frozenset(("get", "pop", "copy", "items", "values", "keys", "setdefaul
 CHANGING = CHANGING_METHODS - {"pop"}
 # Those that change it and lose what was there.
 LOSING = frozenset(("sort", "reverse", "remove", "clear", "popitem", "setdefault", "fill", "resize"))
+# Those that do to tangents what they do to values.
+JOINT = frozenset(("clear", "reverse"))
 # Keywords that tell the order of what is sorted, and nothing else.
 ORDERING = frozenset(("key", "reverse"))
 # Attributes that have no derivative.
@@ -101,7 +103,7 @@ class Reader(KindReader):
 
     def _called(self, node: ast.expr) -> None:
         assert isinstance(node, ast.Call)
-        if isinstance(node.func, ast.Attribute) and node.func.attr in (*CHANGING, "pop", "sort", "reverse"):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in (*CHANGING, *JOINT, "pop", "sort"):
             base, method = node.func.value, node.func.attr
             if self.module.dotted(base) is None:
                 root = root_of(base)

@@ -31,6 +31,8 @@ class Sharing(Pairing):
         self.in_place: set[int] = set()
         self.changed: set[str] = set()
         self.arguments: set[str] = set()
+        # The parameters whose arguments may be changed.
+        self.altered_given: set[str] = set()
         self.returned: set[str] = set()
         self.ends: set[frozenset[str]] = set()
         self.handed: set[str] = set()
@@ -66,6 +68,7 @@ class Sharing(Pairing):
                     self.undone.add(name)
                 if inner.owner(name) is self.function:
                     self.arguments |= {name} & set(self.function.params)
+                    self.altered_given |= self.with_names({name}) & set(self.function.params)
                     self.grown.add(name)
                     for pair, shared in self.ever.items():
                         if name in pair and self._partner_shows(pair, name, self.function.kind(name)):
@@ -75,8 +78,8 @@ class Sharing(Pairing):
     def summary(self) -> Summary:
         """What a call of the function leaves behind."""
         linked = (each for each in self.ends if len(each) == 2 and all(map(self._is_outer, each)))
-        changed = frozenset(self.with_names(self.changed) & set(self.function.params))
-        return Summary(frozenset(filter(self._is_outer, self.returned)), frozenset(linked), changed)
+        returned = frozenset(filter(self._is_outer, self.returned))
+        return Summary(returned, frozenset(linked), frozenset(self.altered_given))
 
     def _is_outer(self, name: str) -> bool:
         return name.endswith(GIVEN) or name not in self.function.local or name in self.function.kept()
@@ -371,6 +374,7 @@ class Sharing(Pairing):
             (other,) = pair - {name}
             given = other.removesuffix(GIVEN)
             if given != other and self._partner_shows(pair, name, kind):
+                self.altered_given.add(given)
                 if not unknown or not isinstance(changed, ast.Name):
                     self.arguments.add(given)
                 own = isinstance(changed, ast.Name) and name not in self.function.params

@@ -10,13 +10,14 @@ from trainshift.core.lazy import cached_property
 from trainshift.derivatives import terms
 from trainshift.derivatives.layout import function_of, listed, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
-from trainshift.derivatives.reading.function import Function, root_of
+from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.kinds import Kind, meet
 from trainshift.derivatives.reading.once import changed_as_given
-from trainshift.derivatives.reading.reader import Reader, loses
+from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.reverse.left import put_right, reads_of
 from trainshift.derivatives.reverse.shorter import shorter
+from trainshift.derivatives.reverse.undone import check_changes
 from trainshift.derivatives.reverse.ways import Ways
 
 # After so many readings of one function something goes round in circles.
@@ -106,7 +107,7 @@ class Build(Analysis):
         else:
             raise RuntimeError("what the way back reads does not settle")
         del self._kept_around[function]
-        self._check_changes(function, way)
+        check_changes(way)
         if not first:
             self._put_back.extend(map(function.kind, sharing.returned & sharing.changed & way.contents))
         self.helpers |= way.helpers
@@ -117,6 +118,7 @@ class Build(Analysis):
         """The parameters whose adjoints so far are given, but for what they are at the start: they get other
         values."""
         rebound = terms.names_bound(function.body) & self.signature(function)[1]
+        rebound = {each for each in rebound if function.fills(each) is None}
         for name in sorted(rebound):
             captured = (function, name) in self.captured_bars
             if captured or (function in self.names and changed_as_given(Reader(function), name)):
@@ -124,28 +126,6 @@ class Build(Analysis):
                 said = f"{name} gets another value and {why}: give it another name"
                 raise Impossible((Refusal(function.node.lineno, function.node.col_offset + 1, said),))
         return rebound
-
-    def _check_changes(self, function: Function, way: Ways) -> None:
-        """Raises `Impossible` where a container whose elements the way back reads loses some for good."""
-        contents = way.contents
-        nodes = [
-            node
-            for each in (function, *self.inside(function))
-            for part in each.body
-            for node in terms.walk(part)
-        ]
-        alone = {id(node.value) for node in nodes if isinstance(node, ast.Assign | ast.Expr)}
-        for node in nodes:
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and self.module.dotted(node.func) is None
-                and root_of(node.func.value) in contents
-                and (loses(node) or (node.func.attr == "pop" and id(node) not in alone))
-            ):
-                raise _cannot_undo(node)
-            if isinstance(node, ast.Call) and id(node) in way.unseen and way.unseen[id(node)] & contents:
-                raise _cannot_undo(node)
 
     def _reserve(self, function: Function) -> None:
         for name in function.captured():
@@ -385,6 +365,9 @@ class Build(Analysis):
             keep, right = put_right(each, held, start.kind(each).found())
             self.helpers.add(keep)
             body.append(terms.assign(held, terms.call(keep, terms.name(each))))
+            if start.fills(each):
+                some = ast.Compare(terms.name(each), [ast.IsNot()], [terms.constant(None)])
+                right = [ast.If(some, right, [])]
             after += right
         if params == self.wrt and not loose and not after:
             body.append(ast.Return(terms.display([terms.name(value), back])))
@@ -399,7 +382,9 @@ class Build(Analysis):
                     results.append(terms.call("_zeros", terms.name(each)))
                 elif each in loose:
                     self.helpers.add("_like")
-                    results.append(terms.call("_like", terms.name(bars[each]), terms.name(each)))
+                    made = terms.call("_like", terms.name(bars[each]), terms.name(each))
+                    none = ast.Compare(terms.name(each), [ast.Is()], [terms.constant(None)])
+                    results.append(ast.IfExp(none, terms.constant(None), made) if start.fills(each) else made)
                 else:
                     results.append(terms.name(bars[each]))
             result: ast.expr = terms.display(results)
@@ -437,6 +422,9 @@ class Build(Analysis):
                     self.helpers.add("_add")
                     value = terms.call("_add", terms.name(bar), value)
                 starts.append(terms.assign(bar, value))
+            if function.fills(each):
+                none = ast.Compare(terms.name(bar), [ast.Is()], [terms.constant(None)])
+                starts.append(ast.If(none, [terms.assign(bar, way.helper("_cells", terms.name(each)))], []))
             params.append(given)
         back = shorter(way.out, self.arrays)
         inner_body: list[ast.stmt] = [*starts, *back, ast.Return(way.bars_back)]  # type: ignore[attr-defined]
@@ -476,11 +464,6 @@ class Build(Analysis):
         """What stands for the definition of a function inside another one."""
         self._reserve(function)
         return [self.vjp(function)]
-
-
-def _cannot_undo(node: ast.Call) -> Impossible:
-    said = f"{ast.unparse(node)} changes what the way back reads and cannot be undone"
-    return Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
 
 
 def _mark() -> ast.stmt:

@@ -132,7 +132,9 @@ class Calls(Pull):
         for param in params:
             child = given.get(param)
             if child is None or not child.active:
-                if param in carried:
+                if param in carried and child is None and target is not None and target.fills(param):
+                    arguments.append(terms.constant(None))
+                elif param in carried:
                     value = self.value(child) if child is not None else terms.constant(0.0)
                     arguments.append(self.helper("_cells", value))
                 results.append(terms.name("_"))

@@ -119,6 +119,11 @@ class Lines(Calls):
                 return self._assign(node, node.target, node.value)
             case ast.AugAssign():
                 return self._augmented(node)
+            case ast.If(ast.Compare(ast.Name(name), [ast.Is()]), [ast.Assign([ast.Name(given)])], []) if (
+                name == given and self.function.fills(name)
+            ):
+                self.forward.append(node)
+                return nothing
             case ast.If():
                 return self._if(node)
             case ast.For() | ast.While():
