@@ -65,6 +65,14 @@ def test_a_broadcast_that_is_undone() -> None:
     undone = [run(record(rank, weights=[f"{rank} {step}" for step in range(STEPS)]), rank) for rank in (0, 1)]
     found = judged(undone, arrays([1.0] * STEPS))
     assert (found["weights"].verdict, found["broadcast"].verdict) == ("fails", "fails")
+    # Where an optimizer makes other steps, weights come apart ever more, and no broadcast is undone.
+    samples = arrays([1.0] * STEPS)
+    for growth, verdict in ((0.0, "fails"), (1.0, "holds")):
+        for rank, each in enumerate(samples):
+            each |= {
+                f"1/weights/{step}": numpy.array([rank * (1 + growth * step), 0.0]) for step in range(STEPS)
+            }
+        assert judged(undone, samples)["broadcast"].verdict == verdict
     later = ["0", "1", "2", "3"]
     apart = [run(record(rank, weights=[*later, f"{rank}", f"{rank}"]), rank) for rank in (0, 1)]
     found = judged(apart, arrays([1.0] * STEPS))

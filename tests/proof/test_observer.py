@@ -66,7 +66,7 @@ for rows in tf.data.Dataset.from_tensor_slices(x).batch(8):
         hvd.broadcast_variables([weights], root_rank=0)
 print("trained")
 open(os.environ["ELSEWHERE"], "w").close()
-np.savez("own.npz", gradients=gradients, values=values)
+np.savez("own.npz", gradients=gradients, values=values, lengths=[48])
 """
 SESSION = """import os
 
@@ -94,7 +94,7 @@ with tf.Session() as session:
         values.append(session.run(weights))
 print("trained")
 open(os.environ["ELSEWHERE"], "w").close()
-np.savez("own.npz", gradients=gradients, values=values)
+np.savez("own.npz", gradients=gradients, values=values, lengths=[])
 """
 SCRIPTS = {"tape": TAPE, "session": SESSION}
 AFTER = """            result = take()
@@ -124,6 +124,7 @@ MISTAKES = {
     "no-local-sample": ("tape", "details", "self.local.append((self.taken, ", "print(("),
     "no-sparse-gradients": ("tape", "values", "<= MOST_DENSE", "< 0"),
     "broadcast-before-it-is-known": ("tape", "steps", "watch.record.given &=", "True or"),
+    "no-lengths": ("tape", "steps", "self.record.lengths.append(len(first))", "pass"),
     "no-sessions": ("session", "observer", "    observer.hook_sessions()\n", ""),
     "no-graph-gradients": ("session", "observer", "    observer.hook_compute_gradients()\n", ""),
     "read-before-the-run": (
@@ -228,6 +229,7 @@ def compared(record: Any, own: dict[str, Any], samples: dict[str, Any], elsewher
         "reached": lambda: sampled("gradients"),
         "rows": lambda: record.rows == [8] * STEPS,
         "data": lambda: len(record.data) == STEPS,
+        "lengths": lambda: record.lengths == [*own["lengths"]],
         "elsewhere": lambda: record.written_elsewhere == [elsewhere],
         "printed": lambda: [*record.printed_at.values()] == ["trained"],
     }

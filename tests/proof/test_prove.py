@@ -108,6 +108,7 @@ if hvd.rank() == 0:
 """
 BY_NUMBER = "rows = iter(data)\nfor step in range(50):\n    features, labels = next(rows)\n"
 LEAVE = "    if step == 5 and hvd.rank() == 1:\n        os.kill(os.getpid(), 9)\n"
+PERMUTED = "order = np.random.permutation(len(x))\nx, y = x[order], y[order]\n"
 OWN_RATE = "    optimizer.learning_rate = 0.001 * hvd.size() / (1 + float(loss))\n"
 Mistake = tuple[str, str, str, str, list[tuple[str, str]]]
 # What is wrong, the script, the claims that fail, parts of the lines that are named, and the changes.
@@ -183,7 +184,13 @@ MISTAKES: list[Mistake] = [
         [(APPLY, TWICE + APPLY), (" and hvd.rank() == 0:", ":"), (PINNING, "pass")],
     ),
     ("one-rank-is-killed", TAPE, "ends", "", [(FIRST, LEAVE + FIRST)]),
-    ("fit-unwrapped", FIT, "averaged weights", "model.fit", [("hvd.DistributedOptimizer(", "(")]),
+    (
+        "fit-unwrapped, parts-of-orders-of-their-own",
+        FIT,
+        "averaged weights data",
+        "model.fit",
+        [("hvd.DistributedOptimizer(", "("), ("x, y = x[", PERMUTED + "x, y = x[")],
+    ),
     (
         "fit-no-broadcast, checkpoints-everywhere",
         FIT,

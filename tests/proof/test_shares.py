@@ -150,6 +150,42 @@ def test_ranks_that_see_the_same_at_most_steps() -> None:
     assert "saw the same batch in 4 of 6 steps" in shares(whole, *ranks)
 
 
+def test_parts_that_each_rank_was_given_are_no_draws_from_all() -> None:
+    """Each rank shuffles for itself and takes its part of that: some elements are on both, some on none."""
+    draws = random.Random(3)
+
+    def drawn(*numbers: int) -> list[list[Column]]:
+        order = draws.sample(numbers, len(numbers))
+        return [[("f4(2,)", [*map(str, order[at : at + 4])])] for at in range(0, 160, 4)]
+
+    whole, whole_again = drawn(*range(400)), drawn(*[*range(200)] * 2)
+    mine = [drawn(*draws.sample(range(400), 200)) for _ in range(2)]
+    apart = [drawn(*range(200)), drawn(*range(200, 400))]
+    Case = tuple[list[list[Column]], list[list[list[Column]]], tuple[list[int], ...], str]
+    cases: tuple[Case, ...] = (
+        (whole, mine, ([400], [200], [200]), "fails"),
+        (whole, mine, ([400, 50], [200, 50], [200, 50]), "fails"),
+        (whole, mine, ([50, 400], [200, 50], [200, 50]), "holds"),
+        (whole, mine, ([400], [400], [400]), "holds"),
+        (whole, mine, ([400], [200], [400]), "holds"),
+        (whole, mine, ([400], [100], [100]), "holds"),
+        (whole, mine, ([], [], []), "holds"),
+        (whole, apart, ([400], [200], [200]), "holds"),
+        # Of rows that come twice some are on both, however they are shared out.
+        (whole_again, [drawn(*range(200)), drawn(*range(200))], ([400], [200], [200]), "holds"),
+    )
+    for original, ranks, lengths, verdict in cases:
+        runs = [
+            run(replace(record(0, data=data, stopped=True), lengths=length))
+            for data, length in zip((original, *ranks), lengths, strict=True)
+        ]
+        found = judge_shares(runs[0], runs[1:], True)
+        assert ("fails" if found.fails else "not seen" if found.unseen else "holds") == verdict, (
+            lengths,
+            found,
+        )
+
+
 def test_labels_of_divided_data_are_not_drawn() -> None:
     def epochs(*numbers: int) -> list[list[Column]]:
         draw = random.Random(7)

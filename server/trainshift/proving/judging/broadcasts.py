@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from trainshift.proving.judging import judge
 from trainshift.proving.observed.record import OptimizerRecord, Record
 
 
-def in_vain(first: Record, second: Record, rank: int) -> Iterator[str]:
-    """Variables that were broadcast, and are apart from the first step on though all steps are the same."""
+def in_vain(first: Record, second: Record, rank: int, arrays: Sequence[Any] = ()) -> Iterator[str]:
+    """Variables that were broadcast, and are apart from the first step on though all steps are the same.
+
+    Where optimizers make other steps of the same gradients, they come apart ever more.
+    """
     start = first.steps_per_execution
     for one, two in zip(first.optimizers, second.optimizers):
+        if len(arrays) > rank and drifts(one, two, (arrays[0], arrays[rank]), start):
+            continue
         weights = [*zip(one.weights, two.weights)][start:]
         alike = one.gradients[start:] == two.gradients[start:] and judge.same(one.rates, two.rates)
         if alike and weights and all(here != there for here, there in weights):
@@ -20,6 +26,19 @@ def in_vain(first: Record, second: Record, rank: int) -> Iterator[str]:
                 f"broadcast-in-vain: what {one.kind} trains differs between ranks 0 and {rank} from the "
                 "first step on, though it was broadcast: something sets it again"
             )
+
+
+def drifts(one: OptimizerRecord, two: OptimizerRecord, arrays: Sequence[Any], start: int) -> bool:
+    """Whether weights of two ranks are in the end twice as far apart as after the first step, or more."""
+    import numpy
+
+    distances = []
+    for step in (start, min(one.steps, two.steps) - 1):
+        own = [each.get(f"{optimizer.number}/weights/{step}") for each, optimizer in zip(arrays, (one, two))]
+        if any(each is None or each.shape != own[0].shape for each in own):
+            return False
+        distances.append(float(numpy.linalg.norm(own[0] - own[1])))
+    return distances[1] > 2 * distances[0]
 
 
 def without_made_equal(record: Record, records: Sequence[Record]) -> Record:

@@ -303,7 +303,7 @@ def broadcast(seen: Seen) -> Found:
         if not faults and not judge.values_differ(first, other, seen.ranks, rank):
             faults += judge.broadcast_late(first, other, rank)
         elif not faults:
-            faults += in_vain(first, other, rank)
+            faults += in_vain(first, other, rank, seen.arrays)
     found.fails = sentences(faults)
     if faults:
         found.places = [(each.applied_at, "", 0) for each in first.optimizers[:1] if each.applied_at]

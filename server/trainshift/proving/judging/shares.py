@@ -22,6 +22,8 @@ from trainshift.proving.observed.record import Record, Run
 # Parts of a rank's elements that others saw, too: fewer than so many come together by chance; so many
 # are not by chance.
 SOME, MOST = 0.02, 0.75
+# With more in common, parts of the data that each rank was given are none of one whole.
+SEVERAL = 0.1
 UNDIVIDED = "An epoch of each rank has as many batches as the original's: it is not divided."
 ALSO_WHOLE = (
     "The script also goes through all of its data, and was stopped: which batches it trains on is not known. "
@@ -68,6 +70,10 @@ def judge_shares(
     if strange := strangers(before, records):
         return Shares(unseen=strange)
     sharded = any(record.shards for record in records)
+    if has_parts(before, records):
+        common = max(map(overlap, filter(is_distinct, walks_drawn(before, records))), default=0.0)
+        if common > SEVERAL:
+            return Shares((seen_on_others(common),))
     if not sharded and (drawn := drawn_apart(before, records, divided)):
         return drawn
     walks = [walk for kind in looks(before) if (walk := walk_of(kind, before, records))]
@@ -122,6 +128,28 @@ def drawn_apart(before: Record, records: Sequence[Record], divided: bool | None)
     return Shares(says=says if divided else f"{says} A run to its end tells how many: --steps 0.")
 
 
+def seen_on_others(common: float) -> str:
+    """What is said of shares that have so much in common."""
+    return f"{common:.0%} of the elements that a rank saw were seen on another one, too."
+
+
+def has_parts(before: Record, records: Sequence[Record]) -> bool:
+    """Whether each rank was given a part of the longest data of the original, and not all to draw from."""
+    longest, size = max(before.lengths, default=0), len(records)
+    at = [index for index, length in enumerate(before.lengths) if length == longest]
+    return longest >= size > 1 and all(
+        len(record.lengths) == len(before.lengths)
+        and all(longest // size <= record.lengths[index] <= -(-longest // size) for index in at)
+        for record in records
+    )
+
+
+def is_distinct(walk: Walk) -> bool:
+    """Whether an element of the original seldom comes twice in an epoch."""
+    rows = [element for batch in walk.epochs[0] for element in batch]
+    return len(rows) - len({*rows}) <= SOME * len(rows)
+
+
 def are_divided(original: Run, ranks: Sequence[Run]) -> bool | None:
     """Whether no element was seen on two ranks, so that they share an epoch; None where nobody can tell."""
     before, records = original.record, [run.record for run in ranks if run.record]
@@ -151,7 +179,7 @@ def uneven(records: Sequence[Record]) -> str:
 def partly(walks: Sequence[Walk], common: float, divided: bool | None, *, ended: bool) -> Shares:
     """Judge runs of which some were cut within their first epoch; `ended` says that the ranks were not."""
     if common > SOME:
-        return Shares((f"{common:.0%} of the elements that a rank saw were seen on another one, too.",))
+        return Shares((seen_on_others(common),))
     seen = {element for walk in walks for rank in walk.ranks for batch in rank for element in batch}
     known = {element for walk in walks for epoch in walk.epochs for batch in epoch for element in batch}
     steps = len(walks[0].ranks[0])

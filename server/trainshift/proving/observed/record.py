@@ -75,7 +75,8 @@ class Record:
     then went wrong, `finished` that the script came to its own end all the same.  `warms_up` says that a
     callback of Horovod's raises the rate, `adasum` that
     gradients are combined so; `reduced` says how Horovod puts gradients together, `collectives` which of
-    its operations were used; `shards` counts the datasets of which a share was taken. `epochs` are the
+    its operations were used; `shards` counts the datasets of which a share was taken, `lengths` are those
+    of what the script makes datasets of and gives to `fit`. `epochs` are the
     numbers of batches in one epoch, of each training that tells, `turns` those of the turns of the loops that
     were ended; `losses` and `rows` are those of each time
     that gradients were taken; `printed_at` and `wrote_at` the lines of the script (FILE:LINE) that did.
@@ -106,6 +107,7 @@ class Record:
     reduced: list[str] = field(default_factory=list)
     collectives: list[str] = field(default_factory=list)
     shards: int = 0
+    lengths: list[int] = field(default_factory=list)
     epochs: list[int] = field(default_factory=list)
     turns: list[int] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)

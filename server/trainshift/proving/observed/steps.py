@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import wraps
 from operator import is_not
 from typing import Any
@@ -267,16 +268,40 @@ class Steps(Values):
         return self.observe(note, [*losses, *own])
 
     def hook_shards(self) -> None:
-        """Have counted the datasets of which a share is taken."""
+        """Have counted the datasets of which a share is taken, and noted how long data are that are given."""
         owner = self.tf.data.Dataset
-        original = owner.shard
+        original, slices = owner.shard, owner.from_tensor_slices
 
         @wraps(original)
         def shard(this: Any, num_shards: Any, *args: Any, **kwargs: Any) -> Any:
             self.record.shards += 1
             return original(this, num_shards, *args, **kwargs)
 
-        owner.shard = shard
+        @wraps(slices)
+        def from_tensor_slices(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            self.note_length(tensors)
+            return slices(tensors, *args, **kwargs)
+
+        def hook_fit(model: Any) -> None:
+            fit = model.fit
+
+            @wraps(fit)
+            def observed_fit(this: Any, x: Any = None, *args: Any, **kwargs: Any) -> Any:
+                self.note_length(x)
+                return fit(this, x, *args, **kwargs)
+
+            model.fit = observed_fit
+
+        owner.shard, owner.from_tensor_slices = shard, staticmethod(from_tensor_slices)
+        for keras in self.kerases:
+            hook_fit(keras.api.Model)
+
+    def note_length(self, data: Any) -> None:
+        """Note how many elements some data have, where they tell."""
+        with suppress(Exception):
+            first = self.tf.nest.flatten(data)[0]
+            if not hasattr(first, "element_spec"):
+                self.record.lengths.append(len(first))
 
     def hook_tape(self) -> None:
         """Have what `GradientTape.gradient` returns observed, except within a Jacobian's loop."""
