@@ -165,14 +165,14 @@ def test_parts_that_each_rank_was_given_are_no_draws_from_all() -> None:
     cases: tuple[Case, ...] = (
         (whole, mine, ([400], [200], [200]), "fails"),
         (whole, mine, ([400, 50], [200, 50], [200, 50]), "fails"),
-        (whole, mine, ([50, 400], [200, 50], [200, 50]), "holds"),
+        (whole, mine, ([50, 400], [200, 50], [200, 50]), "not seen"),
         (whole, mine, ([400], [400], [400]), "holds"),
-        (whole, mine, ([400], [200], [400]), "holds"),
-        (whole, mine, ([400], [100], [100]), "holds"),
-        (whole, mine, ([], [], []), "holds"),
+        (whole, mine, ([400], [200], [400]), "not seen"),
+        (whole, mine, ([400], [100], [100]), "not seen"),
+        (whole, mine, ([], [], []), "not seen"),
         (whole, apart, ([400], [200], [200]), "holds"),
         # Of rows that come twice some are on both, however they are shared out.
-        (whole_again, [drawn(*range(200)), drawn(*range(200))], ([400], [200], [200]), "holds"),
+        (whole_again, [drawn(*range(200)), drawn(*range(200))], ([400], [200], [200]), "not seen"),
     )
     for original, ranks, lengths, verdict in cases:
         runs = [
@@ -184,6 +184,21 @@ def test_parts_that_each_rank_was_given_are_no_draws_from_all() -> None:
             lengths,
             found,
         )
+
+
+def test_parts_that_each_rank_goes_through_again_and_again_are_no_draws_from_all() -> None:
+    draws = random.Random(3)
+
+    def drawn(numbers: Sequence[int], count: int) -> list[list[Column]]:
+        """Batches of four, of all numbers in one order and then in another."""
+        order = [each for _ in range(4) for each in draws.sample(numbers, len(numbers))][: 4 * count]
+        return [[("f4(2,)", [*map(str, order[at : at + 4])])] for at in range(0, len(order), 4)]
+
+    whole, mine = range(160), [draws.sample(range(160), 80) for _ in range(2)]
+    for numbers, verdict in ((mine, "fails"), ([whole, whole], "holds")):
+        ranks = [run(record(rank, data=drawn(each, 60))) for rank, each in enumerate(numbers)]
+        found = judge_shares(run(record(0, data=drawn(whole, 120))), ranks, None)
+        assert ("fails" if found.fails else "not seen" if found.unseen else "holds") == verdict, found
 
 
 def test_labels_of_divided_data_are_not_drawn() -> None:

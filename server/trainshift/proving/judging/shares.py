@@ -10,6 +10,7 @@ from itertools import combinations
 from trainshift.proving.judging.data import (
     Walk,
     faults_of,
+    in_epochs,
     is_data,
     judge_data,
     look,
@@ -70,10 +71,11 @@ def judge_shares(
     if strange := strangers(before, records):
         return Shares(unseen=strange)
     sharded = any(record.shards for record in records)
-    if has_parts(before, records):
-        common = max(map(overlap, filter(is_distinct, walks_drawn(before, records))), default=0.0)
-        if common > SEVERAL:
-            return Shares((seen_on_others(common),))
+    are_parts = has_parts(before, records)
+    parts = [each for each in walks_drawn(before, records) if is_distinct(each)]
+    common = max((overlap(each) for each in parts if are_parts or keeps_part(each)), default=0.0)
+    if common > SEVERAL:
+        return Shares((seen_on_others(common),))
     if not sharded and (drawn := drawn_apart(before, records, divided)):
         return drawn
     walks = [walk for kind in looks(before) if (walk := walk_of(kind, before, records))]
@@ -125,6 +127,8 @@ def drawn_apart(before: Record, records: Sequence[Record], divided: bool | None)
         return Shares(tuple(f"{fault.partition(': ')[2].capitalize()}." for fault in faults), says=says)
     if divided is False:
         return Shares((UNDIVIDED,))
+    if not has_all(before, records) and not any(map(comes_again, walks)):
+        return Shares(unseen=f"{says[:-1]}, or they have parts of it that overlap. See it by --steps 0.")
     return Shares(says=says if divided else f"{says} A run to its end tells how many: --steps 0.")
 
 
@@ -142,6 +146,28 @@ def has_parts(before: Record, records: Sequence[Record]) -> bool:
         and all(longest // size <= record.lengths[index] <= -(-longest // size) for index in at)
         for record in records
     )
+
+
+def has_all(before: Record, records: Sequence[Record]) -> bool:
+    """Whether each rank was given as much as the original."""
+    return bool(before.lengths) and all(record.lengths == before.lengths for record in records)
+
+
+def keeps_part(walk: Walk) -> bool:
+    """Whether ranks go through the same again and again, and it is but a part of what the original has."""
+    known = {element for epoch in walk.epochs for batch in epoch for element in batch}
+    for rank in walk.ranks:
+        first, *others = [{element for batch in epoch for element in batch} for epoch in in_epochs(rank)]
+        again = set().union(*others)
+        if not again or len(again - first) > SOME * len(again) or len(first) > MOST * len(known):
+            return False
+    return True
+
+
+def comes_again(walk: Walk) -> bool:
+    """Whether elements come again on a rank, so that it draws them one by one."""
+    own = [[element for batch in rank for element in batch] for rank in walk.ranks]
+    return any(len(each) - len({*each}) > SOME * len(each) for each in own)
 
 
 def is_distinct(walk: Walk) -> bool:
