@@ -159,12 +159,28 @@ class Analysis:
         return found
 
     def _state(self) -> object:
+        """What is known of all functions: which names are of use, which kinds are one, and their words."""
+        numbers: dict[Kind, int] = {}
         return [
-            (len(each.varied), len(each.useful), each.returns, each.escapes, len(each.kinds),
-             sum(len(part.words) for kind in each.kinds.values() for part in kind.with_elements()),
-             len(each.value.words))
+            (
+                set(each.varied),
+                set(each.useful),
+                each.returns,
+                each.escapes,
+                [
+                    (
+                        name,
+                        [
+                            (numbers.setdefault(part, len(numbers)), set(part.words))
+                            for part in kind.in_order()
+                        ],
+                    )
+                    for name, kind in each.kinds.items()
+                ],
+                set(each.value.words),
+            )
             for each in self.every()
-        ]  # fmt: skip
+        ]
 
     def every(self) -> Iterable[Function]:
         """All functions, each before those inside it."""

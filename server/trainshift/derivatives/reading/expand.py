@@ -141,7 +141,7 @@ class Expander:
                 extend = ast.Attribute(terms.copied(place), "extend", ast.Load())
                 longer = ast.Expr(ast.Call(extend, [self._value(value)], []))
                 return [ast.copy_location(longer, node)]
-            case ast.AugAssign(ast.Name(name) as whole) if self.reader.in_place(whole):
+            case ast.AugAssign(ast.Name(name)) if self.reader.in_place(node):
                 place = ast.Subscript(terms.name(name), ast.Constant(...), ast.Store())
                 return self._statement(ast.copy_location(ast.AugAssign(place, node.op, node.value), node))
             case ast.Assign(targets=[ast.Subscript() as place]) | ast.AugAssign(ast.Subscript() as place) if (

@@ -189,28 +189,35 @@ class KindReader:
                 return Kind("function")
         return Kind()
 
-    def in_place(self, target: ast.expr) -> bool:
+    def in_place(self, node: ast.AugAssign) -> bool:
         """Whether an augmented assignment of a variable changes an array that others see."""
+        kind = self.kind(node.target)
+        if not self._is_seen(node.target) or kind.has("list", "tuple", "dict"):
+            return False
+        # Where a list would do as well, going back asks whether it is one.
+        joins = isinstance(node.op, ast.Add) or (isinstance(node.op, ast.Mult) and not self.value(node.value))
+        return kind.has("array") or (kind.has("box") and (self.whole.reverse or not joins))
+
+    def added_to(self, node: ast.stmt) -> bool:
+        """Whether what may be an array is added to where others see it: in forward mode its tangent is, too,
+        so that they have the same other names."""
+        if not (isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub)):
+            return False
+        target, kind = node.target, self.kind(node.target)
+        if self.whole.reverse or self.whole.tensors or not self.whole.arrays or not kind.arrayish:
+            return False
+        if isinstance(target, ast.Subscript):
+            return not self.kind(target.value).has("array")
+        return kind.has("box") and not kind.has("array") and self._is_seen(target)
+
+    def _is_seen(self, target: ast.expr) -> bool:
+        """Whether an array that a variable has may have another name."""
         if not isinstance(target, ast.Name) or not self.whole.arrays or self.whole.tensors:
             return False
-        function, kind = self.function, self.kind(target)
-        # Where a list would do as well, going back asks whether it is one.
-        is_array = kind.has("array") or (kind.has("box") and self.whole.reverse)
-        if not is_array or kind.has("list", "tuple", "dict"):
-            return False
+        function = self.function
         inside = (terms.names_read(each.node) for each in function.nested.values())
         own = target.id in function.local and target.id not in function.params
         return not own or target.id in function.shown or any(target.id in each for each in inside)
-
-    def added_to(self, node: ast.stmt) -> bool:
-        """Whether what may be an array in a container is added to: in forward mode its tangent is, too, so
-        that they have the same other names."""
-        if not (isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub)):
-            return False
-        if not isinstance(node.target, ast.Subscript) or self.whole.reverse or self.whole.tensors:
-            return False
-        base, kind = self.kind(node.target.value), self.kind(node.target)
-        return self.whole.arrays and kind.arrayish and not base.has("array")
 
     def by_part(self, node: ast.BinOp, left: Kind, right: Kind) -> bool:
         """Whether a list or tuple is added or multiplied part by part: the other operand is an array."""

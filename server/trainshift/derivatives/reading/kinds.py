@@ -6,7 +6,7 @@ Kinds are unified wherever one value may be another (assignments, arguments, res
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 # The key of all elements; no constant is like it.
 ANY: Hashable = object()
@@ -104,12 +104,16 @@ class Kind:
 
     def with_elements(self) -> set[Kind]:
         """The kind with those of its elements, at any depth."""
-        found: set[Kind] = set()
+        return set(self.in_order())
+
+    def in_order(self) -> Iterable[Kind]:
+        """The kind with those of its elements, at any depth, each once, the outer ones first."""
+        found: dict[Kind, None] = {}
         waiting = [self]
         while waiting:
             kind = waiting.pop().found()
             if kind not in found:
-                found.add(kind)
+                found[kind] = None
                 waiting.extend(kind._elements.values())
         return found
 

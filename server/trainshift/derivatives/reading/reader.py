@@ -68,7 +68,7 @@ class Reader(KindReader):
                 elif self.whole.arrays and self.kind(node.target).has("box") and self._is_added_to(node):
                     # It has elements and is calculated with as a whole.
                     self.kind(node.target).tell("array")
-                if self.in_place(node.target) or self.added_to(node):
+                if self.in_place(node) or self.added_to(node):
                     self.kind(node.target).tell("changed")
             case ast.For():
                 self._keyed(node.target, node.iter, node.body)
