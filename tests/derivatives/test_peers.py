@@ -31,6 +31,7 @@ BEYOND = {
         "clipnorm",
         "ifexp",
         "lists_and_arrays",
+        "sums_that_start_with_zeros",
     },
     "autograd": {
         "diffusion2d",

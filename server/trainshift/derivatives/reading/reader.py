@@ -315,6 +315,8 @@ class Reader(KindReader):
                 self.value(node.test)
                 return True in [self.value(node.body), self.value(node.orelse)]
             case ast.Subscript():
+                # Wherever it stands: a container whose elements are asked for.
+                self.kind(node)
                 return self.value(node.value)
             case ast.Attribute():
                 return node.attr not in FACTS and self.module.dotted(node) is None and self.value(node.value)

@@ -11,7 +11,7 @@ HELPERS: Mapping[str, str] = {
     "_unbroadcast": '''
 def _unbroadcast(bar, x):
     """bar summed over the axes along which x was broadcast."""
-    bar = bar + tf.zeros_like(x)
+    bar = bar + (0.0 if isinstance(x, (int, float)) else tf.zeros_like(x))
     axes, _ = tf.raw_ops.BroadcastGradientArgs(s0=tf.shape(x), s1=tf.shape(bar))
     return tf.reshape(tf.reduce_sum(bar, axis=axes), tf.shape(x))
 ''',

@@ -172,7 +172,7 @@ OF_MATH = (
         "builtins.sum.start.arrays",
         ("x", "start"),
         {"x": "[_unbroadcast(d, each) for each in x]", "start": "_unbroadcast(d, start)"},
-        {"x": "sum(d)", "start": "d"},
+        {"x": "sum(d, _zeros(start))", "start": "d"},
         False,
     ),
     Row("math.fsum", ("x",), {"x": "[d for _ in x]"}, {"x": "math.fsum(d)"}, False),
