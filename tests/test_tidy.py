@@ -66,6 +66,7 @@ LONG = {
 }
 
 
+@pytest.mark.slow
 def test_imports_point_one_way() -> None:
     assert upward() == []
     for name, path in modules().items():
