@@ -426,6 +426,7 @@ def test_of_arrays_too() -> None:
         "gmm": {"x": draw(5, 2), "mu": draw(3, 2), "logs": draw(3)},
         "quad": {"x": draw(3), "a": draw(3, 3)},
         "scalars": {"a": 0.3, "x": draw(3)},
+        "of_lists": {"xs": [0.3, 0.7, 1.1], "a": 0.9},
     }
     for name, args in points.items():
         trial = Trial(text, name, args, ("n",))

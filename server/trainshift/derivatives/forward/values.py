@@ -202,7 +202,7 @@ class Values(Writer):
                 for param, child in node.params
             ]
             return self.helper(row.name, *parts)
-        values = {param: self._value(child) for param, child in node.params}
+        values = {param: self.nodes.by_part(row, child, self._value(child)) for param, child in node.params}
         for param, default in row.defaults.items():
             values.setdefault(param, ast.parse(default, mode="eval").body)
         if "y" not in values:
@@ -213,7 +213,8 @@ class Values(Writer):
                 continue
             template = row.forward[param]
             self.use(template)
-            made = terms.simplified(terms.filled(template, {**values, "d": self._tangent(child)}))
+            tangent = self.nodes.by_part(row, child, self._tangent(child))
+            made = terms.simplified(terms.filled(template, {**values, "d": tangent}))
             total = made if total is None else terms.summed(total, made)
         if total is None:
             return self._zero(node.expr)

@@ -318,6 +318,12 @@ class Nodes:
             if child.active:
                 self.mark(child)
 
+    def by_part(self, row: table.Row, node: Node, value: ast.expr) -> ast.expr:
+        """The value or tangent of an operand: an array, where it is a list that NumPy takes part by part."""
+        listed = self.reader.kind(node.expr).has("list", "tuple")
+        of_numpy = row.elementwise and row.name.startswith("numpy.")
+        return terms.call("np.array", value) if listed and of_numpy else value
+
     def written(self, node: Node) -> bool:
         """Whether a list or tuple is written down, number by number."""
         inside = [child.expr for _, child in node.params]

@@ -166,7 +166,7 @@ class Pull(Writer):
             uses = sum(_count(row.reverse[param]) for param, _ in active)
             if uses > 1:
                 bar = self.named(bar, node.held or "t")
-        values = {param: self.value(child) for param, child in node.params}
+        values = {param: self.nodes.by_part(row, child, self.value(child)) for param, child in node.params}
         for param, default in row.defaults.items():
             values.setdefault(param, ast.parse(default, mode="eval").body)
         values["y"] = self.value(node) if "y" not in values else values["y"]
