@@ -431,9 +431,11 @@ class Checks:
                     if copied and isinstance(inner, ast.Subscript) and isinstance(inner.ctx, ast.Store):
                         if root_of(inner) == name:
                             self.refuse(inner, f"the loop's sequence changes inside the loop: {text}")
-                    if not isinstance(inner, ast.Call):
+                    if isinstance(inner, ast.AugAssign):
+                        own = reader.kind(source).has("list") and ast.unparse(inner.target) == text
+                    elif not isinstance(inner, ast.Call):
                         continue
-                    if isinstance(inner.func, ast.Attribute):
+                    elif isinstance(inner.func, ast.Attribute):
                         own = inner.func.attr in (*CHANGING, "pop") and ast.unparse(inner.func.value) == text
                     else:
                         own = resized_by_call(reader, inner, source)

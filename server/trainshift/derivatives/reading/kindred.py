@@ -289,7 +289,10 @@ class KindReader:
                     return _another(base)
                 case "get" | "setdefault":
                     base.tell("box")
-                    return base.element() if first is None else self._index(base, first)
+                    made = base.element() if first is None else self._index(base, first)
+                    for other in node.args[1:]:
+                        made.unify(self.kind(other))
+                    return made
                 case "pop":
                     base.tell("box", "changed")
                     if isinstance(first, ast.Constant) and isinstance(first.value, str):

@@ -186,7 +186,9 @@ class Sources:
         if not dotted and isinstance(node.func, ast.Attribute):
             method, base = node.func.attr, node.func.value
             if method in ("get", "pop", "setdefault", "items", "values", *VIEWS):
-                return self.sources(base)
+                # What is given where there is no such key comes last.
+                others = node.args[1:] if method in ("get", "pop", "setdefault") else []
+                return self.sources(base) | self._any(others)
             if method == "copy" and self.reader.kind(base).element().container:
                 return self.sources(base)
         return set()
