@@ -201,9 +201,10 @@ class Build(Analysis):
             elif container and name in function.params:
                 starts.append(terms.assign(cell, way.helper("_cells", terms.name(name))))
                 continue
-            if name in function.params and not function.kind(name).numeric and self.arrays:
+            if name in function.params and not function.kind(name).numeric:
                 # Nothing may come to it: it is as long as the argument.
-                starts.append(terms.assign(cell, way.zero(name)))
+                zero = way.zero(name) if container else way.helper("_zeros", terms.name(name))
+                starts.append(terms.assign(cell, zero))
             elif not outermost or not container:
                 plain.append(terms.stored(terms.name(cell)))
         if plain:

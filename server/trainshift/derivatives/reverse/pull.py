@@ -371,7 +371,8 @@ class Pull(Writer):
         self.present.update(name for name, _ in last if not self.foreign(name))
         for name in sorted(self.consumed):
             if self.foreign(name) and name not in [each for each, _ in last]:
-                self.emit(terms.assign(self.bar(name), terms.constant(0.0)))
+                was_given = name in self.function.params
+                self.emit(terms.assign(self.bar(name), self.zero(name, was_given)))
         self.consumed = set()
 
     def total(self, found: Sequence[Term], value: ast.expr) -> ast.expr:
