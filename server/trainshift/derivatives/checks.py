@@ -14,10 +14,10 @@ from trainshift.derivatives.reading.expand import ORDERED
 from trainshift.derivatives.reading.function import Function, bound, own_nodes, root_of
 from trainshift.derivatives.reading.kinds import reaches
 from trainshift.derivatives.reading.nodes import Nodes, method
-from trainshift.derivatives.reading.once import changed_by_call, gone_through, resized_by_call
 from trainshift.derivatives.reading.reader import CHANGING, JOINT, LOSING, READING, Reader, loses
 from trainshift.derivatives.reading.sources import Sources, whole_numbers
 from trainshift.derivatives.result import Refusal
+from trainshift.derivatives.sequences import changed_sequences
 from trainshift.derivatives.tables import table
 
 _STATEMENTS: dict[type[ast.AST], str] = {
@@ -182,10 +182,12 @@ class Checks:
         self._shared(function)
         if self.whole.reverse:
             self._outlived(function, reader, inside)
-        self._sequences(function, reader, inside)
         self._changes(function, reader, inside)
-        for call, said in out_of_order(function, reader, inside):
-            self.refuse(call, said)
+        for part, said in (
+            *changed_sequences(function, reader, inside),
+            *out_of_order(function, reader, inside),
+        ):
+            self.refuse(part, said)
 
     def _joined(self, reader: Reader, node: ast.BinOp) -> None:
         """`+` and `*` of what may be a list or a number, as where a list holds both."""
@@ -413,55 +415,6 @@ class Checks:
                 pass
             case _:
                 self.refuse(node, f"{text} is changed: change what has a name in the function")
-
-    def _sequences(self, function: Function, reader: Reader, inside: Iterable[ast.AST]) -> None:
-        for node in inside:
-            if not isinstance(node, ast.For):
-                continue
-            if self.whole.reverse:
-                self._copied_views(reader, node)
-            for source in gone_through(node.iter):
-                name = root_of(source)
-                if name is None or not function.active(name):
-                    continue
-                text = ast.unparse(source)
-                # What gets another value meanwhile is gone through as a copy on the way back.
-                copied = self.whole.reverse and name in terms.names_bound(node.body)
-                for inner in (each for line in node.body for each in terms.walk(line)):
-                    if copied and isinstance(inner, ast.Subscript) and isinstance(inner.ctx, ast.Store):
-                        if root_of(inner) == name:
-                            self.refuse(inner, f"the loop's sequence changes inside the loop: {text}")
-                    if isinstance(inner, ast.AugAssign):
-                        own = reader.kind(source).has("list") and ast.unparse(inner.target) == text
-                    elif not isinstance(inner, ast.Call):
-                        continue
-                    elif isinstance(inner.func, ast.Attribute):
-                        own = inner.func.attr in (*CHANGING, "pop") and ast.unparse(inner.func.value) == text
-                    else:
-                        own = resized_by_call(reader, inner, source)
-                    if own:
-                        self.refuse(inner, f"the loop's sequence changes inside the loop: {text}")
-
-    def _copied_views(self, reader: Reader, loop: ast.For) -> None:
-        """A dict may not get another key while a copy of its items is gone through: these are asked for again
-        on the way back."""
-        keys = terms.names_bound([loop.target])
-        for each in terms.walk(loop.iter):
-            match each:
-                case ast.Call(
-                    ast.Name("list" | "tuple"), [ast.Call(ast.Attribute(base, "items" | "values"))]
-                ):
-                    name = root_of(base)
-                case _:
-                    continue
-            for inner in (part for line in loop.body for part in terms.walk(line)):
-                own = isinstance(inner, ast.Call) and name in changed_by_call(reader, inner)
-                if isinstance(inner, ast.Subscript) and isinstance(inner.ctx, ast.Store):
-                    own = root_of(inner) == name and not terms.names_read(inner.slice) & keys
-                    own = own or (root_of(inner) == name and not isinstance(inner.slice, ast.Name))
-                if own and reader.value(base):
-                    said = f"the loop's sequence changes inside the loop: {ast.unparse(base)}"
-                    self.refuse(inner, said)
 
 
 _KNOWN = {*table.OPERATORS, "Pow", "MatMult", "FloorDiv"}

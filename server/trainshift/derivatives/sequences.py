@@ -1,0 +1,70 @@
+"""Loops whose sequence changes while they go through it: the way back could not go through it again (SPEC-AD
+AD34)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.reading.function import Function, root_of
+from trainshift.derivatives.reading.once import changed_by_call, gone_through, resized_by_call
+from trainshift.derivatives.reading.reader import CHANGING, Reader
+
+_CHANGES = "the loop's sequence changes inside the loop: "
+
+
+def changed_sequences(
+    function: Function, reader: Reader, inside: Iterable[ast.AST]
+) -> Iterator[tuple[ast.AST, str]]:
+    """What changes the sequences of loops inside them, each with the reason; `inside` are all nodes of the
+    function."""
+    for node in inside:
+        if not isinstance(node, ast.For):
+            continue
+        if reader.whole.reverse:
+            yield from _copied_views(reader, node)
+        for source in gone_through(node.iter):
+            if function.active(root_of(source) or ""):
+                for each in _changed(reader, node, source):
+                    yield each, _CHANGES + ast.unparse(source)
+
+
+def _changed(reader: Reader, loop: ast.For, source: ast.expr) -> Iterator[ast.AST]:
+    """What changes in a loop what it goes through."""
+    name, text = root_of(source), ast.unparse(source)
+    # What gets another value meanwhile is gone through as a copy on the way back.
+    copied = reader.whole.reverse and name in terms.names_bound(loop.body)
+    for each in (part for line in loop.body for part in terms.walk(line)):
+        match each:
+            case ast.Subscript(ctx=ast.Store()):
+                own = copied and root_of(each) == name
+            case ast.AugAssign():
+                own = reader.kind(source).has("list") and ast.unparse(each.target) == text
+            case ast.Call(ast.Attribute(base, method)):
+                own = method in (*CHANGING, "pop") and ast.unparse(base) == text
+            case ast.Call():
+                own = resized_by_call(reader, each, source)
+            case _:
+                own = False
+        if own:
+            yield each
+
+
+def _copied_views(reader: Reader, loop: ast.For) -> Iterator[tuple[ast.AST, str]]:
+    """A dict may not get another key while a copy of its items is gone through: these are asked for again on
+    the way back."""
+    keys = terms.names_bound([loop.target])
+    for each in terms.walk(loop.iter):
+        match each:
+            case ast.Call(ast.Name("list" | "tuple"), [ast.Call(ast.Attribute(base, "items" | "values"))]):
+                name = root_of(base)
+            case _:
+                continue
+        for inner in (part for line in loop.body for part in terms.walk(line)):
+            own = isinstance(inner, ast.Call) and name in changed_by_call(reader, inner)
+            if isinstance(inner, ast.Subscript) and isinstance(inner.ctx, ast.Store):
+                own = root_of(inner) == name and not terms.names_read(inner.slice) & keys
+                own = own or (root_of(inner) == name and not isinstance(inner.slice, ast.Name))
+            if own and reader.value(base):
+                yield inner, _CHANGES + ast.unparse(base)
