@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.core.text.lean import kind_of
 from trainshift.derivatives import terms
+from trainshift.derivatives.expansion.expressions import ORDERED
 from trainshift.derivatives.order import out_of_order
 from trainshift.derivatives.reading.analysis import Analysis
-from trainshift.derivatives.reading.expand import ORDERED
 from trainshift.derivatives.reading.function import Function, bound, own_nodes, root_of
 from trainshift.derivatives.reading.kinds import reaches
 from trainshift.derivatives.reading.nodes import Nodes, method
@@ -297,8 +297,7 @@ class Checks:
         for each in sharing.conflicts() if sharing else ():
             names = each.shared.name, each.shared.other
             active = [sharing.active(name) for name in names] if sharing else []
-            wrong = any(active) and (self.whole.reverse or not all(active))
-            if not wrong or each.shared.unless is not None:
+            if not any(active) or (all(active) and not self.whole.reverse) or each.shared.unless is not None:
                 continue
             if each.shared.twice is not None:
                 said = f"{names[0]} may have one thing in two places, which is changed (line {each.line})"

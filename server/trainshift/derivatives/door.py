@@ -10,10 +10,11 @@ from typing import NamedTuple
 from trainshift.core.text.edit import Edit
 from trainshift.derivatives.checks import Checks
 from trainshift.derivatives.choice import chosen
+from trainshift.derivatives.expansion.methods import write_out
+from trainshift.derivatives.expansion.statements import expand
 from trainshift.derivatives.forward.build import Tangents
 from trainshift.derivatives.layout import Layout, last_line
 from trainshift.derivatives.reading.analysis import Analysis
-from trainshift.derivatives.reading.expand import expand
 from trainshift.derivatives.reading.module import MADE, Module
 from trainshift.derivatives.result import Derived, Impossible, Mode, NotFound, Refusal, Refused
 from trainshift.derivatives.reverse.build import Build
@@ -95,6 +96,7 @@ def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made
     """The new functions and what they need; raises `Impossible`."""
     try:
         build = (Build if mode == "reverse" else Tangents)(module, node.name, by, rows(), made)
+        write_out(build)
         refusals = list(Checks(build, by).all())
         if made in module.functions and not _is_made(module, made):
             place = module.functions[made]

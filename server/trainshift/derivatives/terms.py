@@ -392,6 +392,18 @@ def with_value(node: ast.stmt, value: ast.expr) -> ast.stmt:
     return ast.copy_location(made, node)
 
 
+def with_blocks(node: ast.If | ast.For | ast.While, body: list[ast.stmt], orelse: list[ast.stmt]) -> ast.stmt:
+    """A statement that holds others, with others; itself, if they are the very ones that it has."""
+    if same_block(body, node.body) and same_block(orelse, node.orelse):
+        return node
+    made: ast.stmt
+    if isinstance(node, ast.For):
+        made = ast.For(node.target, node.iter, body, orelse)
+    else:
+        made = (ast.If if isinstance(node, ast.If) else ast.While)(node.test, body, orelse)
+    return ast.copy_location(made, node)
+
+
 def taken_away(place: ast.expr, added: ast.Call) -> ast.expr:
     """What `append` or `insert` has added to a list, taken away again."""
     at: list[ast.expr] = []

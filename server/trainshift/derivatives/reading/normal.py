@@ -69,7 +69,7 @@ class OneExit:
                     if jumps([node]) or node.orelse:
                         return made + self._left_loop(node, rest, leave)
                     own: dict[str, Leave] = {"break": lambda each: [each], "continue": lambda each: [each]}
-                    made.append(_with_body(node, self._block(node.body, own)))
+                    made.append(terms.with_blocks(node, self._block(node.body, own), []))
                 case ast.Assign() if len(node.targets) > 1:
                     made.extend(self._chain(node))
                 case ast.Pass():
@@ -157,7 +157,7 @@ class OneExit:
                 left = ast.Return(terms.name(self.result))
                 left.done = True  # type: ignore[attr-defined]
                 after = [ast.If(terms.name(returned), [left], []), *after]
-        loop = _with_body(node, self._block(node.body, own))
+        loop = terms.with_blocks(node, self._block(node.body, own), [])
         return [*before, loop, *self._block(after, leave)]
 
 
@@ -208,13 +208,4 @@ def _branches(node: ast.If, body: list[ast.stmt], orelse: list[ast.stmt]) -> ast
     made = ast.If(node.test, body, orelse)
     if not body:
         made = ast.If(terms.opposite(node.test), orelse, [])
-    return ast.copy_location(made, node)
-
-
-def _with_body(node: ast.For | ast.While, body: list[ast.stmt]) -> ast.stmt:
-    made: ast.stmt
-    if isinstance(node, ast.For):
-        made = ast.For(node.target, node.iter, body, [])
-    else:
-        made = ast.While(node.test, body, [])
     return ast.copy_location(made, node)

@@ -5,7 +5,7 @@
 
 The old element is kept on the way forward. Arguments and the value are copied first, so that they stay as the
 function leaves them. Where two names may be one container, changing it is refused; so is a method that loses
-what was there, such as `sort`.
+what was there, such as `remove`; `sort` and `setdefault` are written as stores.
 """
 
 from __future__ import annotations

@@ -1,0 +1,81 @@
+"""Methods of lists and dicts that lose what was there, written out as stores that the way back can undo."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.reading.analysis import Analysis
+from trainshift.derivatives.reading.function import root_of
+from trainshift.derivatives.reading.reader import Reader
+
+
+def write_out(whole: Analysis) -> None:
+    """Rewrites `sort` and `setdefault` where they would be refused, and works out anew what is active."""
+    rewritten = False
+    for function in whole.every():
+        body = _block(Reader(function), function.body)
+        rewritten = rewritten or not terms.same_block(body, function.body)
+        function.body = body
+    if rewritten:
+        whole.settle()
+
+
+def _block(reader: Reader, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+    made: list[ast.stmt] = []
+    for node in statements:
+        match node:
+            case ast.If() | ast.For() | ast.While():
+                body, orelse = _block(reader, node.body), _block(reader, node.orelse)
+                made.append(terms.with_blocks(node, body, orelse))
+            case ast.Expr() | ast.Assign():
+                made += [ast.copy_location(each, node) for each in _statement(reader, node)]
+            case _:
+                made.append(node)
+    return made
+
+
+def _statement(reader: Reader, node: ast.Expr | ast.Assign) -> list[ast.stmt]:
+    alone = isinstance(node, ast.Expr)
+    match node.value:
+        case ast.Call(ast.Attribute(base, "sort"), [], keywords) if alone:
+            values = [base, *(each.value for each in keywords)]
+            listed = keywords or reader.kind(base).listed(reader.whole.arrays)
+            # An array has no such keywords, and one of rows is sorted otherwise.
+            if listed and _is_changed(reader, base, *values):
+                place = ast.Subscript(terms.copied(base), ast.Slice(), ast.Store())
+                return [ast.Assign([place], ast.Call(terms.name("sorted"), [base], keywords))]
+        case ast.Call(ast.Attribute(base, "setdefault"), [key, default], []):
+            if _is_simple(reader, base, key, default):
+                rest = [] if alone else [terms.with_value(node, _at(base, key))]
+                return [_filled(base, key, default), *rest]
+        case ast.Call(ast.Attribute(ast.Call(ast.Attribute(base, "setdefault"), [key, default], []), method)):
+            if alone and _is_simple(reader, base, key, default):
+                function = ast.Attribute(_at(base, key), method, ast.Load())
+                call = ast.Call(function, node.value.args, node.value.keywords)
+                return [_filled(base, key, default), ast.Expr(call)]
+    return [node]
+
+
+def _filled(base: ast.expr, key: ast.expr, default: ast.expr) -> ast.stmt:
+    """`if key not in base: base[key] = default`."""
+    place = ast.Subscript(terms.copied(base), terms.copied(key), ast.Store())
+    test = ast.Compare(terms.copied(key), [ast.NotIn()], [terms.copied(base)])
+    return ast.If(test, [ast.Assign([place], default)], [])
+
+
+def _at(base: ast.expr, key: ast.expr) -> ast.expr:
+    return ast.Subscript(terms.copied(base), terms.copied(key), ast.Load())
+
+
+def _is_simple(reader: Reader, base: ast.expr, *others: ast.expr) -> bool:
+    """Whether a dict, a key and what it gets there can be asked for again, or not at all."""
+    called = any(isinstance(each, ast.Call) for one in (base, *others) for each in terms.walk(one))
+    return not called and _is_changed(reader, base, base, *others)
+
+
+def _is_changed(reader: Reader, base: ast.expr, *values: ast.expr) -> bool:
+    """Whether a change of a container has to be undone, or depends on what is active."""
+    known = reader.module.dotted(base) is None and root_of(base) is not None
+    return known and (reader.whole.reverse or any(map(reader.value, values)))
