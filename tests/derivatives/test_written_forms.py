@@ -33,6 +33,7 @@ POINTS: dict[str, dict[str, Any]] = {
     "kept": {"a": 0.5, "b": 0.7},
     "descended": {"angles": (0.3, 0.5), "lengths": [1.0, 0.8], "rate": 0.1},
     "levinson": {"r": [1.0, 0.5, 0.2, 0.1]},
+    "missing": {"x": 0.6, "settings": {"a": 0.3}},
     "put_in_order": {"xs": [0.6, -0.5, 0.9], "k": 0.7},
     "grouped": {"pairs": [("a", 0.6), ("b", 0.5), ("a", 0.4)], "k": 0.7},
     "taken_apart": {"m": SQUARES[:2].reshape(2, 4)[:, :3], "k": 0.7},
@@ -48,7 +49,7 @@ CHOSEN = {
 
 @pytest.mark.parametrize("name", POINTS)
 def test_forms_have_derivatives(name: str) -> None:
-    trial = Trial(TEXT, name, POINTS[name], ("n", "backwards", "seen"))
+    trial = Trial(TEXT, name, POINTS[name], ("n", "backwards", "seen", "settings"))
     trial.forward()
     trial.reverse()
 

@@ -217,9 +217,10 @@ class Checks:
             if name in CHANGING and node.keywords:
                 self.refuse(node, f"no derivative of {text} with {node.keywords[0].arg}= is known")
                 return
-            if name in (LOSING if self.whole.reverse else LOSING - JOINT) or (
-                self.whole.reverse and loses(node)
-            ):
+            lost = name in (LOSING if self.whole.reverse else LOSING - JOINT)
+            # A dict without tangents has none of what stands for a missing element, either.
+            lost = lost or (name == "pop" and any(map(reader.value, given[1:])))
+            if lost or (self.whole.reverse and loses(node)):
                 self.refuse(node, f"{ast.unparse(node)} changes what is active and cannot be undone")
                 return
             if name in (*CHANGING, *JOINT, *READING):

@@ -388,7 +388,12 @@ class Reader(KindReader):
                 return False
             still = self._still(node, f"numpy.{node.func.attr}", 1 if node.func.attr in METHODS else 0)
             given = any(active and not each for active, each in zip(actives, still, strict=True))
-            return self.value(base) or (given and node.func.attr not in READING)
+            if node.func.attr in READING:
+                # What stands for an element that is missing.
+                given = any(actives[1:])
+                if given and node.func.attr == "setdefault" and (root := root_of(base)):
+                    self._vary(root)
+            return self.value(base) or given
         if self.gives_keys(node, dotted):
             return False
         if dotted in table.CONSTANTS or dotted in OF_NUMPY or dotted in OF_TENSORFLOW:
