@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, own_nodes, root_of
@@ -29,6 +29,17 @@ def _keeps(reader: Reader, call: ast.Call) -> bool:
     return reader.value(call.func) and any(each.acts for each in reader.possible(call))
 
 
+def has_effects(reader: Reader, call: ast.Call) -> bool:
+    """Whether a call may change what is active, so that it cannot stand in a condition."""
+    changed = changed_by_call(reader, call) | _asked(reader, call)
+    return _keeps(reader, call) or any(map(_active_in(reader), changed))
+
+
+def _active_in(reader: Reader) -> Callable[[str], bool]:
+    sharing = reader.whole.sharing(reader.function)
+    return sharing.active if sharing else reader.function.active
+
+
 def out_of_order(
     function: Function, reader: Reader, inside: Iterable[ast.AST]
 ) -> Iterator[tuple[ast.expr, str]]:
@@ -48,8 +59,7 @@ def out_of_order(
         calls = [(each, changed_by_call(reader, each) | _asked(reader, each)) for each in _calls(part)]
         if not calls:
             continue
-        sharing = reader.whole.sharing(function)
-        active = sharing.active if sharing else function.active
+        sharing, active = reader.whole.sharing(function), _active_in(reader)
         value = getattr(part, "value", None)
         split = not is_test and value is not None and reader.value(value)
         silent = {id(each) for one in _silent(reader, part) for each in terms.walk(one)}

@@ -1,4 +1,5 @@
-"""Methods of lists and dicts that lose what was there, written out as stores that the way back can undo."""
+"""What would be refused where it stands, written out: methods that lose what was there as stores that the way
+back can undo, and calls that change something ahead of the condition that asks for them."""
 
 from __future__ import annotations
 
@@ -6,13 +7,14 @@ import ast
 from collections.abc import Sequence
 
 from trainshift.derivatives import terms
+from trainshift.derivatives.order import has_effects
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.reader import Reader
 
 
 def write_out(whole: Analysis) -> None:
-    """Rewrites `sort` and `setdefault` where they would be refused, and works out anew what is active."""
+    """Rewrites the bodies of all functions where that is needed, and works out anew what is active."""
     rewritten = False
     for function in whole.every():
         body = _block(Reader(function), function.body)
@@ -28,12 +30,40 @@ def _block(reader: Reader, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
         match node:
             case ast.If() | ast.For() | ast.While():
                 body, orelse = _block(reader, node.body), _block(reader, node.orelse)
-                made.append(terms.with_blocks(node, body, orelse))
+                whole = terms.with_blocks(node, body, orelse)
+                made += _told(reader, whole) if isinstance(whole, ast.If) else [whole]
+            case ast.Assign(value=ast.IfExp()) | ast.Return(ast.IfExp()):
+                made += _told(reader, node)
             case ast.Expr() | ast.Assign():
                 made += [ast.copy_location(each, node) for each in _statement(reader, node)]
             case _:
                 made.append(node)
     return made
+
+
+def _told(reader: Reader, node: ast.stmt) -> list[ast.stmt]:
+    """A statement that asks a condition first, behind the call that changes something and is asked first."""
+    asking = node if isinstance(node, ast.If) else getattr(node, "value", None)
+    assert isinstance(asking, ast.If | ast.IfExp)
+    call = _first(asking.test)
+    if not isinstance(call, ast.Call) or not has_effects(reader, call):
+        return [node]
+    held = reader.function.temporary()
+    reader.function.local.add(held)
+    test = terms.rebuilt(asking.test, {id(call): terms.name(held)})
+    if isinstance(asking, ast.If):
+        made: ast.stmt = ast.copy_location(ast.If(test, asking.body, asking.orelse), node)
+    else:
+        made = terms.with_value(node, ast.IfExp(test, asking.body, asking.orelse))
+    return [ast.copy_location(terms.assign(held, call), node), made]
+
+
+def _first(test: ast.expr) -> ast.expr:
+    """What is worked out first in a condition, whatever comes of it."""
+    match test:
+        case ast.UnaryOp(_, part) | ast.BoolOp(_, [part, *_]) | ast.Compare(part) | ast.BinOp(part):
+            return _first(part)
+    return test
 
 
 def _statement(reader: Reader, node: ast.Expr | ast.Assign) -> list[ast.stmt]:
