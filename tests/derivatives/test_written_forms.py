@@ -35,6 +35,12 @@ POINTS: dict[str, dict[str, Any]] = {
     "levinson": {"r": [1.0, 0.5, 0.2, 0.1]},
     "missing": {"x": 0.6, "settings": {"a": 0.3}},
     "asked": {"a": 0.5, "b": 0.7},
+    "simulated": {"bodies": [{"x": 0.1, "v": -0.9}, {"x": 1.0, "v": 0.3}], "pull": 0.7, "dt": 0.2},
+    "updated": {
+        "params": {"a": [0.5, 0.7], "b": [0.9]},
+        "slopes": {"a": [0.1, 0.2], "b": [0.3]},
+        "rate": 0.6,
+    },
     "put_in_order": {"xs": [0.6, -0.5, 0.9], "k": 0.7},
     "grouped": {"pairs": [("a", 0.6), ("b", 0.5), ("a", 0.4)], "k": 0.7},
     "taken_apart": {"m": SQUARES[:2].reshape(2, 4)[:, :3], "k": 0.7},
@@ -63,7 +69,7 @@ def test_counts_indices_and_conditions_are_not_chosen(name: str) -> None:
 
 
 def test_gradients_of_loops_that_break_and_of_joined_calls_are_differentiated_again() -> None:
-    for name in ("broken", "sorted_quickly"):
+    for name in ("broken", "sorted_quickly", "simulated"):
         Trial(TEXT, name, POINTS[name]).twice()
 
 

@@ -108,7 +108,9 @@ class Expressions:
 
     def _got(self, base: ast.expr, key: ast.expr, default: list[ast.expr]) -> ast.expr:
         """`d.get(key, default)` is an element where there is one."""
-        base = base if isinstance(base, ast.Name) else self._held(base)
+        if root_of(base) is None or any(once(self.reader, base)):
+            base = self._held(base)
+            self.function.varied |= terms.names_read(base)
         key = self._held(key) if any(once(self.reader, key)) else key
         found = ast.Compare(terms.copied(key), [ast.In()], [terms.copied(base)])
         other = default[0] if default else terms.constant(None)

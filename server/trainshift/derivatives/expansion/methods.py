@@ -7,6 +7,7 @@ import ast
 from collections.abc import Sequence
 
 from trainshift.derivatives import terms
+from trainshift.derivatives.expansion.places import by_place, shared_names
 from trainshift.derivatives.order import has_effects
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import root_of
@@ -17,19 +18,22 @@ def write_out(whole: Analysis) -> None:
     """Rewrites the bodies of all functions where that is needed, and works out anew what is active."""
     rewritten = False
     for function in whole.every():
-        body = _block(Reader(function), function.body)
+        reader = Reader(function)
+        body = _block(reader, function.body, shared_names(reader))
         rewritten = rewritten or not terms.same_block(body, function.body)
         function.body = body
     if rewritten:
         whole.settle()
 
 
-def _block(reader: Reader, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+def _block(reader: Reader, statements: Sequence[ast.stmt], shared: set[frozenset[str]]) -> list[ast.stmt]:
     made: list[ast.stmt] = []
     for node in statements:
         match node:
             case ast.If() | ast.For() | ast.While():
-                body, orelse = _block(reader, node.body), _block(reader, node.orelse)
+                if isinstance(node, ast.For):
+                    node = by_place(reader, node, shared)
+                body, orelse = _block(reader, node.body, shared), _block(reader, node.orelse, shared)
                 whole = terms.with_blocks(node, body, orelse)
                 made += _told(reader, whole) if isinstance(whole, ast.If) else [whole]
             case ast.Assign(value=ast.IfExp()) | ast.Return(ast.IfExp()):

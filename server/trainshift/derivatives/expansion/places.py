@@ -1,0 +1,127 @@
+"""A loop that changes elements of a list or dict by the name that it gives them, written with their places:
+so they have one name (SPEC-AD AD37)."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Sequence
+
+from trainshift.core.text.facts import COMPREHENSIONS
+from trainshift.derivatives import terms
+from trainshift.derivatives.reading.once import changed_by_call
+from trainshift.derivatives.reading.reader import Reader
+
+
+def shared_names(reader: Reader) -> set[frozenset[str]]:
+    """The pairs of names of a function that are refused, since a change by one is a change of the other."""
+    sharing = reader.whole.sharing(reader.function)
+    found = [each.shared for each in sharing.conflicts()] if sharing and reader.whole.reverse else []
+    return {frozenset((each.name, each.other)) for each in found if each.unless is None and not each.twice}
+
+
+def by_place(reader: Reader, node: ast.For, shared: set[frozenset[str]]) -> ast.For:
+    """The loop, with the place of each element for its name where it changes elements by that name."""
+    match node.target, node.iter:
+        case ast.Name(name), ast.Name(source) if _can(reader, node, name, source, shared):
+            place = reader.function.fresh("i")
+            counted = terms.call("range", terms.call("len", node.iter))
+            return _placed(reader, node, terms.name(place), counted, {name: (source, place)})
+        case ast.Tuple([ast.Name(place), ast.Name(name)]), ast.Call(
+            ast.Name("enumerate"), [ast.Name(source)]
+        ):
+            if _can(reader, node, name, source, shared) and place not in terms.names_bound(node.body):
+                counted = terms.call("range", terms.call("len", terms.name(source)))
+                return _placed(reader, node, terms.name(place), counted, {name: (source, place)})
+        case ast.Tuple([ast.Name(place), ast.Name(name)]), ast.Call(
+            ast.Attribute(ast.Name(source), "items"), []
+        ):
+            if _can(reader, node, name, source, shared) and place not in terms.names_bound(node.body):
+                return _placed(reader, node, terms.name(place), terms.name(source), {name: (source, place)})
+        case ast.Name(name), ast.Call(ast.Attribute(ast.Name(source), "values"), []):
+            if _can(reader, node, name, source, shared):
+                place = reader.function.fresh("key")
+                return _placed(reader, node, terms.name(place), terms.name(source), {name: (source, place)})
+        case ast.Tuple(targets), ast.Call(ast.Name("zip"), sources) if len(targets) == len(sources):
+            found: dict[str, tuple[str, str]] = {}
+            parts = list(zip(targets, sources, strict=True))
+            for number, (each, one) in enumerate(parts):
+                if isinstance(each, ast.Name) and isinstance(one, ast.Name):
+                    if _can(reader, node, each.id, one.id, shared):
+                        place = reader.function.fresh("i")
+                        found[each.id] = one.id, place
+                        parts[number] = terms.name(place), terms.call("range", terms.call("len", one))
+            if found:
+                target = terms.display([each for each, _ in parts])
+                return _placed(reader, node, target, terms.call("zip", *(one for _, one in parts)), found)
+    return node
+
+
+def _placed(
+    reader: Reader, node: ast.For, target: ast.expr, source: ast.expr, elements: dict[str, tuple[str, str]]
+) -> ast.For:
+    names = {
+        name: ast.Subscript(terms.name(base), terms.name(place), ast.Load())
+        for name, (base, place) in elements.items()
+    }
+    reader.function.local |= terms.names_bound([terms.stored(target)])
+    body = copy.deepcopy(node.body)
+    for each in (part for line in body for part in terms.walk(line)):
+        if isinstance(each, ast.stmt) and not terms.names_read(each).isdisjoint(names):
+            each.as_is = False  # type: ignore[attr-defined]
+    body = [_Named(names).visit(each) for each in body]
+    return ast.copy_location(ast.For(terms.stored(target), source, body, node.orelse), node)
+
+
+class _Named(ast.NodeTransformer):
+    """Puts expressions for variables that are read."""
+
+    def __init__(self, names: dict[str, ast.Subscript]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """An element for its name."""
+        new = self.names.get(node.id)
+        return node if new is None else ast.copy_location(terms.copied(new), node)
+
+
+def _can(reader: Reader, node: ast.For, name: str, source: str, shared: set[frozenset[str]]) -> bool:
+    """Whether an element of a loop can be asked for by its place wherever the loop names it."""
+    function = reader.function
+    if frozenset((name, source)) not in shared or name in function.foreign or source in function.foreign:
+        return False
+    if {name, source} & terms.names_bound(node.body) or any(
+        {name, source} & terms.names_read(each.node) for each in function.nested.values()
+    ):
+        return False
+    sharing = reader.whole.sharing(function)
+    others = (sharing.with_names({source}) if sharing else set()) | {source}
+    for each in (part for line in node.body for part in terms.walk(line)):
+        match each:
+            case ast.Subscript(ast.Name(changed), ctx=ast.Store()) | ast.AugAssign(ast.Name(changed)):
+                if changed in others - {name}:
+                    return False
+            case ast.Call() if changed_by_call(reader, each) & (others - {name}):
+                return False
+            case ast.Lambda():
+                return False
+            case ast.comprehension(target) if name in terms.names_bound([target]):
+                return False
+    return not _read_outside(function.body, node, name)
+
+
+def _read_outside(nodes: Sequence[ast.AST], loop: ast.For, name: str) -> bool:
+    """Whether a variable is read elsewhere than in a loop, or in another that gives it a value first."""
+    for node in nodes:
+        inner = terms.children(node)
+        match node:
+            case ast.Name(found, ast.Load()) if found == name:
+                return True
+            case ast.For(target, source) if node is loop or name in terms.names_bound([target]):
+                inner = [source, *node.orelse]
+            case ast.expr() if isinstance(node, COMPREHENSIONS):
+                if name in terms.names_bound([each.target for each in node.generators]):
+                    inner = [each.iter for each in node.generators]
+        if _read_outside(inner, loop, name):
+            return True
+    return False
