@@ -38,7 +38,7 @@ POINTS: dict[str, dict[str, Any]] = {
     "simulated": {"bodies": [{"x": 0.1, "v": -0.9}, {"x": 1.0, "v": 0.3}], "pull": 0.7, "dt": 0.2},
     "updated": {
         "params": {"a": [0.5, 0.7], "b": [0.9]},
-        "slopes": {"a": [0.1, 0.2], "b": [0.3]},
+        "slopes": {"a": [0.1, 0.2], "b": [0.3], "more": [[0.5], [0.4]]},
         "rate": 0.6,
     },
     "put_in_order": {"xs": [0.6, -0.5, 0.9], "k": 0.7},

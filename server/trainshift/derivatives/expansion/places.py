@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.once import changed_by_call
+from trainshift.derivatives.reading.function import root_of
+from trainshift.derivatives.reading.once import changed_by_call, depth, once
 from trainshift.derivatives.reading.reader import Reader
 
 
@@ -22,35 +23,33 @@ def shared_names(reader: Reader) -> set[frozenset[str]]:
 
 def by_place(reader: Reader, node: ast.For, shared: set[frozenset[str]]) -> ast.For:
     """The loop, with the place of each element for its name where it changes elements by that name."""
+    function = reader.function
     match node.target, node.iter:
-        case ast.Name(name), ast.Name(source) if _can(reader, node, name, source, shared):
-            place = reader.function.fresh("i")
-            counted = terms.call("range", terms.call("len", node.iter))
-            return _placed(reader, node, terms.name(place), counted, {name: (source, place)})
-        case ast.Tuple([ast.Name(place), ast.Name(name)]), ast.Call(
-            ast.Name("enumerate"), [ast.Name(source)]
+        case ast.Name(name), ast.Name() | ast.Subscript() as source if _can(
+            reader, node, name, source, shared
         ):
-            if _can(reader, node, name, source, shared) and place not in terms.names_bound(node.body):
-                counted = terms.call("range", terms.call("len", terms.name(source)))
-                return _placed(reader, node, terms.name(place), counted, {name: (source, place)})
-        case ast.Tuple([ast.Name(place), ast.Name(name)]), ast.Call(
-            ast.Attribute(ast.Name(source), "items"), []
-        ):
-            if _can(reader, node, name, source, shared) and place not in terms.names_bound(node.body):
-                return _placed(reader, node, terms.name(place), terms.name(source), {name: (source, place)})
-        case ast.Name(name), ast.Call(ast.Attribute(ast.Name(source), "values"), []):
+            place = terms.name(function.fresh("i"))
+            counted = terms.call("range", terms.call("len", source))
+            return _placed(reader, node, place, counted, {name: terms.item(source, place)})
+        case ast.Tuple([ast.Name() as place, ast.Name(name)]), ast.Call(ast.Name("enumerate"), [source]):
+            if _can(reader, node, name, source, shared) and place.id not in terms.names_bound(node.body):
+                counted = terms.call("range", terms.call("len", source))
+                return _placed(reader, node, place, counted, {name: terms.item(source, place)})
+        case ast.Tuple([ast.Name() as place, ast.Name(name)]), ast.Call(ast.Attribute(source, "items"), []):
+            if _can(reader, node, name, source, shared) and place.id not in terms.names_bound(node.body):
+                return _placed(reader, node, place, source, {name: terms.item(source, place)})
+        case ast.Name(name), ast.Call(ast.Attribute(source, "values"), []):
             if _can(reader, node, name, source, shared):
-                place = reader.function.fresh("key")
-                return _placed(reader, node, terms.name(place), terms.name(source), {name: (source, place)})
+                place = terms.name(function.fresh("key"))
+                return _placed(reader, node, place, source, {name: terms.item(source, place)})
         case ast.Tuple(targets), ast.Call(ast.Name("zip"), sources) if len(targets) == len(sources):
-            found: dict[str, tuple[str, str]] = {}
+            found: dict[str, ast.expr] = {}
             parts = list(zip(targets, sources, strict=True))
-            for number, (each, one) in enumerate(parts):
-                if isinstance(each, ast.Name) and isinstance(one, ast.Name):
-                    if _can(reader, node, each.id, one.id, shared):
-                        place = reader.function.fresh("i")
-                        found[each.id] = one.id, place
-                        parts[number] = terms.name(place), terms.call("range", terms.call("len", one))
+            for number, (each, source) in enumerate(parts):
+                if isinstance(each, ast.Name) and _can(reader, node, each.id, source, shared):
+                    place = terms.name(function.fresh("i"))
+                    found[each.id] = terms.item(source, place)
+                    parts[number] = place, terms.call("range", terms.call("len", source))
             if found:
                 target = terms.display([each for each, _ in parts])
                 return _placed(reader, node, target, terms.call("zip", *(one for _, one in parts)), found)
@@ -58,25 +57,22 @@ def by_place(reader: Reader, node: ast.For, shared: set[frozenset[str]]) -> ast.
 
 
 def _placed(
-    reader: Reader, node: ast.For, target: ast.expr, source: ast.expr, elements: dict[str, tuple[str, str]]
+    reader: Reader, node: ast.For, target: ast.expr, source: ast.expr, names: dict[str, ast.expr]
 ) -> ast.For:
-    names = {
-        name: ast.Subscript(terms.name(base), terms.name(place), ast.Load())
-        for name, (base, place) in elements.items()
-    }
-    reader.function.local |= terms.names_bound([terms.stored(target)])
+    target = terms.stored(target)
+    reader.function.local |= terms.names_bound([target])
     body = copy.deepcopy(node.body)
     for each in (part for line in body for part in terms.walk(line)):
         if isinstance(each, ast.stmt) and not terms.names_read(each).isdisjoint(names):
             each.as_is = False  # type: ignore[attr-defined]
     body = [_Named(names).visit(each) for each in body]
-    return ast.copy_location(ast.For(terms.stored(target), source, body, node.orelse), node)
+    return ast.copy_location(ast.For(target, source, body, node.orelse), node)
 
 
 class _Named(ast.NodeTransformer):
     """Puts expressions for variables that are read."""
 
-    def __init__(self, names: dict[str, ast.Subscript]) -> None:
+    def __init__(self, names: dict[str, ast.expr]) -> None:
         self.names = names
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -85,29 +81,40 @@ class _Named(ast.NodeTransformer):
         return node if new is None else ast.copy_location(terms.copied(new), node)
 
 
-def _can(reader: Reader, node: ast.For, name: str, source: str, shared: set[frozenset[str]]) -> bool:
+def _can(reader: Reader, node: ast.For, name: str, source: ast.expr, shared: set[frozenset[str]]) -> bool:
     """Whether an element of a loop can be asked for by its place wherever the loop names it."""
-    function = reader.function
-    if frozenset((name, source)) not in shared or name in function.foreign or source in function.foreign:
+    function, base = reader.function, root_of(source)
+    if not isinstance(source, ast.Name | ast.Subscript) or base is None or any(once(reader, source)):
         return False
-    if {name, source} & terms.names_bound(node.body) or any(
-        {name, source} & terms.names_read(each.node) for each in function.nested.values()
+    asked, given = terms.names_read(source) | {name}, terms.names_bound(node.body)
+    if frozenset((name, base)) not in shared or isinstance(getattr(source, "slice", None), ast.Slice):
+        return False
+    if asked & (given | function.foreign) or any(
+        asked & terms.names_read(each.node) for each in function.nested.values()
     ):
         return False
     sharing = reader.whole.sharing(function)
-    others = (sharing.with_names({source}) if sharing else set()) | {source}
+    others = (sharing.with_names({base}) if sharing else set()) | {base}
+    # What only loops name is an element: a change of it is none of what has it.
+    others = {each for each in others if not _only_gone_through(function.assignments(each))} | {base}
     for each in (part for line in node.body for part in terms.walk(line)):
         match each:
-            case ast.Subscript(ast.Name(changed), ctx=ast.Store()) | ast.AugAssign(ast.Name(changed)):
-                if changed in others - {name}:
+            case ast.Subscript(ctx=ast.Store()) if root_of(each) in others:
+                if depth(each) <= depth(source) + 1:
                     return False
-            case ast.Call() if changed_by_call(reader, each) & (others - {name}):
+            case ast.AugAssign(ast.Name(changed)) if changed in others:
+                return False
+            case ast.Call() if changed_by_call(reader, each) & others:
                 return False
             case ast.Lambda():
                 return False
             case ast.comprehension(target) if name in terms.names_bound([target]):
                 return False
     return not _read_outside(function.body, node, name)
+
+
+def _only_gone_through(given: Sequence[ast.AST]) -> bool:
+    return bool(given) and all(isinstance(each, ast.For | ast.comprehension) for each in given)
 
 
 def _read_outside(nodes: Sequence[ast.AST], loop: ast.For, name: str) -> bool:

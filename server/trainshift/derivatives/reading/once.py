@@ -124,7 +124,7 @@ def _reassigned(reader: Reader, node: ast.For) -> set[str]:
     for each in (part for line in node.body for part in terms.walk(line)):
         if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store):
             name = root_of(each)
-            if name and any(root_of(one) == name and _depth(each) <= _depth(one) for one in sources):
+            if name and any(root_of(one) == name and depth(each) <= depth(one) for one in sources):
                 found.add(name)
         elif isinstance(each, ast.Call) and not isinstance(each.func, ast.Attribute):
             changed = changed_by_call(reader, each)
@@ -192,9 +192,9 @@ def resized_by_call(reader: Reader, call: ast.Call, source: ast.expr) -> bool:
     return False
 
 
-def _depth(node: ast.expr) -> int:
+def depth(node: ast.expr) -> int:
     """How many indices lead to an element."""
-    return 1 + _depth(node.value) if isinstance(node, ast.Subscript) else 0
+    return 1 + depth(node.value) if isinstance(node, ast.Subscript) else 0
 
 
 def changed_inside(reader: Reader, node: ast.For) -> bool:
