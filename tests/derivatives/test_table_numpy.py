@@ -195,6 +195,11 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("prod", "np.prod(x, axis=1)", {"x": ZEROS, "axis": 1}),
     *(("cumsum", "np.cumsum(x, axis=axis)", {"x": C, "axis": axis}) for axis in (0, 1, -1)),
     ("trace", "np.trace(x)", {"x": A}),
+    *(
+        ("diagonal", "np.diagonal(x, k)", {"x": x, "k": k})
+        for x in (A, SQUARE, np.stack([SQUARE, 2 * SQUARE]))
+        for k in (0, 1)
+    ),
     ("trace", "np.trace(x)", {"x": SQUARE}),
     *(
         (name, call, {"x": x})

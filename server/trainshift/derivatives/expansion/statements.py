@@ -188,9 +188,15 @@ class Expander(Expressions):
         return self._statement(ast.copy_location(made, node))
 
     def _choice(self, node: ast.stmt, name: str, value: ast.IfExp) -> list[ast.stmt]:
-        body = self.block([ast.copy_location(terms.assign(name, value.body), node)])
-        other = self.block([ast.copy_location(terms.assign(name, value.orelse), node)])
-        return [ast.copy_location(ast.If(value.test, body, other), node)]
+        body, other = (
+            # Where it stays what it is there is nothing to do.
+            []
+            if isinstance(each, ast.Name) and each.id == name
+            else self.block([ast.copy_location(terms.assign(name, each), node)])
+            for each in (value.body, value.orelse)
+        )
+        made = ast.If(value.test, body, other) if body else ast.If(terms.opposite(value.test), other, [])
+        return [ast.copy_location(made if body or other else ast.Expr(value.test), node)]
 
     def _definition(self, name: str, value: ast.Lambda, node: ast.stmt) -> ast.stmt:
         made = ast.FunctionDef(name, value.args, [ast.Return(value.body)], [])

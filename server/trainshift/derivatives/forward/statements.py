@@ -151,7 +151,9 @@ class Forward(Values):
         match value:
             case ast.Call(ast.Attribute(place, "pop"), [_, *_]):
                 own |= {root_of(place)}
-        if terms.names_read(tangent) & (names | self._with_names(own)) and not top:
+        if isinstance(tangent, ast.Name) and terms.same(tangent, self._dots_of(target)):
+            self.out.append(line)
+        elif terms.names_read(tangent) & (names | self._with_names(own)) and not top:
             self.out += [dot, line]
             dot.own = True  # type: ignore[attr-defined]
         else:

@@ -77,8 +77,8 @@ def _diag_bar(bar, x, k=0):
     if np.ndim(x) == 1:
         return np.diag(bar, k) + 0.0
     found = np.zeros(np.shape(x))
-    rows = np.arange(len(bar)) + max(-k, 0)
-    found[rows, rows + k] = bar
+    rows = np.arange(np.shape(bar)[-1]) + max(-k, 0)
+    found[rows, rows + k] = np.moveaxis(bar, -1, 0)
     return found
 ''',
     "_parts": '''

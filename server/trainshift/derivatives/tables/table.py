@@ -53,6 +53,7 @@ KEYWORDS: Mapping[str, str] = {
     ),
     "pad_width": "width",
     "indices": "index",
+    "offset": "k",
     "condition": "test",
     "x": "a",
     "y": "b",

@@ -147,6 +147,7 @@ _SHAPES = (
         only={"mode": ("'edge'", "'reflect'", "'symmetric'", "'wrap'")},
     ),
     _one("diag", "_diag_bar(d, x, k)", "np.diag(d, k)", "x k", k="0"),
+    _one("diagonal", "_diag_bar(d, x, k)", "np.diagonal(d, k)", "x k", k="0"),
     _one("arange", "np.sum(d)", "np.full(np.shape(y), d)", "x test"),
     _row("arange.whole", "test", {}, {}),
     _row(
@@ -336,7 +337,8 @@ ROWS = (
 # The methods of arrays that have a row.
 METHODS = frozenset(
     ["sum", "mean", "var", "std", "prod", "max", "min", "cumsum", "trace", "dot", "reshape", "ravel",
-     "flatten", "transpose", "swapaxes", "squeeze", "repeat", "clip", "copy", "astype", "take", "item"]
+     "flatten", "transpose", "swapaxes", "squeeze", "repeat", "clip", "copy", "astype", "take", "item",
+     "diagonal"]
 )  # fmt: skip
 # Those that are constant wherever the array is moved a little.
 STILL_METHODS = frozenset(["argmax", "argmin", "argsort", "all", "any", "nonzero", "round", "searchsorted"])
