@@ -49,25 +49,35 @@ def _told(reader: Reader, node: ast.stmt) -> list[ast.stmt]:
     """A statement that asks a condition first, behind the call that changes something and is asked first."""
     asking = node if isinstance(node, ast.If) else getattr(node, "value", None)
     assert isinstance(asking, ast.If | ast.IfExp)
-    call = _first(asking.test)
-    if not isinstance(call, ast.Call) or not has_effects(reader, call):
+    held: list[ast.stmt] = []
+    new: dict[int, ast.expr] = {}
+    for each in _asked(asking.test):
+        if isinstance(each, ast.Call) and has_effects(reader, each):
+            name = reader.function.temporary()
+            reader.function.local.add(name)
+            held.append(ast.copy_location(terms.assign(name, each), node))
+            new[id(each)] = terms.name(name)
+        elif not isinstance(each, ast.Constant):
+            # It would be read behind the calls that follow.
+            break
+    if not held:
         return [node]
-    held = reader.function.temporary()
-    reader.function.local.add(held)
-    test = terms.rebuilt(asking.test, {id(call): terms.name(held)})
+    test = terms.rebuilt(asking.test, new)
     if isinstance(asking, ast.If):
         made: ast.stmt = ast.copy_location(ast.If(test, asking.body, asking.orelse), node)
     else:
         made = terms.with_value(node, ast.IfExp(test, asking.body, asking.orelse))
-    return [ast.copy_location(terms.assign(held, call), node), made]
+    return [*held, made]
 
 
-def _first(test: ast.expr) -> ast.expr:
-    """What is worked out first in a condition, whatever comes of it."""
+def _asked(test: ast.expr) -> list[ast.expr]:
+    """What is worked out in a condition whatever comes of it, the first one first."""
     match test:
-        case ast.UnaryOp(_, part) | ast.BoolOp(_, [part, *_]) | ast.Compare(part) | ast.BinOp(part):
-            return _first(part)
-    return test
+        case ast.UnaryOp(_, part) | ast.BoolOp(_, [part, *_]):
+            return _asked(part)
+        case ast.Compare(left, _, [right, *_]) | ast.BinOp(left, _, right):
+            return [*_asked(left), *_asked(right)]
+    return [test]
 
 
 def _statement(reader: Reader, node: ast.Expr | ast.Assign) -> list[ast.stmt]:

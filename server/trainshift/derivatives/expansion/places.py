@@ -100,7 +100,7 @@ def _can(reader: Reader, node: ast.For, name: str, source: ast.expr, shared: set
     for each in (part for line in node.body for part in terms.walk(line)):
         match each:
             case ast.Subscript(ctx=ast.Store()) if root_of(each) in others:
-                if depth(each) <= depth(source) + 1:
+                if depth(each) <= depth(source) + 1 and not _elsewhere(each, source):
                     return False
             case ast.AugAssign(ast.Name(changed)) if changed in others:
                 return False
@@ -111,6 +111,22 @@ def _can(reader: Reader, node: ast.For, name: str, source: ast.expr, shared: set
             case ast.comprehension(target) if name in terms.names_bound([target]):
                 return False
     return not _read_outside(function.body, node, name)
+
+
+def _elsewhere(place: ast.expr, source: ast.expr) -> bool:
+    """Whether a place has another key than what a loop goes through: a word, not one of two numbers."""
+    return root_of(place) == root_of(source) and any(
+        isinstance(one, ast.Constant)
+        and isinstance(other, ast.Constant)
+        and isinstance(one.value, str)
+        and one.value != other.value
+        for one, other in zip(_keys(place), _keys(source), strict=False)
+    )
+
+
+def _keys(node: ast.expr) -> list[ast.expr]:
+    """The indices that lead to an element, the first one first."""
+    return [*_keys(node.value), node.slice] if isinstance(node, ast.Subscript) else []
 
 
 def _only_gone_through(given: Sequence[ast.AST]) -> bool:
@@ -129,6 +145,10 @@ def _read_outside(nodes: Sequence[ast.AST], loop: ast.For, name: str) -> bool:
             case ast.expr() if isinstance(node, COMPREHENSIONS):
                 if name in terms.names_bound([each.target for each in node.generators]):
                     inner = [each.iter for each in node.generators]
+            case ast.Lambda(args) if name in {
+                each.arg for each in terms.walk(args) if isinstance(each, ast.arg)
+            }:
+                inner = [each for each in (*args.defaults, *args.kw_defaults) if each is not None]
         if _read_outside(inner, loop, name):
             return True
     return False
