@@ -166,6 +166,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
         for axis in AXES
     ),
     *((name, f"tf.{name}(x, axis=axis)", {"x": V, "axis": 0}) for name in REDUCED[:6]),
+    ("reverse", "tf.reverse(x, axis)", {"x": C, "axis": [0, -1]}),
     ("reduce_prod", "tf.reduce_prod(x)", {"x": np.array([[1.5, 0.0, 2.0], [0.0, 0.5, -1.0]])}),
     *(
         (name, f"tf.{name}(x, axis=axis)", {"x": C, "axis": 1})

@@ -13,6 +13,9 @@ from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.reader import Reader
 
+# Values that ask something.
+_ASKING = (ast.IfExp, ast.Compare, ast.BoolOp)
+
 
 def write_out(whole: Analysis) -> None:
     """Rewrites the bodies of all functions where that is needed, and works out anew what is active."""
@@ -36,7 +39,7 @@ def _block(reader: Reader, statements: Sequence[ast.stmt], shared: set[frozenset
                 body, orelse = _block(reader, node.body, shared), _block(reader, node.orelse, shared)
                 whole = terms.with_blocks(node, body, orelse)
                 made += _told(reader, whole) if isinstance(whole, ast.If) else [whole]
-            case ast.Assign(value=ast.IfExp()) | ast.Return(ast.IfExp()):
+            case ast.Assign(value=value) | ast.Return(value) if isinstance(value, _ASKING):
                 made += _told(reader, node)
             case ast.Expr() | ast.Assign():
                 made += [ast.copy_location(each, node) for each in _statement(reader, node)]
@@ -46,12 +49,13 @@ def _block(reader: Reader, statements: Sequence[ast.stmt], shared: set[frozenset
 
 
 def _told(reader: Reader, node: ast.stmt) -> list[ast.stmt]:
-    """A statement that asks a condition first, behind the call that changes something and is asked first."""
-    asking = node if isinstance(node, ast.If) else getattr(node, "value", None)
-    assert isinstance(asking, ast.If | ast.IfExp)
+    """A statement that asks a condition first, behind the calls that change something and are asked first."""
+    value = node if isinstance(node, ast.If) else getattr(node, "value", None)
+    test = value.test if isinstance(value, ast.If | ast.IfExp) else value
+    assert isinstance(test, ast.expr)
     held: list[ast.stmt] = []
     new: dict[int, ast.expr] = {}
-    for each in _asked(asking.test):
+    for each in _asked(test):
         if isinstance(each, ast.Call) and has_effects(reader, each):
             name = reader.function.temporary()
             reader.function.local.add(name)
@@ -62,18 +66,20 @@ def _told(reader: Reader, node: ast.stmt) -> list[ast.stmt]:
             break
     if not held:
         return [node]
-    test = terms.rebuilt(asking.test, new)
-    if isinstance(asking, ast.If):
-        made: ast.stmt = ast.copy_location(ast.If(test, asking.body, asking.orelse), node)
+    test = terms.rebuilt(test, new)
+    if isinstance(node, ast.If):
+        made: ast.stmt = ast.copy_location(ast.If(test, node.body, node.orelse), node)
+    elif isinstance(value, ast.IfExp):
+        made = terms.with_value(node, ast.IfExp(test, value.body, value.orelse))
     else:
-        made = terms.with_value(node, ast.IfExp(test, asking.body, asking.orelse))
+        made = terms.with_value(node, test)
     return [*held, made]
 
 
 def _asked(test: ast.expr) -> list[ast.expr]:
     """What is worked out in a condition whatever comes of it, the first one first."""
     match test:
-        case ast.UnaryOp(_, part) | ast.BoolOp(_, [part, *_]):
+        case ast.UnaryOp(_, part) | ast.BoolOp(_, [part, *_]) | ast.Subscript(part, ast.Constant()):
             return _asked(part)
         case ast.Compare(left, _, [right, *_]) | ast.BinOp(left, _, right):
             return [*_asked(left), *_asked(right)]

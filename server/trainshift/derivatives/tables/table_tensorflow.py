@@ -166,6 +166,7 @@ _REDUCTIONS = (
         "_spread(d, x, axis, keepdims) * tf.exp(x - _spread(y, x, axis, keepdims))",
         f"tf.reduce_sum(d * tf.exp(x - _spread(y, x, axis, keepdims)){_LONG})",
     ),
+    *_one("reverse", "tf.reverse(d, axis)", "tf.reverse(d, axis)", "x axis"),
     *_one(
         "cumsum math.cumsum",
         "tf.cumsum(d, axis=axis, reverse=True)",
