@@ -294,6 +294,7 @@ FURTHER: dict[str, dict[str, Any]] = {
     "remainder_of_a_remainder": {"a": [1.0, 2.0, 0.5, 1.5], "b": [0.3, 1.0, 2.0]},
     "keys_of_one_name": {"d": {"a": 1.0, "b": 2.0}, "e": {"q": 1.0, "bbb": 0.5}},
     "keys_in_order": {"curve": {1: 0.4, 5: 0.7, 2: 0.6}, "t": 2.5},
+    "appended_as_it_is": {"x": 0.3, "pair": (1.0, 0.4), "pairs": [(0.2, 0.6)]},
     "captured_and_never_called": {"x": 0.3, "pair": (1.0, [2.0, 3.0]), "values": [0.5, 0.7]},
     "pascal": {"row": [0.5, 0.7], "n": 3},
     "breadth_first": {"tree": (1.0, [(2.0, []), (0.5, [(3.0, [])])]), "rate": 0.7},

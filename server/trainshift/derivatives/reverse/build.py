@@ -166,7 +166,11 @@ class Build(Analysis):
                         held = function.fresh(held)
                     way.forward.insert(0, terms.assign(held, bar))
                     bar = terms.name(held)
-            elif outermost and way.boxlike(name) and not kind.has("linked", "array"):
+            elif (
+                outermost
+                and not kind.has("linked", "array")
+                and (way.boxlike(name) or self._is_held(function, name))
+            ):
                 bar = way.helper("_like", bar, terms.name(name))
             way.ask_length(name)
             bars.append(bar)
@@ -309,6 +313,13 @@ class Build(Analysis):
         body = [*way.forward, _mark(), *shorter(way.out, self.arrays), ast.Return(result)]
         said = f"The value of {start.name}, and its gradient by {listed(self.wrt)}{self._numbers()}."
         return function_of(self.made, arguments, said, body)
+
+    def _is_held(self, function: Function, name: str) -> bool:
+        """Whether a variable of which nothing is known is an element of another one, whose adjoint has lists
+        for tuples."""
+        kind = function.kind(name).found()
+        others = (each for other, each in function.kinds.items() if other not in (name, function.result))
+        return not kind.words and any(kind in each.with_elements() for each in others if each.container)
 
     def _undoes_value(self, way: Ways) -> bool:
         """Whether the way back may change what the function at the start gives, here or in what it calls."""
