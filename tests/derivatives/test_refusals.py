@@ -183,3 +183,17 @@ def test_what_may_be_a_list_that_is_lengthened_in_place_is_asked_for_going_back(
     assert isinstance(of_numbers, Refused)
     said = "queue may be a list, or a number or array: write list(queue) if it is a list"
     assert [(each.line, each.message) for each in of_numbers.refusals] == [(5, said), (5, said)]
+
+
+def test_what_is_put_into_sets_and_used_as_an_index_is_no_parameter_to_differentiate_by() -> None:
+    text = """
+def smoothed(points, edges, rate):
+    near = {place: set() for place in range(len(points))}
+    for one, other in edges:
+        near[one] |= {other}
+        near[other].add(one)
+    return [p + rate * sum(points[each] - p for each in sorted(near[i])) for i, p in enumerate(points)]
+"""
+    found = derive(text, "smoothed")
+    assert isinstance(found, Derived)
+    assert found.wrt == ("points", "rate")

@@ -28,6 +28,8 @@ _COUNTING = frozenset(
 )
 # Stands for what is given to a function of the file, which tells what becomes of it.
 _GIVEN = "given"
+# Stands for what is put into a set, or is the key of a dict: an index, where it is used as one, too.
+_KEY = "a key"
 
 
 def chosen(module: Module, node: ast.FunctionDef) -> tuple[list[str], tuple[tuple[str, str], ...]]:
@@ -59,7 +61,7 @@ class _Uses:
 
     def of(self, node: ast.FunctionDef, name: str) -> str:
         self._function(node, name)
-        self.found.discard(_GIVEN)
+        self.found -= {_GIVEN, _KEY}
         if "" in self.found or not self.found:
             return ""
         return " and ".join(sorted(self.found))
@@ -110,6 +112,19 @@ class _Uses:
             case ast.Subscript():
                 self._node(node.value, role)
                 self._node(node.slice, "an index")
+            case ast.Set():
+                self._all(node.elts, _KEY)
+            case ast.SetComp() | ast.DictComp():
+                self._node(node.elt if isinstance(node, ast.SetComp) else node.key, _KEY)
+                self._all([*node.generators, getattr(node, "value", None)], role)
+            case ast.Dict():
+                self._all([each for each in node.keys if each is not None], _KEY)
+                self._all(node.values, role)
+            case ast.Call(func=ast.Attribute(base, "add" | "discard")) if (
+                self.module.dotted(node.func) is None
+            ):
+                # Only sets have these.
+                self._all([base, *node.args], _KEY)
             case ast.Attribute():
                 self._node(
                     node.value,
