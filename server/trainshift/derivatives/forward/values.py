@@ -177,21 +177,16 @@ class Values(Writer):
         `name` are those of what has it, where they are known. The tangent of `x + 1.0` is that of x, and must
         not be changed."""
         tangent = self._tangent(node)
-        if node.sort != "row" or self.whole.tensors or not _is_another(tangent):
+        if not self.whole.arrays or self.whole.tensors or node.sort != "row" or not _is_another(tangent):
             return tangent
         if Sources(self.nodes.reader).sources(node.expr):
             return tangent
         if name and self._is_altered(name):
             kind = None
-        kinds = [kind] if kind else (each for one in self.whole.every() for each in one.kinds.values())
-        changed = any(
-            each.has("changed") and each.arrayish
-            for one in kinds
-            for each in ([one] if kind else one.with_elements())
-        )
-        return (
-            ast.BinOp(tangent, ast.Add(), terms.constant(0.0)) if self.whole.arrays and changed else tangent
-        )
+        kinds = self.whole.all_kinds() if kind is None else [kind]
+        if not any(each.has("changed") and each.arrayish for each in kinds):
+            return tangent
+        return ast.BinOp(tangent, ast.Add(), terms.constant(0.0))
 
     def _row(self, node: Node) -> ast.expr:
         row = node.row

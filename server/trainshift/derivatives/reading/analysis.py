@@ -68,7 +68,7 @@ class Analysis:
             if self._state() != before:
                 continue
             known = self.arrays
-            self.arrays = self._annotated_arrays() or known or any(map(self._is_array, self._kinds()))
+            self.arrays = self._annotated_arrays() or known or any(map(self._is_array, self.all_kinds()))
             if self.arrays != known:
                 continue
             if [each for each in self.every() if tell_joined(each)]:
@@ -130,7 +130,8 @@ class Analysis:
                         one.add(other)
         return found
 
-    def _kinds(self) -> Iterable[Kind]:
+    def all_kinds(self) -> Iterable[Kind]:
+        """The kinds of all variables, with those of their elements."""
         for function in self.every():
             for kind in function.kinds.values():
                 yield from kind.with_elements()

@@ -78,9 +78,6 @@ class Shares(Protocol):
     grown: set[str]
     returned: set[str]
 
-    def sources(self, node: ast.expr) -> set[str]:
-        """The variables whose value, or a part of whose value, may be in that of an expression."""
-
     def with_names(self, names: set[str]) -> set[str]:
         """Names with all that were ever one with them."""
 
@@ -112,6 +109,9 @@ class Whole(Protocol):
 
     def function(self, name: str) -> Function:
         """A function of the file."""
+
+    def all_kinds(self) -> Iterable[Kind]:
+        """The kinds of all variables, with those of their elements."""
 
     def every(self) -> Iterable[Function]:
         """All functions."""

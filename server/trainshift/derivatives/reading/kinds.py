@@ -16,9 +16,9 @@ class Kind:
     """What is known of a value: a set of words, and the kinds of its elements by key.
 
     The words: `number` (a number or array that is calculated with), `array`, `computed` (a number or array,
-    and no count), `box` (its elements are asked for), `list`, `tuple`, `dict`, `function`, `optional`
-    (compared with None), `linked` (and unpacked: a node of a linked structure), `changed` (its elements are
-    assigned), `unclear` (a list, or a number or array).
+    and no count), `real` (subtracted, divided or such, so that it is no list), `box` (its elements are asked
+    for), `list`, `tuple`, `dict`, `function`, `optional` (compared with None), `linked` (and unpacked: a node
+    of a linked structure), `changed` (its elements are assigned), `unclear` (a list, or a number or array).
     """
 
     __slots__ = ("_elements", "_functions", "_told", "_words")

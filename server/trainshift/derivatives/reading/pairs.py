@@ -9,7 +9,6 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Protocol
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, Shared, root_of
@@ -38,22 +37,10 @@ def common(one: Shared, other: Shared) -> Shared:
     return replace(known, outer=outer)
 
 
-class Names(Protocol):
-    """What is asked of the names of a function."""
-
-    nodes: Nodes
-
-    def sources(self, node: ast.expr) -> set[str]:
-        """The variables whose value may be in that of an expression."""
-
-    def arrayish(self, kind: Kind) -> bool:
-        """Whether a value of a kind may be an array."""
-
-
 class Twice:
     """Tells of what kind a thing is that a value may hold twice: None, where there is no such thing."""
 
-    def __init__(self, sharing: Names) -> None:
+    def __init__(self, sharing: Pairing) -> None:
         self.sharing = sharing
         self.reader = sharing.nodes.reader
         self.moving = _moves(sharing.nodes.function.body)
@@ -257,10 +244,10 @@ class Pairing:
         for place, (name, part, maybe) in enumerate(new):
             others = reached[place] - names
             for (other, its, _), theirs in zip(new[:place], reached[:place], strict=True):
-                common = reached[place] & theirs
+                both = reached[place] & theirs
                 if its is part:  # The elements of one value are different ones, where it has none twice.
-                    common = {one for one in common if frozenset((one,)) in before}
-                if common and self.twice.apart(part, its) is not True:
+                    both = {one for one in both if frozenset((one,)) in before}
+                if both and self.twice.apart(part, its) is not True:
                     others.add(other)
             numeric = maybe and not self._kind(name).has("array", "box", *CONTAINERS)
             unless, is_new = number(name) if numeric else None, not maybe and self.names.is_new(part)
