@@ -20,6 +20,11 @@ _GIVEN = ("x", "y", "sample_weight")
 _LIBRARIES = frozenset(
     {"builtins", "cv2", "h5py", "keras", "numpy", "pandas", "scipy", "sklearn", "tensorflow"}
 )
+# Of these those whose functions give no datasets.
+_ARRAYS_ONLY = (
+    *("cv2.", "numpy.", "pandas.", "scipy.", "sklearn."),
+    *("keras.datasets.", "tensorflow.keras.datasets."),
+)
 _LISTING = frozenset({"builtins.list", "builtins.tuple"})
 # What holds arrays, and is no array.
 _HOLDING = (ast.List, ast.Tuple, ast.Dict)
@@ -150,23 +155,32 @@ def _is_listed(program: Program, at: Occurrence, seen: frozenset[int] = frozense
     return is_array(program, given) and not any(name.startswith("builtins.") for name in made)
 
 
-def is_array(program: Program, at: Occurrence, seen: frozenset[int] = frozenset()) -> bool:
-    """Whether an expression is shown to come from a library, which gives arrays and tensors."""
+def is_array(
+    program: Program, at: Occurrence, seen: frozenset[int] = frozenset(), *, no_dataset: bool = False
+) -> bool:
+    """Whether an expression is shown to come from a library, which gives arrays and tensors.
+
+    With `no_dataset` it has to be one that gives nothing else.
+    """
     if id(at.node) in seen or len(seen) > 60:
         return True
     seen |= {id(at.node)}
     step = program.names.steps_back(at)
     if step is not None:
         sources = [*step.sources, *step.within]
-        return bool(sources) and all(is_array(program, each, seen) for each in sources)
+        return bool(sources) and all(is_array(program, each, seen, no_dataset=no_dataset) for each in sources)
     node = at.node
     if isinstance(node, ast.Call):
         names = program.names.full_names(node.func, at.scope, at.statement)
+        if names and no_dataset:
+            return all(name.startswith(_ARRAYS_ONLY) for name in names)
         if names:
             return any(name.partition(".")[0] in _LIBRARIES for name in names)
-        return isinstance(node.func, ast.Attribute) and is_array(program, at.part(node.func.value), seen)
-    if isinstance(node, ast.BinOp):
-        return any(is_array(program, at.part(each), seen) for each in (node.left, node.right))
-    if isinstance(node, ast.UnaryOp):
-        return is_array(program, at.part(node.operand), seen)
-    return isinstance(node, ast.Compare | ast.ListComp | ast.List | ast.Tuple)
+        made_of = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+    elif isinstance(node, ast.BinOp):
+        made_of = [node.left, node.right]
+    elif isinstance(node, ast.UnaryOp):
+        made_of = [node.operand]
+    else:
+        return isinstance(node, ast.Compare | ast.ListComp | ast.List | ast.Tuple)
+    return any(is_array(program, at.part(each), seen, no_dataset=no_dataset) for each in made_of)

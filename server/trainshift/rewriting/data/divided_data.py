@@ -18,7 +18,7 @@ from trainshift.core.ranks.work.seeds import Order
 from trainshift.core.text.facts import Site, Statement
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
-from trainshift.rewriting.data.arrays import Arrays, read_arrays
+from trainshift.rewriting.data.arrays import Arrays, is_array, read_arrays
 from trainshift.rewriting.data.batches import asked_of
 from trainshift.rewriting.data.global_batch import GlobalBatch
 from trainshift.rewriting.data.index_loops import IndexLoop, read_index_loop, turns_of
@@ -98,6 +98,8 @@ class DividedData:
             return False
         if any(node.is_dataset and node.operation for node in self._nodes(pipeline)):
             return True
+        if fit is not None and is_array(self._program, at, no_dataset=True):
+            return False
         return UNKNOWN in self._program.names.values(at.node, at.scope, at.statement)
 
     def _nodes(self, pipeline: _Pipeline) -> Iterator[Node]:
