@@ -26,6 +26,7 @@ from trainshift.proving.interrupts import interruptible
 from trainshift.proving.observed.links import Links, Others
 from trainshift.proving.project import Copier, Project, as_module, top_of
 from trainshift.proving.prove import IDLE, Request, Watch, marked, processor_time, surroundings, waiting
+from trainshift.proving.words import count
 
 SCRIPT = """import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
@@ -445,6 +446,14 @@ def test_a_table_fits_the_terminal(
     lines = capsys.readouterr().out.splitlines()
     assert 50 < max(map(len, lines)) <= 60
     assert lines[-1] == "It holds for 20 steps. Of 1 claims, 1 holds."
+
+
+def test_the_last_line_says_what_was_not_seen_of_what_holds() -> None:
+    claims = [{"id": each, "verdict": "not seen"} for each in ("data", "gpu", "worth")]
+    told = {"verdict": "holds", "claims": [{"id": "ends", "verdict": "holds"}, *claims]}
+    unseen = "Not seen: which data each rank has, which GPU each rank has. "
+    assert count(told) == f"{unseen}Of 4 claims, 1 holds, 3 were not seen."
+    assert count({**told, "verdict": "fails"}) == "Of 4 claims, 1 holds, 3 were not seen."
 
 
 def progress(ranks: int, monkeypatch: pytest.MonkeyPatch, *, live: bool, columns: int = 80) -> Live:

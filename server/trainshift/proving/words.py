@@ -17,6 +17,12 @@ COUNTED = {
     "holds": ("holds", "hold"),
     "not seen": ("was not seen", "were not seen"),
 }
+# What nobody knows where such a claim of a proof that holds was not seen.
+UNSEEN = {
+    "data": "which data each rank has",
+    "output": "which ranks print, save and log",
+    "gpu": "which GPU each rank has",
+}
 
 
 def verdict(result: dict[str, Any]) -> str:
@@ -26,14 +32,20 @@ def verdict(result: dict[str, Any]) -> str:
 
 
 def count(result: dict[str, Any]) -> str:
-    """How many claims hold, and how many do not."""
+    """How many claims hold, and how many do not; first what was not seen of a proof that holds."""
+    unseen = [
+        UNSEEN[each["id"]]
+        for each in result["claims"]
+        if result["verdict"] == "holds" and each["verdict"] == "not seen" and each["id"] in UNSEEN
+    ]
     found = [each["verdict"] for each in result["claims"]]
     parts = [
         f"{found.count(each)} {many if found.count(each) > 1 else one}"
         for each, (one, many) in COUNTED.items()
         if each in found
     ]
-    return f"Of {len(found)} claims, {', '.join(parts)}." if found else ""
+    told = f"Not seen: {', '.join(unseen)}. " if unseen else ""
+    return f"{told}Of {len(found)} claims, {', '.join(parts)}." if found else ""
 
 
 def about(result: dict[str, Any]) -> str:
