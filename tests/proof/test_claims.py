@@ -10,7 +10,7 @@ import pytest
 
 from proof.made_up import RANKS, STEPS, arrays, judged, pair, record, run
 from trainshift.proving.judging import main
-from trainshift.proving.judging.claims import claims
+from trainshift.proving.judging.claims import BY_HAND, claims
 from trainshift.proving.judging.endings import reason
 from trainshift.proving.judging.seen import Claim, Seen
 from trainshift.proving.observed.ending.stopping import Stopped, Stopping
@@ -161,6 +161,9 @@ def test_one_step_shows_nothing() -> None:
     one = {"rates": [0.2], "gradients": ["0"], "weights": ["0"]}
     found = judged(pair(**one), arrays([1.0]))
     assert {found[name].verdict for name in ("weights", "averaged", "broadcast", "rate")} == {"not seen"}
+    assert found["weights"].says == "1 step of an optimizer: at least two are needed."
+    by_hand = judged([run(replace(record(rank), optimizers=[])) for rank in range(RANKS)])
+    assert (by_hand["weights"].verdict, by_hand["weights"].says) == ("not seen", BY_HAND)
 
 
 def test_a_file_that_all_ranks_write_is_written_by_all() -> None:

@@ -50,7 +50,7 @@ def test_data_that_only_one_rank_makes_anew_are_not_compared() -> None:
     assert shares(whole, batches(*cut(0, 40)[::2] * 2), batches(*cut(0, 40)[1::2] * 2)).startswith("holds")
     strange = shares(whole, batches(*cut(0, 40)), batches(*cut(100, 140)))
     assert strange.startswith("not seen")
-    assert "Rank 1 trains on data that the original has not" in strange
+    assert "Rank 1 trains on data that one process did not come to" in strange
 
 
 def test_trainings_one_after_the_other_are_cut_at_other_places() -> None:

@@ -43,6 +43,9 @@ AVERAGE_ON_KERAS3 = (
 )
 SET_ON_ALL = "Something besides the steps sets them: let all ranks do so alike, or before the broadcast."
 AWAIT = "Let all ranks wait until one has written"
+BY_HAND = (
+    "Gradients are taken, but no optimizer applies them: weights that a script sets itself are not seen."
+)
 SUMMED = "Average them: leave op= out, or give op=hvd.Average."
 
 
@@ -76,6 +79,8 @@ def few_steps(seen: Seen) -> str:
     """Why what was seen proves nothing."""
     if len(seen.records) < seen.size:
         return "A rank ended before it could tell what it had done."
+    if all(record.local_gradients and not record.optimizers for record in seen.records):
+        return BY_HAND
     return f"{seen.steps or 'No'} step{'s' * (seen.steps != 1)} of an optimizer: at least two are needed."
 
 

@@ -40,7 +40,7 @@ MADE_ANEW = (
     " What one process trained on was not found on the ranks: data that each process draws at random "
     "can be compared where the script sets a seed."
 )
-STRANGE = "Rank {} trains on data that the original has not, so epochs cannot be compared."
+STRANGE = "Rank {} trains on data that one process did not come to, so epochs cannot be compared."
 
 
 @dataclass(frozen=True)
