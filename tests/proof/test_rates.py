@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
 
 from proof.made_up import RANKS, STEPS, judged, pair, record, run
+from trainshift.proving.judging.claims import claims
 from trainshift.proving.judging.runs import fingerprint, written
+from trainshift.proving.judging.seen import Seen
 from trainshift.proving.judging.series import differences
 
 
@@ -39,6 +42,13 @@ def test_a_schedule_that_is_divided_though_the_steps_are_not() -> None:
     ):
         found = judged(pair(schedule=schedule, rates=[0.2] * STEPS), before=before)["rate"]
         assert found.verdict == verdict, found
+
+
+def test_rates_are_not_compared_with_those_of_a_script_that_soon_fails_on_one_process() -> None:
+    for steps, rate, verdict in ((1, 0.2, "not seen"), (STEPS, 0.1, "fails"), (STEPS, 0.2, "holds")):
+        failed = replace(run(record(0, rates=[0.1] * steps)), exit_code=1)
+        found = {each.id: each for each in claims(Seen(failed, pair(rates=[rate] * STEPS), limit=STEPS))}
+        assert found["rate"].verdict == verdict, steps
 
 
 def test_the_largest_difference_is_that_of_any_two_ranks() -> None:

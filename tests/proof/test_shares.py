@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
 
 from proof.made_up import STEPS, record, run
 from trainshift.proving.judging.claims import claims
+from trainshift.proving.judging.data import judge_data
 from trainshift.proving.judging.rates import share_of_epoch
 from trainshift.proving.judging.seen import Seen
-from trainshift.proving.judging.shares import UNDIVIDED, judge_shares
+from trainshift.proving.judging.shares import LEFT_OUT, UNDIVIDED, judge_shares, part_of_epoch
 from trainshift.proving.observed.data import Leaves
 from trainshift.proving.observed.record import Column, OptimizerRecord
 
@@ -71,6 +73,48 @@ def test_data_that_are_also_gone_through_whole_do_not_make_an_epoch_undivided() 
     ):
         ranks = [record(rank, epochs=own) for rank in range(2)]
         assert share_of_epoch(record(0, epochs=whole), ranks) is divided
+
+
+def test_an_epoch_of_all_ranks_is_the_originals_whatever_the_size_of_its_batches() -> None:
+    for own, rows, part in (([20], 4, 1.0), ([40], 2, 1.0), ([40], 4, 2.0), ([10], 4, 0.5), ([10], 8, 1.0)):
+        ranks = [record(rank, epochs=own, rows=[rows] * STEPS) for rank in range(2)]
+        assert part_of_epoch(record(0, epochs=[40], rows=[4] * STEPS), ranks) == part
+    unknown = part_of_epoch(record(0, epochs=[40], rows=[4]), [record(0, epochs=[20, 8], rows=[4])] * 2)
+    assert math.isnan(unknown)
+
+    def found(step: int, *, size: int, epochs: list[int]) -> str:
+        """What is said where each rank has every so manyth element, in batches of a size."""
+        written = []
+        for first, by, many, length in (
+            (0, 1, 4, 40),
+            (0, step, size, epochs[0]),
+            (1, step, size, epochs[0]),
+        ):
+            at = [range(160)[first::by][start : start + many] for start in range(0, 10 * many, many)]
+            data = [[("f4(2,)", [str(number) for number in each])] for each in at]
+            written.append(record(0, data=data, stopped=True, epochs=[length], rows=[many] * 10))
+        divided = share_of_epoch(written[0], written[1:])
+        shares = judge_shares(run(written[0]), [*map(run, written[1:])], divided)
+        return " ".join(shares.fails) or shares.unseen or "holds"
+
+    assert found(2, size=4, epochs=[20]) == "holds"
+    assert found(2, size=2, epochs=[40]) == "holds"
+    assert found(4, size=4, epochs=[10]) == LEFT_OUT.format(0.5)
+    # One of 3 batches is left over, and so may be one on each rank.
+    three = [record(rank, data=batches(*cut(0, 12)[rank::2]), epochs=[1], rows=[4]) for rank in range(2)]
+    few = record(0, data=batches(*cut(0, 12)), stopped=True, epochs=[3], rows=[4])
+    assert not judge_shares(run(few), [*map(run, three)], True).fails
+
+
+def test_an_epoch_of_smaller_batches_is_divided_where_it_is_run_to_its_end() -> None:
+    whole = batches(*cut(0, 160), *cut(0, 160))
+    for width, count, verdict in ((2, 40, ""), (4, 20, ""), (1, 40, "epoch-not-divided")):
+        ranks = [
+            batches(*[range(160)[rank::2][at : at + width] for at in range(0, count * width, width)] * 2)
+            for rank in range(2)
+        ]
+        runs = [run(record(0, data=data)) for data in (whole, *ranks)]
+        assert " ".join(judge_data(runs[0], runs[1:])).partition(":")[0] == verdict, width
 
 
 def test_what_was_also_gone_through_whole_is_not_told_of_a_training_that_was_stopped() -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from trainshift.proving.observed.record import Column, Record, Run
 
 Batch = list[str]
 # Which part of the ranks' rows the original has seen, too, where it went through all, or was stopped.
 MOST, LEAST = 0.5, 0.1
+# Batches whose sizes differ by less are of one size, the last of an epoch aside.
+ALIKE = 1.5
 
 
 def judge_data(original: Run, ranks: Sequence[Run]) -> list[str]:
@@ -38,6 +42,15 @@ class Walk:
     def slack(self) -> int:
         """How many elements may be left out in an epoch: those of one batch on each rank."""
         return len(self.ranks) * max(len(batch) for epoch in self.epochs for batch in epoch)
+
+    @property
+    def finer(self) -> float:
+        """How many times smaller a rank's batches are, as where a script divides their size; else 1."""
+        theirs, ours = (
+            median(len(batch) for batches in each for batch in batches) for each in (self.epochs, self.ranks)
+        )
+        ratio = theirs / ours if ours else 1.0
+        return 1.0 if 1 / ALIKE < ratio < ALIKE else ratio
 
 
 def looks(record: Record) -> list[tuple[str, ...]]:
@@ -113,10 +126,8 @@ def faults_of(walk: Walk) -> Iterator[str]:
         return
     count, longest = len(walk.epochs), max(map(len, walk.epochs))
     total = sum(map(len, walk.epochs))
-    fewest, most = (
-        sum(len(epoch) // size for epoch in walk.epochs),
-        sum(-(-len(epoch) // size) for epoch in walk.epochs),
-    )
+    shares = [len(epoch) * walk.finer / size for epoch in walk.epochs]
+    fewest, most = sum(map(math.floor, shares)), sum(map(math.ceil, shares))
     if not fewest <= steps[0] <= most:
         yield (
             f"epoch-not-divided: the original took {total} batches in {count} epochs, each of {size} ranks "
@@ -127,7 +138,8 @@ def faults_of(walk: Walk) -> Iterator[str]:
     if elements < 3 * walk.slack:
         yield f"proof-is-vacuous: {elements} elements are too few for {size} ranks to be told apart"
     # Where training ends within an epoch, its steps do not tell how many each epoch of a rank has.
-    lengths = (steps[0] / (total / longest), longest // size, -(-longest // size))
+    share = longest * walk.finer / size
+    lengths = (steps[0] / (total / longest), math.floor(share), math.ceil(share))
     yield from min((list(contents(walk, length)) for length in lengths), key=len)
 
 

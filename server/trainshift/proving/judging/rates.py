@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainshift.proving.judging import judge
+from trainshift.proving.judging.endings import is_failed
 from trainshift.proving.judging.seen import Found, Seen, sentences
 from trainshift.proving.judging.shares import are_divided
 from trainshift.proving.observed.record import Record
@@ -37,6 +38,11 @@ def rate(seen: Seen) -> Found:
                 judge.close(record.optimizers[0].rates[-1], goal(before, seen.size)) for record in records
             ):
                 faults = []
+    if faults and is_failed(seen.original) and max(each.steps for each in before.optimizers) < seen.steps:
+        found.unseen = (
+            "The script fails on one process, after fewer steps than here, so rates cannot be compared."
+        )
+        faults = []
     faults = [*differ, *faults]
     found.fails = sentences(faults[:2])
     found.places = [

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import median
 
 from trainshift.proving.judging.data import (
     Walk,
@@ -25,7 +27,10 @@ from trainshift.proving.observed.record import Record, Run
 SOME, MOST = 0.02, 0.75
 # With more in common, parts of the data that each rank was given are none of one whole.
 SEVERAL = 0.1
+# An epoch of all ranks is more than the original's where it has so many times its elements.
+MORE = 1.25
 UNDIVIDED = "An epoch of each rank has as many batches as the original's: it is not divided."
+LEFT_OUT = "An epoch of all ranks together is {:.0%} of the original's: they never see the rest."
 ALSO_WHOLE = (
     "The script also goes through all of its data, and was stopped: which batches it trains on is not known. "
     "See it by --steps 0."
@@ -68,6 +73,12 @@ def judge_shares(
     assert before is not None
     if same := same_batches(records):
         return Shares((same,))
+    is_cut = any(record.stopped for record in [before, *records])
+    together, rounded_up = (part_of_epoch(before, records, each) for each in (0, 1))
+    if is_cut and rounded_up < MOST:
+        return Shares((LEFT_OUT.format(together),))
+    if divided is False and together < MORE:
+        divided = True  # Each rank takes as many batches, and smaller ones.
     if strange := strangers(before, records):
         return Shares(unseen=strange)
     sharded = any(record.shards for record in records)
@@ -95,12 +106,11 @@ def judge_shares(
             unseen=f"{common:.0%} of a rank's elements were seen on another, but no batch was: each draws "
             "from all data by itself. shard() would give each its own."
         )
-    cut = any(record.stopped for record in [before, *records])
     # Where optimizers are not stepped in turn, each run was cut at another place of the training.
     uneven = any(len({each.steps for each in record.optimizers}) > 1 for record in [before, *records])
-    if cut and (uneven or any(len(walk.epochs) == 1 for walk in walks)):
+    if is_cut and (uneven or any(len(walk.epochs) == 1 for walk in walks)):
         return partly(walks, common, divided, ended=not any(record.stopped for record in records))
-    faults = [each for walk in walks for each in faults_of(walk)] if cut else judge_data(original, ranks)
+    faults = [each for walk in walks for each in faults_of(walk)] if is_cut else judge_data(original, ranks)
     if not evaluates_whole:
         faults = [fault for fault in faults if not fault.startswith("evaluation-divided")]
     vacuous = [fault for fault in faults if fault.startswith(("proof-is-vacuous", "data-not-seen"))]
@@ -110,6 +120,20 @@ def judge_shares(
     if vacuous:
         return Shares(unseen=f"{vacuous[0].partition(': ')[2].capitalize()}.")
     return Shares(says="Each rank saw elements of its own, and together they are the original's epoch.")
+
+
+def part_of_epoch(before: Record, records: Sequence[Record], more: int = 0) -> float:
+    """What part of the original's longest epoch those of all ranks are, with some batches more of each.
+
+    It is NaN where nothing tells.
+    """
+    longest, rows = max(before.epochs, default=0), median(before.rows or [0])
+    alike = all(len(each.epochs) == len(before.epochs) and each.rows for each in records)
+    if not alike or not longest * rows:
+        return math.nan
+    at = [index for index, length in enumerate(before.epochs) if length == longest]
+    ours = (sum((each.epochs[index] + more) * median(each.rows) for each in records) for index in at)
+    return max(ours) / (longest * rows)
 
 
 def drawn_apart(before: Record, records: Sequence[Record], divided: bool | None) -> Shares | None:
