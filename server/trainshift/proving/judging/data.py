@@ -52,6 +52,17 @@ class Walk:
         ratio = theirs / ours if ours else 1.0
         return 1.0 if 1 / ALIKE < ratio < ALIKE else ratio
 
+    def reached(self) -> Walk:
+        """The walk without what of the original no rank came to, which was cut after as many steps."""
+        if self.finer == 1.0:
+            return self
+        batches = round(max(map(len, self.ranks)) * len(self.ranks) / self.finer)
+        epochs = []
+        for epoch in self.epochs:
+            epochs += [epoch[:batches]] if batches > 0 else []
+            batches -= len(epoch)
+        return Walk(epochs, self.ranks)
+
 
 def looks(record: Record) -> list[tuple[str, ...]]:
     """What the batches of a process look like, of one kind for each place that takes gradients."""

@@ -106,6 +106,7 @@ def judge_shares(
             unseen=f"{common:.0%} of a rank's elements were seen on another, but no batch was: each draws "
             "from all data by itself. shard() would give each its own."
         )
+    walks = [walk.reached() if is_cut else walk for walk in walks]
     # Where optimizers are not stepped in turn, each run was cut at another place of the training.
     uneven = any(len({each.steps for each in record.optimizers}) > 1 for record in [before, *records])
     if is_cut and (uneven or any(len(walk.epochs) == 1 for walk in walks)):
