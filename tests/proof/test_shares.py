@@ -102,10 +102,10 @@ def test_an_epoch_of_all_ranks_is_the_originals_whatever_the_size_of_its_batches
     assert found(4, size=4, epochs=[10]) == LEFT_OUT.format(0.5)
     # The ranks come to the end of their second epoch, and the original to that of its fourth.
     whole = batches(*cut(0, 160) * 4)
-    own = [batches(*[range(160)[rank::2][at : at + 2] for at in range(0, 80, 2)] * 2) for rank in range(2)]
-    assert shares(whole, *own).startswith("holds")
-    assert shares(whole, *(each[:60] for each in own)).startswith("holds")
-    assert shares(whole, *(each[:20] * 4 for each in own)).startswith("fails")
+    ours = [batches(*[range(160)[rank::2][at : at + 2] for at in range(0, 80, 2)] * 2) for rank in range(2)]
+    assert shares(whole, *ours).startswith("holds")
+    assert shares(whole, *(each[:60] for each in ours)).startswith("holds")
+    assert shares(whole, *(each[:20] * 4 for each in ours)).startswith("fails")
     # One of 3 batches is left over, and so may be one on each rank.
     three = [record(rank, data=batches(*cut(0, 12)[rank::2]), epochs=[1], rows=[4]) for rank in range(2)]
     few = record(0, data=batches(*cut(0, 12)), stopped=True, epochs=[3], rows=[4])
