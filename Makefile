@@ -38,11 +38,15 @@ test: $(VENV)/bin/python  ## Set up everything, Horovod and editors included, an
 	@$(SIDE_BY_SIDE) -j 3 -k $(PARTS:%=test-%) PACKAGES="universal $(filter $(HERE),$(PACKAGES))"; status=$$?; \
 	  for name in $(PARTS); do grep -q "^$$name " $(TIMES) || echo "$$name 0 1" >> $(TIMES); done; \
 	  echo "make-test $$(($$(date +%s) - $(BEGAN))) $$status" >> $(TIMES); \
+	  for name in $$(awk '$$3 && $$1 != "make-test" {print $$1}' $(TIMES)); do \
+	    echo "== the end of $$name, which failed"; tail -n 40 $(VENV)/$$name.log; done; \
 	  awk '{printf "%-10s %5d s  %s\n", $$1, $$2, $$3 ? "FAILED" : "passed"}' $(TIMES); exit $$status
 
-# Run one part of `make test`, and write down how long it took and how it ended.
+# Run one part of `make test`, and write down what it said, how long it took, and how it ended.
+$(PARTS:%=test-%): SHELL := bash
+$(PARTS:%=test-%): .SHELLFLAGS := -o pipefail -c
 define part
-@echo "== $(@:test-%=%)"; began=$$(date +%s); ( $(1) ); status=$$?; \
+@echo "== $(@:test-%=%)"; began=$$(date +%s); ( $(1) ) 2>&1 | tee $(VENV)/$(@:test-%=%).log; status=$$?; \
   echo "$(@:test-%=%) $$(($$(date +%s) - began)) $$status" >> $(TIMES); exit $$status
 endef
 

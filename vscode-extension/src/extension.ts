@@ -64,7 +64,8 @@ export function activate(context: vscode.ExtensionContext): void {
     [EXPAND_STATIC]: () => rewriteStatic(running, preview, EXPAND_STATIC),
     [MAKE_STATIC]: () => rewriteStatic(running, preview, MAKE_STATIC),
     "trainshift.checkWorkspace": () => check.run(),
-    [SHOW_WARNINGS]: () => vscode.commands.executeCommand("workbench.actions.view.problems"),
+    // `workbench.actions.view.problems` would close Problems where the focus is in it.
+    [SHOW_WARNINGS]: () => vscode.commands.executeCommand("workbench.panel.markers.view.focus"),
     [EXPLAIN]: (code) => explain(running, code),
     [RUN]: (uri) => runWithHorovod(running, interpreters, converter, context, uri),
     [PROVE]: (uri) => prove(running, interpreters, context, uri),

@@ -5,7 +5,7 @@ import { LSPErrorCodes, ResponseError } from "vscode-languageclient/node";
 
 import { inFront, placed, reveal } from "./documents";
 import { kerasOf } from "./keras";
-import { CHOOSE_KERAS, MAKE_DISTRIBUTED, Outline, OutlineRequest } from "./protocol";
+import { CHOOSE_KERAS, MAKE_DISTRIBUTED, Outline, OutlineRequest, SHOW_WARNINGS } from "./protocol";
 import { Scripts } from "./scripts";
 import { Server } from "./server";
 import { counted } from "./words";
@@ -168,7 +168,7 @@ function warningsItem({ warnings }: Outline): Item {
   return {
     label: `$(warning) ${counted(warnings, "warning")}`,
     detail: "Places that break a restriction; shown in Problems",
-    act: () => vscode.commands.executeCommand("workbench.actions.view.problems"),
+    act: () => vscode.commands.executeCommand(SHOW_WARNINGS),
   };
 }
 

@@ -11,6 +11,7 @@ import {
 } from "vscode-languageclient/node";
 
 import { Client } from "./client";
+import { SHOW_WARNINGS } from "./protocol";
 import { Server } from "./server";
 import { counted } from "./words";
 
@@ -58,7 +59,7 @@ export class WorkspaceCheck implements vscode.Disposable {
       return;
     }
     await this.take(client, report);
-    await vscode.commands.executeCommand("workbench.actions.view.problems");
+    await vscode.commands.executeCommand(SHOW_WARNINGS);
     void vscode.window.showInformationMessage(`Trainshift: ${countedIn(report)}.`);
   }
 

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
-import { readdir } from "node:fs/promises";
+import { readdir, rename, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { launchBrowser } from "./harness/browser";
 import type { Result } from "./harness/mocha";
-import { OUT, VSIX } from "./harness/paths";
+import { ARTIFACTS, OUT, VSIX } from "./harness/paths";
 import { type Run, runHostSuite, runUiSuite } from "./harness/session";
 import type { HostSuite, UiSuite } from "./harness/suite";
 
@@ -17,6 +17,7 @@ const USAGE = `node test/out/run.js [host|ui] [SUITE] [--title PART] [--keep] [-
 
 interface Job {
   name: string;
+  suite: string;
   run: (run: Run) => Promise<void>;
 }
 
@@ -36,11 +37,16 @@ async function jobs(): Promise<Job[]> {
   const host = (await suitesIn<HostSuite>("host")).flatMap(({ file, suites }) =>
     suites.map((suite) => ({
       name: `host ${suite.name}`,
+      suite: suite.name,
       run: (run: Run) => runHostSuite(run, suite, file),
     })),
   );
   const ui = (await suitesIn<UiSuite>("ui")).flatMap(({ suites }) =>
-    suites.map((suite) => ({ name: `ui ${suite.name}`, run: (run: Run) => runUiSuite(run, suite) })),
+    suites.map((suite) => ({
+      name: `ui ${suite.name}`,
+      suite: suite.name,
+      run: (run: Run) => runUiSuite(run, suite),
+    })),
   );
   return [...host, ...ui];
 }
@@ -85,9 +91,12 @@ async function work(chosen: Job[], options: Pick<Run, "vsix" | "title" | "keep">
       let ended = await attempt(job, { ...options, browser });
       if (ended.some(({ state }) => state === "failed")) {
         console.log(`${job.name}, once more in a fresh VS Code`);
+        const kept = join(ARTIFACTS, `${job.suite}, at first`);
+        await rm(kept, { recursive: true, force: true });
+        await rename(join(ARTIFACTS, job.suite), kept);
         ended = await attempt(job, { ...options, browser });
       }
-      results.push(...ended);
+      results.push(...ended.map((result) => ({ ...result, title: `${job.name}: ${result.title}` })));
     }
   } finally {
     await browser.close();
@@ -96,6 +105,9 @@ async function work(chosen: Job[], options: Pick<Run, "vsix" | "title" | "keep">
   const counts = (["passed", "failed", "skipped"] as const).map(
     (state) => `${String(count(state))} ${state}`,
   );
+  const failures = results.filter(({ state }) => state === "failed");
+  if (failures.length > 0) console.log("What failed:");
+  failures.forEach(print);
   console.log(`${counts.join(", ")} in ${seconds(Date.now() - started)}`);
   return count("failed") === 0 && count("passed") > 0;
 }

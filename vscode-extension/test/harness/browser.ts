@@ -261,7 +261,9 @@ export class Workbench {
       if (!(await shown(input))) return false;
       // What takes the focus closes the input.
       if (!(await succeeds(input.fill(text, { timeout: MENU_LIMIT })))) return false;
-      return label === undefined || this.moveTo(`${QUICK_INPUT} .monaco-list-row`, ".label-name", label);
+      const row = `${QUICK_INPUT} .monaco-list-row`;
+      if (label !== undefined && !(await this.moveTo(row, ".label-name", label))) return false;
+      return input.evaluate("(input) => input === document.activeElement");
     });
     await this.press("Enter");
     // A command may go on with a list of its own.

@@ -66,6 +66,11 @@ export async function hover(workbench: Workbench, at: Locator, text: string | Re
   return shown;
 }
 
+/** Wait until Problems is there by itself. */
+export async function problemsShown(workbench: Workbench): Promise<void> {
+  await workbench.page.locator(".markers-panel").waitFor();
+}
+
 /** Send away the notifications that are shown. */
 export async function clearToasts(workbench: Workbench): Promise<void> {
   await workbench.runCommand("Notifications: Clear All Notifications");

@@ -13,6 +13,7 @@ import {
   lens,
   resizePanel,
   page,
+  problemsShown,
   status,
   tab,
   waitForPreview,
@@ -51,6 +52,7 @@ export const convert: Part = {
     it("shows the warnings from the line above a loop", async () => {
       await workbench.placeCursor(LOOP);
       await lens(workbench, /^2 warnings$/).click();
+      await problemsShown(workbench);
       await workbench.problem("TF03");
       await workbench.press("Control+J");
     });
