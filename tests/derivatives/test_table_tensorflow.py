@@ -14,6 +14,7 @@ from trainshift.derivatives.tables.helpers import text_of
 from trainshift.derivatives.tables.helpers_tensorflow import HELPERS
 from trainshift.derivatives.tables.rows import rows
 from trainshift.derivatives.tables.table import TENSOR_POWER, Row
+from trainshift.derivatives.tables.table_einsum import einsum
 
 pytestmark = pytest.mark.proof
 ROWS = {name: row for name, row in rows().items() if name.startswith("tensorflow.")}
@@ -23,7 +24,8 @@ DOMAINS = {
     "acosh": (1.2, 3.0),
     "sin": (-3.0, 3.0),
     "abs": (-2.0, 2.0),
-    "relu": (-2.0, 2.0),
+    **dict.fromkeys(("relu", "leaky_relu", "elu", "silu", "swish"), (-2.0, 2.0)),
+    "relu6": (-2.0, 8.0),
     "exp": (-2.0, 2.0),
 }
 DOMAINS |= {"maximum": (-2.0, 2.0), "minimum": (-2.0, 2.0), "sigmoid": (-3.0, 3.0), "softplus": (-3.0, 3.0)}
@@ -139,6 +141,7 @@ def test_rows_that_work_element_by_element(name: str, names: dict[str, Any]) -> 
 
 
 A, B, C, V = array(2, 3), array(3, 4), array(4, 2, 3), array(3)
+SQUARE = array(3, 3) + 3 * np.eye(3)
 LABELS = np.abs(array(2, 3)) / np.sum(np.abs(array(2, 3)), axis=1, keepdims=True)
 AXES: list[dict[str, Any]] = [
     {"axis": 0},
@@ -207,6 +210,42 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
         "tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)",
         {"labels": np.array([2, 0]), "logits": A},
     ),
+    *(
+        (
+            "cumsum",
+            "tf.cumsum(x, axis, exclusive, reverse)",
+            {"x": C, "axis": 1, "exclusive": exclusive, "reverse": reverse},
+        )
+        for exclusive in (False, True)
+        for reverse in (False, True)
+    ),
+    ("nn.bias_add", "tf.nn.bias_add(x, bias)", {"x": A, "bias": V}),
+    ("nn.l2_loss", "tf.nn.l2_loss(x)", {"x": A}),
+    *((name, f"tf.{name}(x)", {"x": x}) for name in ("norm", "linalg.norm") for x in (A, V)),
+    *(
+        (name, f"tf.{name}(x, axis=axis, keepdims=keepdims)", {"x": C, "keepdims": False} | axes)
+        for name in ("norm", "linalg.norm")
+        for axes in AXES[:3]
+    ),
+    *(
+        ("tensordot", "tf.tensordot(a, b, axes)", {"a": a, "b": b, "axes": axes})
+        for a, b, axes in (
+            (A, B, 1),
+            (C, array(2, 3, 5), 2),
+            (C, array(3, 5, 4), [[0, 2], [2, 0]]),
+            (C, array(3, 5, 2), ([-1, 1], [0, 2])),
+            (C, array(5, 3), [2, 1]),
+        )
+    ),
+    *(
+        (f"linalg.{name}", f"tf.linalg.{name}(x)", {"x": x})
+        for name in ("inv", "det", "trace", "diag_part", "diag")
+        for x in (SQUARE, np.stack([SQUARE, 2 * SQUARE.T]))
+    ),
+    ("linalg.solve", "tf.linalg.solve(a, b)", {"a": SQUARE, "b": B}),
+    *(("tile", "tf.tile(x, reps)", {"x": A, "reps": reps}) for reps in ([2, 3], [1, 2])),
+    ("pad", "tf.pad(x, width)", {"x": A, "width": [[1, 0], [0, 2]]}),
+    ("add_n", "tf.add_n(x)", {"x": [A, array(2, 3, seed=4), A]}),
     ("reshape", "tf.reshape(x, shape)", {"x": C, "shape": [6, -1]}),
     ("squeeze", "tf.squeeze(x)", {"x": array(2, 1, 3)}),
     ("squeeze", "tf.squeeze(x, axis=axis)", {"x": array(2, 1, 3), "axis": 1}),
@@ -231,6 +270,23 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("constant", "tf.convert_to_tensor(x)", {"x": [array(), array(seed=3)]}),
     ("fill", "tf.fill(shape, x)", {"shape": [2, 3], "x": array()}),
 ]
+
+SUMS: list[tuple[str, list[Any]]] = [
+    ("ij,jk->ik", [A, B]),
+    ("ij->", [A]),
+    ("ijk,kl->j", [C, B]),
+    ("bij,bij->b", [C, array(4, 2, 3, seed=2)]),
+]
+
+
+@pytest.mark.parametrize(("subscripts", "operands"), SUMS, ids=[each for each, _ in SUMS])
+def test_einsum_has_a_row_for_its_subscripts(
+    subscripts: str, operands: list[Any], names: dict[str, Any]
+) -> None:
+    row = einsum(subscripts, "tensorflow")
+    assert row
+    given = dict(zip(row.params[1:], operands, strict=True))
+    check(row, f"tf.einsum({subscripts!r}, {', '.join(given)})", given, names)
 
 
 def row_of(name: str, given: Mapping[str, Any]) -> Row:

@@ -263,7 +263,7 @@ class Checks:
             return
         if row is None:
             which = ""
-            if dotted == "numpy.einsum":
+            if dotted in ("numpy.einsum", "tensorflow.einsum"):
                 which = ": its subscripts are not written out"
                 if isinstance(arguments[0], ast.Constant):
                     which = f" for {ast.unparse(arguments[0])}: an index comes twice, or is left open"

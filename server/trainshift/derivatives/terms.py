@@ -94,15 +94,40 @@ def _parsed(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
 
 
-def filled(template: str, values: Mapping[str, ast.expr]) -> ast.expr:
-    """The expression of a template with its names replaced; what it binds itself gets names that nothing in
-    the values has."""
-    node = _parsed(template)
+def filled(
+    template: str, values: Mapping[str, ast.expr], defaults: Mapping[str, str] | None = None
+) -> ast.expr:
+    """The expression of a template with its names replaced, by `defaults` where there is no value; what it
+    binds itself gets names that nothing in the values has.
+
+    What is False or None because it is left out is left out of the template's calls, too.
+    """
+    left = {key: text for key, text in (defaults or {}).items() if key not in values}
+    node = _without(template, frozenset(key for key, text in left.items() if text in ("False", "None")))
+    values = {**values, **{key: _parsed(text) for key, text in left.items()}}
     bound = _bound_inside(template)
     if bound:
         used = set().union(*map(names_read, values.values()))
         values = {**values, **{each: _free(each, used) for each in bound}}
     return copied(node, values)
+
+
+@cache
+def _without(template: str, left: frozenset[str]) -> ast.expr:
+    """A template without the arguments of its calls, at their ends, that are left out."""
+
+    def is_left(each: ast.expr) -> bool:
+        return isinstance(each, ast.Name) and each.id in left
+
+    if not left:
+        return _parsed(template)
+    node = ast.parse(template, mode="eval").body
+    for call in walk(node):
+        if isinstance(call, ast.Call):
+            call.keywords = [each for each in call.keywords if not is_left(each.value)]
+            while call.args and is_left(call.args[-1]):
+                call.args.pop()
+    return node
 
 
 @cache

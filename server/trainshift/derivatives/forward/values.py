@@ -198,8 +198,6 @@ class Values(Writer):
             ]
             return self.helper(row.name, *parts)
         values = {param: self.nodes.by_part(row, child, self._value(child)) for param, child in node.params}
-        for param, default in row.defaults.items():
-            values.setdefault(param, ast.parse(default, mode="eval").body)
         if "y" not in values:
             values["y"] = self._value(node)
         total: ast.expr | None = None
@@ -209,7 +207,7 @@ class Values(Writer):
             template = row.forward[param]
             self.use(template)
             tangent = self.nodes.by_part(row, child, self._tangent(child))
-            made = terms.simplified(terms.filled(template, {**values, "d": tangent}))
+            made = terms.simplified(terms.filled(template, {**values, "d": tangent}, row.defaults))
             total = made if total is None else terms.summed(total, made)
         if total is None:
             return self._zero(node.expr)

@@ -10,7 +10,8 @@ from trainshift.derivatives.reading.function import Function, bound
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.tables import table
-from trainshift.derivatives.tables.table_numpy import METHODS, einsum
+from trainshift.derivatives.tables.table_einsum import einsum
+from trainshift.derivatives.tables.table_numpy import METHODS
 
 # What may be worked out again instead of kept: it calls nothing else.
 CHEAP = frozenset(("len", "isinstance", "float", "abs", "int"))
@@ -173,8 +174,9 @@ class Nodes:
             dotted = "math.log2arguments"
         if dotted == "math.hypot":
             return table.hypot(len(arguments))
-        if dotted == "numpy.einsum" and isinstance(arguments[0], ast.Constant):
-            return einsum(str(arguments[0].value))
+        module, _, called = dotted.partition(".")
+        if called == "einsum" and isinstance(arguments[0], ast.Constant):
+            return einsum(str(arguments[0].value), module)
         if self.whole.tensors and dotted == "builtins.abs":
             dotted = "tensorflow.abs"
         if dotted == "numpy.clip":

@@ -167,13 +167,11 @@ class Pull(Writer):
             if uses > 1:
                 bar = self.named(bar, node.held or "t")
         values = {param: self.nodes.by_part(row, child, self.value(child)) for param, child in node.params}
-        for param, default in row.defaults.items():
-            values.setdefault(param, ast.parse(default, mode="eval").body)
         values["y"] = self.value(node) if "y" not in values else values["y"]
         for param, child in active:
             template = row.reverse[param]
             self.use(template)
-            made = terms.simplified(terms.filled(template, {**values, "d": bar}))
+            made = terms.simplified(terms.filled(template, {**values, "d": bar}, row.defaults))
             self.push(child, made, pending or child.pending if row.elementwise else False)
 
     def _item(self, node: Node, bar: ast.expr, pending: bool) -> None:

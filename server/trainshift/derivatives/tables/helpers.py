@@ -84,6 +84,7 @@ _NEEDS = {
     "_folded": ("_add", "_cells"),
     "_others_dot": ("_others",),
     "_parts": ("_like",),
+    "_columns": ("_like",),
     "_shares": ("_spread",),
     "_tensordot_left_bar": ("_tensordot_axes",),
     "_tensordot_right_bar": ("_tensordot_axes",),

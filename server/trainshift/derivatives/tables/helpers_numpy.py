@@ -145,6 +145,31 @@ def _tensordot_right_bar(bar, a, b, axes):
     found = np.tensordot(a, bar, (kept_a, list(range(len(kept_a)))))
     return np.transpose(found, np.argsort([two[i] for i in np.argsort(one)] + kept_b))
 ''',
+    "_trapezoid_bar": '''
+def _trapezoid_bar(bar, f, a=None, dx=1.0):
+    """The adjoint of the vector f in np.trapezoid(f, a, dx)."""
+    widths = np.full(len(f) - 1, dx) if a is None else np.diff(a)
+    return bar * (np.append(widths, 0.0) + np.append(0.0, widths)) / 2
+''',
+    "_widths_bar": '''
+def _widths_bar(bar, f):
+    """The adjoint of a in np.trapezoid(f, a), f being a vector."""
+    means = bar * (f[1:] + f[:-1]) / 2
+    return np.append(0.0, means) - np.append(means, 0.0)
+''',
+    "_convolve_bar": '''
+def _convolve_bar(bar, a, b):
+    """The adjoint of a in np.convolve(a, b), in any mode."""
+    lost = np.size(a) + np.size(b) - 1 - np.size(bar)
+    return np.correlate(np.pad(bar, (lost // 2, lost - lost // 2)), b, "valid")
+''',
+    "_columns": '''
+def _columns(bar, arrays):
+    """bar cut into the columns that np.column_stack made of arrays."""
+    ends = np.cumsum([np.size(each) // len(bar) for each in arrays])
+    pieces = zip(np.split(bar, ends[:-1], axis=1), arrays)
+    return _like([np.reshape(piece, np.shape(each)) + 0.0 for piece, each in pieces], arrays)
+''',
     "_solve_bar": '''
 def _solve_bar(bar, a, y):
     """The adjoint of a in y = np.linalg.solve(a, b)."""

@@ -54,6 +54,43 @@ def _matmul_right_bar(bar, a, b, transpose_a=False, transpose_b=False):
         found = tf.matmul(a, bar, transpose_a=not transpose_a)
     return _unbroadcast(found, b)
 ''',
+    "_tensordot_axes": '''
+def _tensordot_axes(a, b, axes):
+    """The axes of a and of b that tf.tensordot(a, b, axes) sums over, and those that it keeps."""
+    if isinstance(axes, int):
+        axes = list(range(len(a.shape) - axes, len(a.shape))), list(range(axes))
+    one, two = ([i % len(x.shape) for i in (each if isinstance(each, (list, tuple)) else [each])]
+                for x, each in zip((a, b), axes))
+    kept = [[i for i in range(len(x.shape)) if i not in each] for x, each in ((a, one), (b, two))]
+    return one, two, *kept
+''',
+    "_tensordot_left_bar": '''
+def _tensordot_left_bar(bar, a, b, axes):
+    """The adjoint of a in tf.tensordot(a, b, axes)."""
+    one, two, kept_a, kept_b = _tensordot_axes(a, b, axes)
+    found = tf.tensordot(bar, b, (list(range(len(kept_a), len(kept_a) + len(kept_b))), kept_b))
+    order = kept_a + [i for _, i in sorted(zip(two, one))]
+    return tf.transpose(found, [order.index(i) for i in range(len(order))])
+''',
+    "_tensordot_right_bar": '''
+def _tensordot_right_bar(bar, a, b, axes):
+    """The adjoint of b in tf.tensordot(a, b, axes)."""
+    one, two, kept_a, kept_b = _tensordot_axes(a, b, axes)
+    found = tf.tensordot(a, bar, (kept_a, list(range(len(kept_a)))))
+    order = [i for _, i in sorted(zip(one, two))] + kept_b
+    return tf.transpose(found, [order.index(i) for i in range(len(order))])
+''',
+    "_tile_bar": '''
+def _tile_bar(bar, x):
+    """The adjoint of x in tf.tile(x, reps)."""
+    pairs = tf.reshape(tf.stack([tf.shape(bar) // tf.shape(x), tf.shape(x)], axis=1), [-1])
+    return tf.reduce_sum(tf.reshape(bar, pairs), axis=list(range(0, 2 * len(x.shape), 2)))
+''',
+    "_diagonal": '''
+def _diagonal(bar, x):
+    """bar as the diagonal of zeros in the shape of x."""
+    return tf.linalg.set_diag(tf.zeros_like(x), bar + tf.zeros_like(tf.linalg.diag_part(x)))
+''',
     "_one_hot": '''
 def _one_hot(labels, logits):
     """A row with a 1 at its label for each row of logits."""

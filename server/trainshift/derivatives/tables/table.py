@@ -40,7 +40,7 @@ class Row:
 STILL = frozenset(
     ["test", "shape", "axis", "axes", "keepdims", "dtype", "out", "ord", "mode", "reps", "repeats", "width",
      "parts", "index", "indices", "i", "j", "k", "shift", "num", "perm", "subscripts", "transpose_a",
-     "transpose_b"]
+     "transpose_b", "exclusive", "reverse", "n"]
 )  # fmt: skip
 # What the libraries call parameters that the rows call otherwise, where these are given by name.
 KEYWORDS: Mapping[str, str] = {
@@ -51,7 +51,9 @@ KEYWORDS: Mapping[str, str] = {
     **dict.fromkeys(
         ("input_tensor", "tensor", "values", "value", "t", "input", "params", "fill_value", "logits"), "x"
     ),
-    "pad_width": "width",
+    **dict.fromkeys(("features", "diagonal", "inputs"), "x"),
+    **dict.fromkeys(("pad_width", "paddings"), "width"),
+    "multiples": "reps",
     "indices": "index",
     "offset": "k",
     "condition": "test",
@@ -60,9 +62,11 @@ KEYWORDS: Mapping[str, str] = {
 }
 
 
-def slope(name: str, params: str, templates: Mapping[str, str]) -> Row:
+def slope(
+    name: str, params: str, templates: Mapping[str, str], defaults: Mapping[str, str] | None = None
+) -> Row:
     """A row whose forward templates are its reverse ones, as where the operation works element by element."""
-    return Row(name, tuple(params.split()), templates, templates)
+    return Row(name, tuple(params.split()), templates, templates, defaults=defaults or {})
 
 
 OPERATORS: Mapping[str, Row] = {

@@ -24,14 +24,15 @@ def _linear(name: str, params: str, **defaults: str) -> Row:
     return _row(name, params, {first: f"{name}({', '.join(['d', *others])})"}, {}, **defaults)
 
 
-def _products(name: str, params: str, factors: str) -> Row:
+def _products(name: str, params: str, factors: str, **defaults: str) -> Row:
     """A helper that is linear in each of its factors."""
     names = params.split()
+    own = {each: f"{each}={each}" if each in defaults else each for each in names}
     texts = {
-        factor: f"{name}({', '.join('d' if each == factor else each for each in names)})"
+        factor: f"{name}({', '.join('d' if each == factor else own[each] for each in names)})"
         for factor in factors.split()
     }
-    return _row(f"{name}{'.tensors' * ('transpose_a' in names)}", params, texts, {})
+    return _row(f"{name}{'.tensors' * ('transpose_a' in names)}", params, texts, {}, **defaults)
 
 
 # Of these the tangent is the same function of the tangents.
@@ -39,6 +40,7 @@ JOINT = frozenset(("_add", "_add_at"))
 # These are constant wherever they are moved a little.
 CONSTANTS = frozenset(("_zeros", "_cells", "_shares", "_held", "_put_right"))
 
+_TURNED = {"transpose_a": "False", "transpose_b": "False"}
 ROWS = (
     _row("_add", "a b", {"a": "d", "b": "d"}),
     _row("_add_at", "bar index term", {"bar": "d", "term": "d[index]"}),
@@ -47,20 +49,25 @@ ROWS = (
     _row(
         "_unbroadcast", "bar x", {"bar": "_unbroadcast(d, x)"}, {"bar": "np.broadcast_to(d, np.shape(bar))"}
     ),
-    _linear("_spread", "bar x axis keepdims"),
+    _linear("_spread", "bar x axis keepdims", axis="None", keepdims="False"),
     _linear("_folded", "bar x"),
     _linear("_parts", "bar arrays axis"),
+    _linear("_columns", "bar arrays"),
     _linear("_tile_bar", "bar x"),
-    _linear("_repeat_bar", "bar x repeats axis"),
+    _linear("_repeat_bar", "bar x repeats axis", axis="None"),
     _linear("_diag_bar", "bar x k"),
     _linear("_pad_bar", "bar x width"),
     _linear("_padded_bar", "bar x width mode"),
     _products("_matmul_left_bar", "bar a b", "bar b"),
     _products("_matmul_right_bar", "bar a b", "bar a"),
-    _products("_matmul_left_bar", "bar a b transpose_a transpose_b", "bar b"),
-    _products("_matmul_right_bar", "bar a b transpose_a transpose_b", "bar a"),
+    _products("_matmul_left_bar", "bar a b transpose_a transpose_b", "bar b", **_TURNED),
+    _products("_matmul_right_bar", "bar a b transpose_a transpose_b", "bar a", **_TURNED),
+    _linear("_diagonal", "bar x"),
     _linear("_gather_bar", "bar x indices axis", axis="0"),
     _row("_others", "x axis", {"x": "_others_dot(d, x, axis)"}, {}, axis="None"),
+    _products("_convolve_bar", "bar a b", "bar b"),
+    _products("_trapezoid_bar", "bar f a dx", "bar a", a="None", dx="1.0"),
+    _products("_widths_bar", "bar f", "bar f"),
     _products("_tensordot_left_bar", "bar a b axes", "bar b"),
     _products("_tensordot_right_bar", "bar a b axes", "bar a"),
     _products("_dot_left_bar", "bar a b", "bar b"),

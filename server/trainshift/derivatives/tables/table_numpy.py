@@ -91,6 +91,24 @@ _REDUCTIONS = (
         "np.cumsum(d, axis=axis)",
         "x axis",
     ),
+    _whole("average", "np.full(np.shape(x), d / np.size(x))", "np.mean(d)"),
+    _row(
+        "average",
+        "x axis weights",
+        {"x": "d * weights / np.sum(weights)", "weights": "d * (x - y) / np.sum(weights)"},
+        {"x": "np.average(d, weights=weights)", "weights": "np.sum(d * (x - y)) / np.sum(weights)"},
+    ),
+    *(
+        _row(
+            name,
+            "f a dx",
+            {"f": "_trapezoid_bar(d, f, a, dx=dx)", "a": "_widths_bar(d, f)", "dx": "d * y / dx"},
+            {"f": f"np.{name}(d, a, dx=dx)", "a": f"np.{name}(f, d)", "dx": "d * y / dx"},
+            a="None",
+            dx="1.0",
+        )
+        for name in ("trapz", "trapezoid")
+    ),
     _one("trace", "d * np.eye(len(x), np.shape(x)[1])", "np.trace(d)"),
 )
 
@@ -115,10 +133,33 @@ _SHAPES = (
     _whole("flip", "np.flip(d)", "np.flip(d)"),
     _one("flip", "np.flip(d, axis)", "np.flip(d, axis)", "x axis"),
     _one("roll", "np.roll(d, -shift, axis)", "np.roll(d, shift, axis)", "x shift axis", axis="None"),
-    _one("diff", "np.concatenate([-d[:1], d[:-1] - d[1:], d[-1:]])", "np.diff(d)"),
-    _one("triu", "np.triu(d)", "np.triu(d)"),
-    _one("tril", "np.tril(d)", "np.tril(d)"),
-    _one("sort", "d[np.argsort(np.argsort(x, kind='stable'))]", "d[np.argsort(x, kind='stable')]"),
+    _one("fliplr", "np.fliplr(d)", "np.fliplr(d)"),
+    _one("flipud", "np.flipud(d)", "np.flipud(d)"),
+    _whole("diff", "np.concatenate([-d[:1], d[:-1] - d[1:], d[-1:]])", "np.diff(d)"),
+    Row(
+        "numpy.diff",
+        ("x", "n", "axis"),
+        {"x": "-np.diff(d, axis=axis, prepend=0.0, append=0.0)"},
+        {"x": "np.diff(d, axis=axis)"},
+        False,
+        {"axis": "-1"},
+        {"n": ("1",)},
+    ),
+    *(
+        row
+        for name in ("triu", "tril")
+        for row in (
+            _whole(name, f"np.{name}(d)", f"np.{name}(d)"),
+            _one(name, f"np.{name}(d, k)", f"np.{name}(d, k)", "x k"),
+        )
+    ),
+    _whole("sort", "d[np.argsort(np.argsort(x, kind='stable'))]", "d[np.argsort(x, kind='stable')]"),
+    _one(
+        "sort",
+        "np.take_along_axis(d, np.argsort(np.argsort(x, axis, kind='stable'), axis), axis)",
+        "np.take_along_axis(d, np.argsort(x, axis, kind='stable'), axis)",
+        "x axis",
+    ),
     _one("take", "_add_at(_cells(x), index, d)", "np.take(d, index)", "x index"),
     _one("item", "np.full(np.shape(x), d)", "d.item()"),
     _one("broadcast_to", "_unbroadcast(d, x)", "np.broadcast_to(d, np.shape(y))", "x shape"),
@@ -184,6 +225,16 @@ _SHAPES = (
 
 _SEVERAL = (
     _one("concatenate", "_parts(d, x, axis)", "np.concatenate(d, axis=axis)", "x axis", axis="0"),
+    _row(
+        "append",
+        "arr values axis",
+        {
+            "arr": "np.reshape(d[:np.size(arr)], np.shape(arr))",
+            "values": "np.reshape(d[np.size(arr):], np.shape(values))",
+        },
+        {"arr": "np.append(d, np.zeros(np.size(values)))", "values": "np.append(np.zeros(np.size(arr)), d)"},
+    ),
+    _one("column_stack", "_columns(d, x)", "np.column_stack(d)"),
     _one("vstack", "_parts(d, x, 0)", "np.vstack(d)"),
     _one("hstack", "_parts(d, x, 0 if np.ndim(y) == 1 else 1)", "np.hstack(d)"),
     _whole("stack", "_like(d, x)", "np.stack(d)"),
@@ -195,33 +246,6 @@ _SEVERAL = (
         for name in ("split", "array_split")
     ),
 )
-
-
-def einsum(subscripts: str) -> Row | None:
-    """The row of `np.einsum` with these subscripts; None, where an operand has an index twice."""
-    given, arrow, result = subscripts.replace(" ", "").partition("->")
-    parts = given.split(",")
-    if not arrow:
-        result = "".join(sorted(each for each in set(given) - {","} if given.count(each) == 1))
-    if "." in subscripts or any(len(set(each)) < len(each) for each in parts):
-        return None
-    names = tuple(f"x{place}" for place in range(len(parts)))
-    reverse: dict[str, str] = {}
-    forward: dict[str, str] = {}
-    for place, part in enumerate(parts):
-        others = [(text, name) for text, name in zip(parts, names, strict=True) if name != names[place]]
-        known = set(result).union(*(text for text, _ in others)) if others else set(result)
-        ones = [
-            (each, f"np.ones(np.shape({names[place]})[{i}])")
-            for i, each in enumerate(part)
-            if each not in known
-        ]
-        terms = [(result, "d"), *others, *ones]
-        left = ",".join(text for text, _ in terms)
-        reverse[names[place]] = f"np.einsum('{left}->{part}', {', '.join(name for _, name in terms)})"
-        moved = ", ".join("d" if i == place else name for i, name in enumerate(names))
-        forward[names[place]] = f"np.einsum('{given}->{result}', {moved})"
-    return Row("numpy.einsum", ("subscripts", *names), reverse, forward, False)
 
 
 _PRODUCTS = (
@@ -265,6 +289,28 @@ _PRODUCTS = (
 )
 
 _LINALG = (
+    _row(
+        "cross",
+        "a b",
+        {"a": "_unbroadcast(np.cross(b, d), a)", "b": "_unbroadcast(np.cross(d, a), b)"},
+        {"a": "np.cross(d, b)", "b": "np.cross(a, d)"},
+    ),
+    _row(
+        "convolve",
+        "a v mode",
+        {"a": "_convolve_bar(d, a, v)", "v": "_convolve_bar(d, v, a)"},
+        {"a": "np.convolve(d, v, mode)", "v": "np.convolve(a, d, mode)"},
+        mode="'full'",
+    ),
+    _row(
+        "polyval",
+        "p x",
+        {
+            "p": "_like([np.sum(d * x ** k) for k in reversed(range(len(p)))], p)",
+            "x": "d * np.polyval(np.polyder(p), x)",
+        },
+        {"p": "np.polyval(d, x)", "x": "d * np.polyval(np.polyder(p), x)"},
+    ),
     _one("linalg.inv", "-np.swapaxes(y, -1, -2) @ d @ np.swapaxes(y, -1, -2)", "-y @ d @ y"),
     _row(
         "linalg.solve",

@@ -15,6 +15,7 @@ def _row(
     params: str,
     reverse: Mapping[str, str],
     forward: Mapping[str, str],
+    /,
     **defaults: str,
 ) -> list[Row]:
     """The row of an operation, which may have several names."""
@@ -24,12 +25,14 @@ def _row(
     ]
 
 
-def _slopes(names: str, params: str, **templates: str) -> list[Row]:
+def _slopes(
+    names: str, params: str, defaults: Mapping[str, str] | None = None, /, **templates: str
+) -> list[Row]:
     """The row of an operation that works element by element."""
-    return [slope(f"tensorflow.{name}", params, templates) for name in names.split()]
+    return [slope(f"tensorflow.{name}", params, templates, defaults) for name in names.split()]
 
 
-def _one(names: str, reverse: str, forward: str, params: str = "x", **defaults: str) -> list[Row]:
+def _one(names: str, reverse: str, forward: str, params: str = "x", /, **defaults: str) -> list[Row]:
     """The row of an operation on one tensor."""
     return _row(names, params, {"x": reverse}, {"x": forward}, **defaults)
 
@@ -85,6 +88,18 @@ _ELEMENTWISE = (
     *_slopes("math.log_sigmoid", "x", x="d * tf.sigmoid(-x)"),
     *_slopes("nn.tanh", "x", x="d * (1 - y * y)"),
     *_slopes("nn.relu", "x", x="d * tf.cast(x > 0, x.dtype)"),
+    *_slopes("nn.relu6", "x", x="d * tf.cast((x > 0) & (x < 6), x.dtype)"),
+    *_slopes(
+        "nn.leaky_relu",
+        "x alpha",
+        {"alpha": "0.2"},
+        x="d * tf.where(x > 0, tf.ones_like(x), -tf.nn.leaky_relu(-tf.ones_like(x), alpha))",
+    ),
+    *_slopes("nn.elu", "x", x="d * tf.where(x > 0, tf.ones_like(x), y + 1)"),
+    *_slopes("nn.silu nn.swish", "x", x="d * tf.sigmoid(x) * (1 + x - y)"),
+    *_slopes(
+        "math.divide_no_nan", "a b", a="tf.math.divide_no_nan(d, b)", b="-tf.math.divide_no_nan(d * y, b)"
+    ),
     *_slopes("nn.softplus math.softplus", "x", x="d * tf.sigmoid(x)"),
     *_slopes("add math.add", "a b", a="d", b="d"),
     *_slopes("subtract math.subtract", "a b", a="d", b="-d"),
@@ -169,10 +184,28 @@ _REDUCTIONS = (
     *_one("reverse", "tf.reverse(d, axis)", "tf.reverse(d, axis)", "x axis"),
     *_one(
         "cumsum math.cumsum",
-        "tf.cumsum(d, axis=axis, reverse=True)",
-        "tf.cumsum(d, axis=axis)",
-        "x axis",
+        "tf.cumsum(d, axis=axis, exclusive=exclusive, reverse=not reverse)",
+        "tf.cumsum(d, axis=axis, exclusive=exclusive, reverse=reverse)",
+        "x axis exclusive reverse",
         axis="0",
+        exclusive="False",
+        reverse="False",
+    ),
+    *_row(
+        "nn.bias_add",
+        "x bias",
+        {"x": "d", "bias": "_unbroadcast(d, bias)"},
+        {"x": "d", "bias": "d + tf.zeros_like(x)"},
+    ),
+    *_one("nn.l2_loss", "d * x", "tf.reduce_sum(x * d)"),
+    *_whole("norm linalg.norm", "d * x / y", "tf.reduce_sum(x * d) / y"),
+    *_one(
+        "norm linalg.norm",
+        "_spread(d / y, x, axis, keepdims) * x",
+        f"tf.reduce_sum(x * d{_LONG}) / y",
+        "x ord axis keepdims",
+        ord="'euclidean'",
+        **_AXES,
     ),
     *_one(
         "nn.softmax math.softmax",
@@ -222,6 +255,30 @@ _PRODUCTS = (
         {"a": "tf.linalg.matrix_transpose(d)"},
     ),
     *_row(
+        "tensordot",
+        "a b axes",
+        {"a": "_tensordot_left_bar(d, a, b, axes)", "b": "_tensordot_right_bar(d, a, b, axes)"},
+        {"a": "tf.tensordot(d, b, axes)", "b": "tf.tensordot(a, d, axes)"},
+    ),
+    *_one("linalg.inv", "-tf.matmul(y, tf.matmul(d, y, transpose_b=True), transpose_a=True)", "-y @ d @ y"),
+    *_row(
+        "linalg.solve",
+        "a b",
+        {
+            "a": "-tf.matmul(tf.linalg.solve(a, d, adjoint=True), y, transpose_b=True)",
+            "b": "tf.linalg.solve(a, d, adjoint=True)",
+        },
+        {"a": "-tf.linalg.solve(a, d @ y)", "b": "tf.linalg.solve(a, d)"},
+    ),
+    *_one(
+        "linalg.det",
+        "(d * y)[..., None, None] * tf.linalg.matrix_transpose(tf.linalg.inv(x))",
+        "y * tf.linalg.trace(tf.linalg.inv(x) @ d)",
+    ),
+    *_one("linalg.trace", "_diagonal((d * tf.ones_like(y))[..., None], x)", "tf.linalg.trace(d)"),
+    *_one("linalg.diag_part", "_diagonal(d, x)", "tf.linalg.diag_part(d)"),
+    *_one("linalg.diag", "tf.linalg.diag_part(d)", "tf.linalg.diag(d)"),
+    *_row(
         "nn.softmax_cross_entropy_with_logits",
         "labels logits axis",
         {
@@ -256,6 +313,11 @@ _SHAPES = (
     ),
     *_one("unstack", "tf.stack(d, axis=axis)", "tf.unstack(d, axis=axis)", "x num axis", axis="0"),
     *_one("split", "tf.concat(d, axis)", "tf.split(d, parts, axis)", "x parts axis", axis="0"),
+    *_one("tile", "_tile_bar(d, x)", "tf.tile(d, reps)", "x reps"),
+    *_one(
+        "pad", "tf.slice(d, tf.convert_to_tensor(width)[:, 0], tf.shape(x))", "tf.pad(d, width)", "x width"
+    ),
+    *_one("add_n", "[d for _ in x]", "tf.add_n(d)"),
     *_one("broadcast_to", "_unbroadcast(d, x)", "tf.broadcast_to(d, tf.shape(y))", "x shape"),
     *_one("concat", "_parts(d, x, axis)", "tf.concat(d, axis)", "x axis"),
     *_one(
