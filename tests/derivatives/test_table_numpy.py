@@ -254,6 +254,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
         for a, v in ((array(5), V), (V, array(5)), (array(4), array(2)))
         for mode in ("full", "same", "valid")
     ),
+    *(("polyder", "np.polyder(x)", {"x": x}) for x in ([2.0, -1.0, 0.5], V, array(1))),
     *(("polyval", "np.polyval(p, x)", {"p": p, "x": x}) for p in ([2.0, -1.0, 0.5], V) for x in (1.5, A)),
     ("take", "np.take(x, index)", {"x": V, "index": np.array([2, 0, 2])}),
     ("item", "x.item()", {"x": array(1)}),

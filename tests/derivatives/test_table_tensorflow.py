@@ -242,9 +242,13 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
         for name in ("inv", "det", "trace", "diag_part", "diag")
         for x in (SQUARE, np.stack([SQUARE, 2 * SQUARE.T]))
     ),
-    ("linalg.solve", "tf.linalg.solve(a, b)", {"a": SQUARE, "b": B}),
+    *(
+        ("linalg.solve", "tf.linalg.solve(a, b, adjoint)", {"a": SQUARE, "b": B, "adjoint": adjoint})
+        for adjoint in (False, True)
+    ),
     *(("tile", "tf.tile(x, reps)", {"x": A, "reps": reps}) for reps in ([2, 3], [1, 2])),
     ("pad", "tf.pad(x, width)", {"x": A, "width": [[1, 0], [0, 2]]}),
+    ("slice", "tf.slice(x, begin, size)", {"x": C, "begin": [1, 0, 1], "size": [2, 1, -1]}),
     ("add_n", "tf.add_n(x)", {"x": [A, array(2, 3, seed=4), A]}),
     ("reshape", "tf.reshape(x, shape)", {"x": C, "shape": [6, -1]}),
     ("squeeze", "tf.squeeze(x)", {"x": array(2, 1, 3)}),

@@ -43,6 +43,11 @@ POINTS: dict[str, dict[str, Any]] = {
     },
     "put_in_order": {"xs": [0.6, -0.5, 0.9], "k": 0.7},
     "grouped": {"pairs": [("a", 0.6), ("b", 0.5), ("a", 0.4)], "k": 0.7},
+    "smoothed": {
+        "signal": np.array([1.0, 0.5, -0.3]),
+        "kernel": np.array([0.2, 0.5, 0.3]),
+        "times": np.array([0.1, 0.6, 0.9]),
+    },
     "taken_apart": {"m": SQUARES[:2].reshape(2, 4)[:, :3], "k": 0.7},
 }
 CHOSEN = {
@@ -140,3 +145,19 @@ def test_what_only_seems_constant_is_refused() -> None:
         found = derive(f"import numpy as np\n\n\ndef f(x):\n    return x + {value}\n", "f")
         assert not isinstance(found, Derived)
         assert "no derivative of np." in found.refusals[0].message
+
+
+def test_what_a_call_leaves_out_its_derivative_leaves_out() -> None:
+    numpy = "import numpy as np\n\n\ndef f(x):\n    return np.sum(x, axis=0)\n"
+    tensorflow = "import tensorflow as tf\n\n\ndef f(x):\n    return tf.cumsum(x, reverse={})\n"
+    forward = derive(numpy, "f", "forward")
+    assert isinstance(forward, Derived)
+    assert "np.sum(x_dot, axis=0)" in forward.text
+    for text, wanted in (
+        (numpy, "_spread(value_bar, x, 0)"),
+        (tensorflow.format(False), "tf.cumsum(value_bar, axis=0, reverse=True)"),
+        (tensorflow.format(True), "tf.cumsum(value_bar, axis=0)"),
+    ):
+        found = derive(text, "f")
+        assert isinstance(found, Derived)
+        assert wanted in found.text

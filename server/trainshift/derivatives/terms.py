@@ -89,68 +89,6 @@ def _copied(value: object, names: Mapping[str, ast.expr]) -> object:
     return value
 
 
-@cache
-def _parsed(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
-
-
-def filled(
-    template: str, values: Mapping[str, ast.expr], defaults: Mapping[str, str] | None = None
-) -> ast.expr:
-    """The expression of a template with its names replaced, by `defaults` where there is no value; what it
-    binds itself gets names that nothing in the values has.
-
-    What is False or None because it is left out is left out of the template's calls, too.
-    """
-    left = {key: text for key, text in (defaults or {}).items() if key not in values}
-    node = _without(template, frozenset(key for key, text in left.items() if text in ("False", "None")))
-    values = {**values, **{key: _parsed(text) for key, text in left.items()}}
-    bound = _bound_inside(template)
-    if bound:
-        used = set().union(*map(names_read, values.values()))
-        values = {**values, **{each: _free(each, used) for each in bound}}
-    return copied(node, values)
-
-
-@cache
-def _without(template: str, left: frozenset[str]) -> ast.expr:
-    """A template without the arguments of its calls, at their ends, that are left out."""
-
-    def is_left(each: ast.expr) -> bool:
-        return isinstance(each, ast.Name) and each.id in left
-
-    if not left:
-        return _parsed(template)
-    node = ast.parse(template, mode="eval").body
-    for call in walk(node):
-        if isinstance(call, ast.Call):
-            call.keywords = [each for each in call.keywords if not is_left(each.value)]
-            while call.args and is_left(call.args[-1]):
-                call.args.pop()
-    return node
-
-
-@cache
-def _bound_inside(template: str) -> frozenset[str]:
-    """The names that a template's comprehensions bind."""
-    stores = (each for each in walk(_parsed(template)) if isinstance(each, ast.Name))
-    return frozenset(each.id for each in stores if isinstance(each.ctx, ast.Store))
-
-
-def _free(bound: str, used: set[str]) -> ast.Name:
-    found, number = bound, 0
-    while found in used:
-        number += 1
-        found = f"{bound}_{number}"
-    return name(found)
-
-
-@cache
-def template_names(template: str) -> frozenset[str]:
-    """The names that a template reads."""
-    return frozenset(names_read(_parsed(template)))
-
-
 def walk(node: ast.AST) -> list[ast.AST]:
     """What `ast.walk` gives, in its order, but for contexts and operators: these are two nodes in five."""
     found = [node]
@@ -361,9 +299,14 @@ def simplified(node: ast.expr) -> ast.expr:
     return node
 
 
+@cache
+def _dotted(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
 def call(function: str, *args: ast.expr, **keywords: ast.expr) -> ast.Call:
     """A call of a function by its (dotted) name."""
-    return ast.Call(_parsed(function), list(args), [ast.keyword(key, each) for key, each in keywords.items()])
+    return ast.Call(_dotted(function), list(args), [ast.keyword(key, each) for key, each in keywords.items()])
 
 
 def item(base: ast.expr, index: ast.expr) -> ast.expr:

@@ -7,6 +7,7 @@ import ast
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, Whole
 from trainshift.derivatives.reading.nodes import Node, Nodes
+from trainshift.derivatives.tables import templates
 from trainshift.derivatives.terms import rebuilt
 
 
@@ -28,7 +29,7 @@ class Writer:
 
     def use(self, template: str) -> None:
         """Notes the modules and helpers that a template asks for."""
-        for each in terms.template_names(template):
+        for each in templates.names_of(template):
             if each in ("np", "math", "tf"):
                 self.needs.add(each)
             elif each.startswith("_") and len(each) > 1:

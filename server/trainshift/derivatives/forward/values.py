@@ -9,6 +9,7 @@ from trainshift.derivatives.reading.function import bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reading.sources import VIEWS, Sources
+from trainshift.derivatives.tables import templates
 from trainshift.derivatives.tables.table_helpers import JOINT
 from trainshift.derivatives.terms import rebuilt
 from trainshift.derivatives.writer import Writer
@@ -52,7 +53,7 @@ class Values(Writer):
             used: set[str] = set()
             for param, child in node.params:
                 if child.active and param in node.row.forward:
-                    used |= terms.template_names(node.row.forward[param])
+                    used |= templates.names_of(node.row.forward[param])
             if "y" in used and "y" not in operands:
                 node.needed = True
             for param in used & set(operands):
@@ -207,7 +208,7 @@ class Values(Writer):
             template = row.forward[param]
             self.use(template)
             tangent = self.nodes.by_part(row, child, self._tangent(child))
-            made = terms.simplified(terms.filled(template, {**values, "d": tangent}, row.defaults))
+            made = terms.simplified(templates.filled(template, {**values, "d": tangent}, row.defaults))
             total = made if total is None else terms.summed(total, made)
         if total is None:
             return self._zero(node.expr)

@@ -9,7 +9,7 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, bound
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.result import Impossible, Refusal
-from trainshift.derivatives.tables import table
+from trainshift.derivatives.tables import table, templates
 from trainshift.derivatives.tables.table_einsum import einsum
 from trainshift.derivatives.tables.table_numpy import METHODS
 
@@ -293,7 +293,7 @@ class Nodes:
             used: set[str] = set()
             for param, child in node.params:
                 if child.active and param in node.row.reverse:
-                    used |= terms.template_names(node.row.reverse[param])
+                    used |= templates.names_of(node.row.reverse[param])
             if "y" in used and node.row.params.count("y") == 0:
                 node.needed = True
             for param in used & set(operands):

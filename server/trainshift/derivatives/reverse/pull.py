@@ -10,6 +10,7 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
+from trainshift.derivatives.tables import templates
 from trainshift.derivatives.terms import rebuilt
 from trainshift.derivatives.writer import Writer
 
@@ -171,7 +172,7 @@ class Pull(Writer):
         for param, child in active:
             template = row.reverse[param]
             self.use(template)
-            made = terms.simplified(terms.filled(template, {**values, "d": bar}, row.defaults))
+            made = terms.simplified(templates.filled(template, {**values, "d": bar}, row.defaults))
             self.push(child, made, pending or child.pending if row.elementwise else False)
 
     def _item(self, node: Node, bar: ast.expr, pending: bool) -> None:

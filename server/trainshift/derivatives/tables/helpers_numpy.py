@@ -81,6 +81,11 @@ def _diag_bar(bar, x, k=0):
     found[rows, rows + k] = np.moveaxis(bar, -1, 0)
     return found
 ''',
+    "_diff_bar": '''
+def _diff_bar(bar, axis=-1):
+    """The adjoint of x in np.diff(x, axis=axis)."""
+    return -np.diff(bar, axis=axis, prepend=0.0, append=0.0)
+''',
     "_parts": '''
 def _parts(bar, arrays, axis=0):
     """bar cut along axis into pieces as arrays has them."""

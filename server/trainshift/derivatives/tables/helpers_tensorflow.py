@@ -91,6 +91,12 @@ def _diagonal(bar, x):
     """bar as the diagonal of zeros in the shape of x."""
     return tf.linalg.set_diag(tf.zeros_like(x), bar + tf.zeros_like(tf.linalg.diag_part(x)))
 ''',
+    "_solve_bar": '''
+def _solve_bar(bar, a, y, adjoint=False):
+    """The adjoint of a in y = tf.linalg.solve(a, b, adjoint)."""
+    bar = tf.linalg.solve(a, bar, adjoint=not adjoint)
+    return -tf.matmul(y, bar, transpose_b=True) if adjoint else -tf.matmul(bar, y, transpose_b=True)
+''',
     "_one_hot": '''
 def _one_hot(labels, logits):
     """A row with a 1 at its label for each row of logits."""

@@ -40,7 +40,7 @@ class Row:
 STILL = frozenset(
     ["test", "shape", "axis", "axes", "keepdims", "dtype", "out", "ord", "mode", "reps", "repeats", "width",
      "parts", "index", "indices", "i", "j", "k", "shift", "num", "perm", "subscripts", "transpose_a",
-     "transpose_b", "exclusive", "reverse", "n"]
+     "transpose_b", "exclusive", "reverse", "n", "begin", "size", "adjoint"]
 )  # fmt: skip
 # What the libraries call parameters that the rows call otherwise, where these are given by name.
 KEYWORDS: Mapping[str, str] = {

@@ -52,6 +52,7 @@ ROWS = (
     _linear("_spread", "bar x axis keepdims", axis="None", keepdims="False"),
     _linear("_folded", "bar x"),
     _linear("_parts", "bar arrays axis"),
+    _linear("_diff_bar", "bar axis"),
     _linear("_columns", "bar arrays"),
     _linear("_tile_bar", "bar x"),
     _linear("_repeat_bar", "bar x repeats axis", axis="None"),
@@ -81,5 +82,17 @@ ROWS = (
             "a": "-_solve_bar(np.swapaxes(d, -1, -2) @ np.linalg.solve(np.swapaxes(a, -1, -2), bar), a, y)",
         },
         {},
+    ),
+    _row(
+        "_solve_bar.tensors",
+        "bar a y adjoint",
+        {
+            "bar": "_solve_bar(d, a, y, adjoint)",
+            "y": "_solve_bar(bar, a, d, adjoint)",
+            "a": "-_solve_bar(tf.matmul(d, tf.linalg.solve(a, bar, adjoint=not adjoint), "
+            "transpose_a=not adjoint), a, y, adjoint)",
+        },
+        {},
+        adjoint="False",
     ),
 )

@@ -139,7 +139,7 @@ _SHAPES = (
     Row(
         "numpy.diff",
         ("x", "n", "axis"),
-        {"x": "-np.diff(d, axis=axis, prepend=0.0, append=0.0)"},
+        {"x": "_diff_bar(d, axis)"},
         {"x": "np.diff(d, axis=axis)"},
         False,
         {"axis": "-1"},
@@ -302,6 +302,7 @@ _LINALG = (
         {"a": "np.convolve(d, v, mode)", "v": "np.convolve(a, d, mode)"},
         mode="'full'",
     ),
+    _one("polyder", "_like(np.append(d * np.arange(len(d), 0, -1), 0.0), x)", "np.polyder(d)"),
     _row(
         "polyval",
         "p x",

@@ -263,12 +263,13 @@ _PRODUCTS = (
     *_one("linalg.inv", "-tf.matmul(y, tf.matmul(d, y, transpose_b=True), transpose_a=True)", "-y @ d @ y"),
     *_row(
         "linalg.solve",
-        "a b",
+        "a b adjoint",
+        {"a": "_solve_bar(d, a, y, adjoint)", "b": "tf.linalg.solve(a, d, adjoint=not adjoint)"},
         {
-            "a": "-tf.matmul(tf.linalg.solve(a, d, adjoint=True), y, transpose_b=True)",
-            "b": "tf.linalg.solve(a, d, adjoint=True)",
+            "a": "-tf.linalg.solve(a, tf.matmul(d, y, transpose_a=adjoint), adjoint=adjoint)",
+            "b": "tf.linalg.solve(a, d, adjoint=adjoint)",
         },
-        {"a": "-tf.linalg.solve(a, d @ y)", "b": "tf.linalg.solve(a, d)"},
+        adjoint="False",
     ),
     *_one(
         "linalg.det",
@@ -316,6 +317,12 @@ _SHAPES = (
     *_one("tile", "_tile_bar(d, x)", "tf.tile(d, reps)", "x reps"),
     *_one(
         "pad", "tf.slice(d, tf.convert_to_tensor(width)[:, 0], tf.shape(x))", "tf.pad(d, width)", "x width"
+    ),
+    *_one(
+        "slice",
+        "tf.pad(d, tf.stack([begin, tf.shape(x) - begin - tf.shape(y)], axis=1))",
+        "tf.slice(d, begin, size)",
+        "x begin size",
     ),
     *_one("add_n", "[d for _ in x]", "tf.add_n(d)"),
     *_one("broadcast_to", "_unbroadcast(d, x)", "tf.broadcast_to(d, tf.shape(y))", "x shape"),

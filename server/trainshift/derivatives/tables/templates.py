@@ -1,0 +1,88 @@
+"""Templates of the table, as expressions with their names replaced."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from functools import cache
+
+from trainshift.derivatives import terms
+
+
+@cache
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def filled(
+    template: str, values: Mapping[str, ast.expr], defaults: Mapping[str, str] | None = None
+) -> ast.expr:
+    """The expression of a template with its names replaced, by `defaults` where there is no value; what it
+    binds itself gets names that nothing in the values has.
+
+    What is False or None because it is left out is left out of the template's calls, too, and so is a flag
+    that is the opposite of one that is True.
+    """
+    left = {key: text for key, text in (defaults or {}).items() if key not in values}
+    node = _without(template, frozenset(key for key, text in left.items() if text in ("False", "None")))
+    values = {**values, **{key: _parsed(text) for key, text in left.items()}}
+    bound = _bound_inside(template)
+    if bound:
+        used = set().union(*map(terms.names_read, values.values()))
+        values = {**values, **{each: _free(each, used) for each in bound}}
+    if "not " in template:
+        node = terms.copied(node)
+        for call in terms.walk(node):
+            if isinstance(call, ast.Call):
+                settled = (_settled(each, values) for each in call.keywords)
+                call.keywords = [each for each in settled if each is not None]
+    return terms.copied(node, values)
+
+
+def _settled(keyword: ast.keyword, values: Mapping[str, ast.expr]) -> ast.keyword | None:
+    """An argument of a template, as a constant where it is the opposite of one; None where that is False."""
+    match keyword.value:
+        case ast.UnaryOp(ast.Not(), ast.Name(name)):
+            match values[name]:
+                case ast.Constant(bool(flag)):
+                    return None if flag else ast.keyword(keyword.arg, terms.constant(True))
+    return keyword
+
+
+@cache
+def _without(template: str, left: frozenset[str]) -> ast.expr:
+    """A template without the arguments of its calls, at their ends, that are left out."""
+
+    def is_left(each: ast.expr) -> bool:
+        return isinstance(each, ast.Name) and each.id in left
+
+    if not left:
+        return _parsed(template)
+    node = ast.parse(template, mode="eval").body
+    for call in terms.walk(node):
+        if isinstance(call, ast.Call):
+            call.keywords = [each for each in call.keywords if not is_left(each.value)]
+            while call.args and is_left(call.args[-1]):
+                call.args.pop()
+    return node
+
+
+@cache
+def _bound_inside(template: str) -> frozenset[str]:
+    """The names that a template's comprehensions bind."""
+    stores = (each for each in terms.walk(_parsed(template)) if isinstance(each, ast.Name))
+    return frozenset(each.id for each in stores if isinstance(each.ctx, ast.Store))
+
+
+def _free(bound: str, used: set[str]) -> ast.Name:
+    found, number = bound, 0
+    while found in used:
+        number += 1
+        found = f"{bound}_{number}"
+    return terms.name(found)
+
+
+@cache
+def names_of(template: str) -> frozenset[str]:
+    """The names that a template reads."""
+    return frozenset(terms.names_read(_parsed(template)))
