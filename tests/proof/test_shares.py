@@ -79,6 +79,10 @@ def test_an_epoch_of_all_ranks_is_the_originals_whatever_the_size_of_its_batches
     for own, rows, part in (([20], 4, 1.0), ([40], 2, 1.0), ([40], 4, 2.0), ([10], 4, 0.5), ([10], 8, 1.0)):
         ranks = [record(rank, epochs=own, rows=[rows] * STEPS) for rank in range(2)]
         assert part_of_epoch(record(0, epochs=[40], rows=[4] * STEPS), ranks) == part
+        looped = [replace(each, epochs=[], turns=own) for each in ranks]
+        assert part_of_epoch(record(0, turns=[40], rows=[4] * STEPS), looped) == part
+    unknown = part_of_epoch(record(0, turns=[-1], rows=[4]), [record(0, turns=[-1], rows=[4])] * 2)
+    assert math.isnan(unknown)
     unknown = part_of_epoch(record(0, epochs=[40], rows=[4]), [record(0, epochs=[20, 8], rows=[4])] * 2)
     assert math.isnan(unknown)
 
@@ -106,6 +110,15 @@ def test_an_epoch_of_all_ranks_is_the_originals_whatever_the_size_of_its_batches
     assert shares(whole, *ours).startswith("holds")
     assert shares(whole, *(each[:60] for each in ours)).startswith("holds")
     assert shares(whole, *(each[:20] * 4 for each in ours)).startswith("fails")
+    # Loops that come to their first elements again have come to their end, too.
+    whole = batches(*cut(0, 160))
+    halves = [batches(*cut(0, 160)[rank::2] * 2) for rank in range(2)]
+    assert shares(whole, *halves).startswith("holds")
+    parts = [batches(*cut(0, 160)[rank::4] * 4) for rank in range(2)]
+    assert LEFT_OUT.format(0.5) in shares(whole, *parts)
+    # Of 31 elements of each rank 16 make a batch.
+    small = [batches(*[range(rank * 31, rank * 31 + 16)] * 6) for rank in range(2)]
+    assert not shares(batches(range(16), range(16, 32), range(32, 48)), *small).startswith("fails")
     # One of 3 batches is left over, and so may be one on each rank.
     three = [record(rank, data=batches(*cut(0, 12)[rank::2]), epochs=[1], rows=[4]) for rank in range(2)]
     few = record(0, data=batches(*cut(0, 12)), stopped=True, epochs=[3], rows=[4])

@@ -126,15 +126,29 @@ def judge_shares(
 def part_of_epoch(before: Record, records: Sequence[Record], more: int = 0) -> float:
     """What part of the original's longest epoch those of all ranks are, with some batches more of each.
 
-    It is NaN where nothing tells.
+    Where no epoch tells its length, the turns of loops do.  It is NaN where nothing tells.
     """
-    longest, rows = max(before.epochs, default=0), median(before.rows or [0])
-    alike = all(len(each.epochs) == len(before.epochs) and each.rows for each in records)
-    if not alike or not longest * rows:
+    whole, *own = (each.epochs or each.turns for each in (before, *records))
+    longest, rows = max(whole, default=0), median(before.rows or [0])
+    alike = all(len(each) == len(whole) for each in own) and all(each.rows for each in records)
+    if not alike or longest * rows <= 0:
         return math.nan
-    at = [index for index, length in enumerate(before.epochs) if length == longest]
-    ours = (sum((each.epochs[index] + more) * median(each.rows) for each in records) for index in at)
-    return max(ours) / (longest * rows)
+    at = [index for index, length in enumerate(whole) if length == longest]
+    batches = (
+        [(lengths[index] + more) * median(each.rows) for lengths, each in zip(own, records)] for index in at
+    )
+    return max(map(sum, batches)) / (longest * rows)
+
+
+def part_come_again(walk: Walk) -> float:
+    """What part of the original's elements all ranks saw until each came to its first ones again.
+
+    It is 1 where one has not, or where last batches may have been left out.
+    """
+    known = {element for epoch in walk.epochs for batch in epoch for element in batch}
+    seen = {element for rank in walk.ranks for batch in rank for element in batch}
+    again = all(len(in_epochs(rank)) > 1 for rank in walk.ranks)
+    return len(seen) / len(known) if again and len(seen) + walk.slack < MOST * len(known) else 1.0
 
 
 def drawn_apart(before: Record, records: Sequence[Record], divided: bool | None) -> Shares | None:
@@ -231,6 +245,8 @@ def partly(walks: Sequence[Walk], common: float, divided: bool | None, *, ended:
     """Judge runs of which some were cut within their first epoch; `ended` says that the ranks were not."""
     if common > SOME:
         return Shares((seen_on_others(common),))
+    if (part := min(map(part_come_again, walks))) < MOST:
+        return Shares((LEFT_OUT.format(part),))
     seen = {element for walk in walks for rank in walk.ranks for batch in rank for element in batch}
     known = {element for walk in walks for epoch in walk.epochs for batch in epoch for element in batch}
     steps = len(walks[0].ranks[0])
