@@ -13,6 +13,7 @@ from trainshift.derivatives.order import out_of_order
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, bound, own_nodes, root_of
 from trainshift.derivatives.reading.kinds import reaches
+from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.nodes import Nodes, method
 from trainshift.derivatives.reading.reader import CHANGING, JOINT, LOSING, READING, Reader, loses
 from trainshift.derivatives.reading.sources import Sources, whole_numbers
@@ -162,7 +163,7 @@ class Checks:
                 case ast.Set() | ast.SetComp() if reader.value(node):
                     self.refuse(node, _SET)
         for value in _values(inside):
-            for node in _inside(value):
+            for node in _inside(value, self.whole.module):
                 if isinstance(node, ast.BoolOp) and reader.value(node):
                     word = "and" if isinstance(node.op, ast.And) else "or"
                     self.refuse(node, f"the value of {word} depends on the parameters: write if")
@@ -432,17 +433,21 @@ def _is_pop(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Attribute) and node.func.attr == "pop"
 
 
-def _inside(node: ast.expr) -> Iterator[ast.AST]:
+def _inside(node: ast.expr, module: Module) -> Iterator[ast.AST]:
     """The parts of a value that are values: no conditions and no indices."""
     yield node
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return
+    if isinstance(node, ast.Call) and module.dotted(node.func) in table.CONSTANTS:
+        return
     for field, value in ast.iter_fields(node):
         if field in ("test", "slice", "ifs") or isinstance(node, ast.Compare | ast.Lambda):
             continue
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, ast.expr):
-                yield from _inside(each)
+                yield from _inside(each, module)
             elif isinstance(each, ast.keyword):
-                yield from _inside(each.value)
+                yield from _inside(each.value, module)
 
 
 def _values(inside: Iterable[ast.AST]) -> Iterator[ast.expr]:

@@ -11,6 +11,8 @@ from trainshift.derivatives.reading.once import asks, changed_by, changed_by_cal
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.sources import OF
 
+# What does not go before its line.
+_STAYING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Tuple, ast.List, ast.Dict)
 _TOO = "which this line reads too: call it on a line of its own"
 
 
@@ -61,6 +63,7 @@ def out_of_order(
             continue
         sharing, active = reader.whole.sharing(function), _active_in(reader)
         value = getattr(part, "value", None)
+        paths = _paths(part)
         split = not is_test and value is not None and reader.value(value)
         silent = {id(each) for one in _silent(reader, part) for each in terms.walk(one)}
         # What has no derivative is read in its turn, but where the line becomes several ones.
@@ -80,17 +83,65 @@ def out_of_order(
             if id(call) in silent and any(map(active, names)):
                 yield call, f"{said} in what has no derivative: call it on a line of its own"
                 continue
-            is_method = isinstance(call.func, ast.Attribute)
             within = {id(each) for each in terms.walk(call)}
             for around, its in inside_of:
                 within |= _handed(reader, around) if id(call) in its else its
-            shown = sharing.with_names(names) if sharing else names
-            for each in _read(part):
-                early = _place(each) < _place(call)
-                if each.id in shown and id(each) not in within and (early or not is_method):
-                    yield call, f"{said}, {_TOO}"
-                    break
+            shown = sharing.showing(names) if sharing else names
+            read = (each for each in _read(part) if each.id in shown and id(each) not in within)
+            if any(each for each in read if not _in_turn(reader, part, paths, call, each)):
+                yield call, f"{said}, {_TOO}"
         yield from _moved(function, reader, part)
+
+
+# An expression for the conditional, comprehension or the like that it is moved before its line with.
+_Path = tuple[tuple[int, str], ...]
+
+
+def _paths(part: ast.AST) -> dict[int, _Path]:
+    """What each expression of a line is moved with: what is moved by the same stays in order."""
+    found: dict[int, _Path] = {}
+    waiting: list[tuple[ast.AST, _Path]] = [(part, ())]
+    while waiting:
+        node, path = waiting.pop()
+        found[id(node)] = path
+        stays = isinstance(node, _STAYING) or not isinstance(node, ast.expr)
+        stays = stays or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
+        for field, value in ast.iter_fields(node):
+            branch = field if isinstance(node, ast.IfExp) else ""
+            inner = path if stays else (*path, (id(node), branch))
+            waiting += [
+                (each, inner)
+                for each in (value if isinstance(value, list) else [value])
+                if isinstance(each, ast.AST)
+            ]
+    return found
+
+
+def _in_turn(reader: Reader, part: ast.AST, paths: dict[int, _Path], call: ast.Call, read: ast.Name) -> bool:
+    """Whether a call that changes a variable is done after that is read earlier in the line, and before it is
+    read later."""
+    mine, its = paths[id(call)], paths[id(read)]
+    branches = dict(mine)
+    if any(branches.get(node, branch) != branch for node, branch in its):
+        # Only one of both is done.
+        return True
+    early = (read.lineno, read.col_offset) < (call.lineno, call.col_offset)
+    if isinstance(call.func, ast.Attribute):
+        return not early
+    if mine != its:
+        return False
+    if early:
+        # Calls with a derivative are done before their line, one after the other.
+        return any(
+            id(read) in _handed(reader, each)
+            for each in _calls(part)
+            if paths[id(each)] == mine
+            and isinstance(each.func, ast.Name)
+            and reader.value(each)
+            and not _of_library(reader, each)
+        )
+    # What the line assigns has the adjoint of its new value.
+    return not isinstance(part, ast.stmt) or read.id not in terms.names_bound([part])
 
 
 def _handed(reader: Reader, call: ast.Call) -> set[int]:
@@ -179,7 +230,3 @@ def _read(part: ast.AST) -> Iterator[ast.Name]:
     for node in (each for one in parts for each in terms.walk(one)):
         if isinstance(node, ast.Name):
             yield node
-
-
-def _place(node: ast.AST) -> tuple[int, int]:
-    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)

@@ -84,6 +84,12 @@ class Shares(Protocol):
     def altered(self) -> set[str]:
         """The names of what is changed, by whatever name."""
 
+    def showing(self, changed: set[str]) -> set[str]:
+        """The variables that may show changes of some, with these."""
+
+    def sources(self, node: ast.expr) -> set[str]:
+        """The variables whose value, or a part of whose value, may be in that of an expression."""
+
     def active(self, name: str) -> bool:
         """Whether a variable, also one of another function, is active."""
 

@@ -59,7 +59,7 @@ class KindReader:
     def _index(self, base: Kind, index: ast.expr) -> Kind:
         if isinstance(index, ast.Slice):
             return _another(base)
-        if isinstance(index, ast.Tuple):
+        if isinstance(index, ast.Tuple) and not base.has("dict"):
             base.tell("array")
             return base if any(isinstance(each, ast.Slice) for each in index.elts) else base.element()
         if isinstance(index, ast.Constant) and isinstance(index.value, int | str):

@@ -197,18 +197,18 @@ class Reader(KindReader):
                     self._use_with(root, value)
 
     def _keyed(self, target: ast.expr, source: ast.expr, body: Sequence[ast.AST]) -> None:
-        """What is gone through and asked for just these elements is a dict."""
+        """What is gone through, or asked for a key by `in`, and asked for just these elements is a dict."""
         while isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and len(source.args) == 1:
             if source.func.id not in ("sorted", "list", "tuple", "reversed"):
                 break
             source = source.args[0]
         kind = self.kind(source)
-        if kind.has("list", "tuple", "array", "dict") or not isinstance(target, ast.Name):
+        if kind.has("list", "tuple", "array", "dict") or isinstance(target, ast.Constant):
             return
+        element = ast.Subscript(terms.copied(source), terms.copied(target), ast.Load())
         for each in (part for node in body for part in terms.walk(node)):
-            if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Name):
-                if each.slice.id == target.id and terms.same(terms.copied(each.value), terms.copied(source)):
-                    kind.tell("dict", "box")
+            if isinstance(each, ast.Subscript) and terms.same(terms.copied(each), element):
+                kind.tell("dict", "box")
 
     def _iterated(self, target: ast.expr, source: ast.expr, active: bool) -> None:
         kind = self.kind(source)
@@ -308,6 +308,8 @@ class Reader(KindReader):
             case ast.Compare():
                 for each in (node.left, *node.comparators):
                     self.value(each)
+                if isinstance(node.ops[0], ast.In | ast.NotIn):
+                    self._keyed(node.left, node.comparators[0], self.function.body)
                 return False
             case ast.BoolOp():
                 return True in [self.value(each) for each in node.values]

@@ -102,7 +102,11 @@ class Sharing(Pairing):
 
     def altered(self) -> set[str]:
         """The names of what is changed, by whatever name."""
-        pairs = ((each, name) for name in self.changed for each in self.with_names({name}))
+        return self.showing(self.changed)
+
+    def showing(self, changed: set[str]) -> set[str]:
+        """The variables that may show changes of some, with these."""
+        pairs = ((each, name) for name in changed for each in self.with_names({name}))
         return {each for each, name in pairs if each == name or self.shows(each, name)}
 
     def shows(self, other: str, name: str) -> bool:

@@ -35,6 +35,11 @@ class Build(Analysis):
         return {}
 
     @cached_property
+    def _handed(self) -> dict[Function, set[str]]:
+        """What each function gives those that it calls, whose pullbacks read that."""
+        return {}
+
+    @cached_property
     def _put_back(self) -> list[Kind]:
         """The kinds of what the pullbacks of called functions change in the values that these gave."""
         return []
@@ -97,9 +102,11 @@ class Build(Analysis):
             else:
                 way.present.update(self.signature(function)[1] - self._rebound(function))
             way.run()
+            self._handed[function] = way.handed
             self._finish(way, first is not None)
             reads, inside = reads_of(way)
-            inside = sharing.with_names(inside | way.lengths)
+            handed = (self._handed.get(each, set()) - each.local for each in self.inside(function))
+            inside = sharing.with_names(inside.union(way.lengths, way.handed, *handed))
             if reads <= kept and inside <= contents and way.idle_found == idle:
                 break
             # A conditional without a way back may get one, once more is kept.
@@ -143,8 +150,7 @@ class Build(Analysis):
         function = way.function
         before, after = self._left(way, function.params) if outermost else ([], [])
         bars: list[ast.expr] = []
-        rebound = self._rebound(function)
-        rebound = set() if outermost else rebound
+        rebound = set() if outermost else self._rebound(function)
         sharing = self.sharing(function)
         changed = sharing.with_names(sharing.changed) if sharing else None
         for name in self.wrt if outermost else self.signature(function)[0]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.nodes import Node
-from trainshift.derivatives.reading.once import asks
+from trainshift.derivatives.reading.once import asks, changed_by_call
 from trainshift.derivatives.reverse.pull import Pull
 from trainshift.derivatives.terms import rebuilt
 
@@ -19,9 +19,16 @@ class Calls(Pull):
     """What a call becomes on both ways."""
 
     forward: list[ast.stmt]
+    # What calls that have a pullback are given, but for numbers.
+    handed: set[str]
 
     def _keep(self, name: str, fresh: bool = False, backs: list[Back] | None = None) -> Back:
         raise NotImplementedError
+
+    def sources(self, expr: ast.expr) -> set[str]:
+        """The variables whose value, or a part of whose value, may be in that of an expression."""
+        sharing = self.whole.sharing(self.function)
+        return sharing.sources(expr) if sharing else set()
 
     def _must(self, root: Node) -> bool:
         """Whether a call has to be gone back through even where nothing depends on its value."""
@@ -77,6 +84,10 @@ class Calls(Pull):
         assert isinstance(expr, ast.Call)
         pullback = self.function.fresh(f"{base}_pullback")
         self.pullbacks[id(node)] = pullback
+        # Its pullback reads what it was given.
+        for _, child in node.params:
+            if not self.nodes.certain(child.expr):
+                self.handed |= self.sources(child.expr)
         new: dict[int, ast.expr] = {}
         for param, child in node.params:
             if self.is_function(child.expr):
@@ -178,6 +189,9 @@ class Calls(Pull):
             for each in (self.terms, self.held_terms):
                 for name, found in each.items():
                     found[:] = [(self.named(term, name), pending) for term, pending in found]
+        # What was read after the call is gone back through before it.
+        for name in sorted(changed_by_call(self.nodes.reader, node.expr) & set(self.terms) - self.consumed):
+            self.add(name, self.total(self.terms.pop(name), terms.name(name)))
         if all(isinstance(each, ast.Name) and each.id == "_" for each in results):
             self.emit(ast.Expr(call))
         else:

@@ -57,6 +57,7 @@ class Lines(Calls):
         # What becomes longer or shorter, and what calls without a way back may change.
         self.grown: set[str] = sharing.grown if sharing else set()
         self.unseen: dict[int, set[str]] = {}
+        self.handed: set[str] = set()
 
     def run(self) -> None:
         """Reads the function's statements: `forward` and, from `out`, the way back."""

@@ -24,7 +24,9 @@ class Ways(Changes):
         again = test
         if id(node) not in self.idle and not self._asks_again(node):
             held = self.function.temporary()
-            self.hold(held, test)
+            # A list is not as long any more when it is asked again.
+            lasts = not any(self.function.kind(each).changes for each in self.sources(node.test))
+            self.hold(held, test if lasts else terms.call("bool", test))
             test = again = terms.name(held)
         branches: list[list[ast.stmt]] = []
         backs: list[Back] = []
