@@ -81,22 +81,36 @@ class _Uses:
         self.names = outer
 
     def _is_part(self, node: ast.expr) -> bool:
-        """Whether an expression is the parameter or a part of it."""
-        return isinstance(node, ast.Name | ast.Subscript) and root_of(node) in self.names
+        """Whether an expression is the parameter or a part of it, or holds it or is worked out from it: it is
+        used as that is."""
+        match node:
+            case ast.Name() | ast.Subscript():
+                return root_of(node) in self.names
+            case ast.BinOp(left, op, right):
+                # How often a list is repeated is a count.
+                parts = [left, right]
+                if isinstance(op, ast.Mult) and any(isinstance(each, ast.List) for each in parts):
+                    parts = [each for each in parts if isinstance(each, ast.List)]
+                return any(map(self._is_part, parts))
+            case ast.UnaryOp(ast.USub() | ast.UAdd(), operand):
+                return self._is_part(operand)
+            case ast.List(elts) | ast.Tuple(elts):
+                return any(map(self._is_part, elts))
+            case ast.Call(ast.Name("list" | "tuple" | "reversed" | "sorted"), [inner]):
+                return self._is_part(inner)
+            case ast.Call(ast.Attribute(base, "pop" | "copy")):
+                return self._is_part(base)
+        return False
 
     def _node(self, node: ast.AST, role: str) -> None:
         match node:
             case ast.Name():
                 if node.id in self.names and isinstance(node.ctx, ast.Load):
                     self.found.add(role)
-            case ast.Assign() | ast.AnnAssign() | ast.For() | ast.comprehension():
+            case ast.Assign() | ast.AnnAssign() | ast.AugAssign() | ast.For() | ast.comprehension():
                 for _, value in _pairs(node):
                     self._node(value, _GIVEN if self._is_part(value) else role)
-                others = (
-                    ("value", "target")
-                    if isinstance(node, ast.Assign | ast.AnnAssign)
-                    else ("iter", "target")
-                )
+                others = ("iter" if isinstance(node, ast.For | ast.comprehension) else "value", "target")
                 for field, each in ast.iter_fields(node):
                     if field not in others:
                         self._all(each, "a condition" if field == "ifs" else role)
@@ -134,6 +148,18 @@ class _Uses:
                 self._called(node, self.module.functions[name], role)
             case ast.Call() if self.module.dotted(node.func) in _COUNTING:
                 self._all([*node.args, *node.keywords], "a count")
+            case ast.Expr(ast.Call(ast.Attribute(base, "append" | "extend" | "insert"), [*places, value])):
+                self._node(base, _GIVEN)
+                self._all(places, "an index")
+                self._node(value, _GIVEN if self._is_part(value) else role)
+            case ast.Expr(ast.Call(ast.Attribute(attr="pop" | "remove")) as call):
+                self._node(call, _GIVEN)
+            case ast.Call(
+                ast.Attribute(base, "pop" | "get" | "remove" | "index" | "count" as word), [key, *others]
+            ) if self.module.dotted(node.func) is None:
+                self._node(base, role)
+                self._node(key, "an index" if word in ("pop", "get") else "a condition")
+                self._all(others, role)
             case ast.Call(func=ast.Attribute(base, attr)) if (
                 attr in _METHODS | METHODS | STILL_METHODS and self.module.dotted(node.func) is None
             ):
@@ -191,8 +217,10 @@ def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     match node:
         case ast.Assign(targets, value):
             yield from ((each, value) for each in targets)
-        case ast.AnnAssign(target, _, ast.expr() as value):
+        case ast.AnnAssign(target, _, ast.expr() as value) | ast.AugAssign(target, _, value):
             yield target, value
+        case ast.Expr(ast.Call(ast.Attribute(base, "append" | "extend" | "insert"), [*_, value])):
+            yield base, value
         case ast.For(target, source) | ast.comprehension(target, source):
             yield from _gone_through(target, source)
 
