@@ -298,7 +298,15 @@ FURTHER: dict[str, dict[str, Any]] = {
     "captured_and_never_called": {"x": 0.3, "pair": (1.0, [2.0, 3.0]), "values": [0.5, 0.7]},
     "pascal": {"row": [0.5, 0.7], "n": 3},
     "breadth_first": {"tree": (1.0, [(2.0, []), (0.5, [(3.0, [])])]), "rate": 0.7},
+    "of_a_dict_or_a_list": {"some": {"a": 1.0, "b": 0.4}, "others": [0.7, 1.2, 0.3], "k": 0.6},
 }
+
+
+def test_a_tree_has_lists_and_dicts() -> None:
+    text = (FOLDER / "further.py").read_text(encoding="utf-8")
+    trial = Trial(text, "map_of_a_tree", {"tree": {"a": 1.0, "b": [2.0, {"c": 0.3}]}, "k": 0.6})
+    trial.forward()
+    trial.reverse()
 
 
 def test_what_is_given_none_is_left_so() -> None:

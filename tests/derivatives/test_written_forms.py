@@ -56,6 +56,8 @@ CHOSEN = {
     "ordered": ["xs"],
     "emitted": ["table"],
     "halved": ["x"],
+    "gone_along": ["graph", "depth"],
+    "shared_out": ["x", "width", "share"],
 }
 
 

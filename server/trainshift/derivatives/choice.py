@@ -215,6 +215,8 @@ class _Uses:
 def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     """The targets of a statement with what they are, or go through."""
     match node:
+        case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)) if len(targets) == len(values):
+            yield from zip(targets, values, strict=True)
         case ast.Assign(targets, value):
             yield from ((each, value) for each in targets)
         case ast.AnnAssign(target, _, ast.expr() as value) | ast.AugAssign(target, _, value):

@@ -70,6 +70,21 @@ class KindReader:
             return base.element()
         return base.element()
 
+    def _may_be_list(self, source: ast.expr, target: ast.expr | None = None) -> bool:
+        """Whether the function asks what something like a dict is, and goes through no keys of it."""
+        asked = ("builtins.isinstance", "builtins.hasattr")
+        source = terms.copied(source)
+        inside = [each for node in self.function.body for each in terms.walk(node)]
+        calls = [
+            each for each in inside if isinstance(each, ast.Call) and self.module.dotted(each.func) in asked
+        ]
+        if not any(terms.same(terms.copied(each.args[0]), source) for each in calls):
+            return False
+        element = ast.Subscript(source, terms.copied(target), ast.Load()) if target else source
+        return target is None or not any(
+            isinstance(each, ast.Subscript) and terms.same(terms.copied(each), element) for each in inside
+        )
+
     def _is_key(self, base: ast.expr, index: ast.expr) -> bool:
         """Whether an index is one of what comes when its container is gone through, so that this is a dict:
         elements that have a derivative are no places."""
@@ -353,7 +368,9 @@ class KindReader:
         if dotted not in _OF_KEYS or len(node.args) != 1:
             return False
         first = node.args[0]
-        return isinstance(first, ast.Name | ast.Subscript) and self.kind(first).has("dict")
+        if not isinstance(first, ast.Name | ast.Subscript) or not self.kind(first).has("dict"):
+            return False
+        return dotted == "builtins.sorted" or not self._may_be_list(first)
 
     def _global(self, name: str) -> Kind:
         """The kind of what a name of the file means."""

@@ -231,7 +231,11 @@ class Reader(KindReader):
                 self._assigned(target.elts[1], active, self.kind(inner).element(), inner)
             case ast.Call(func=ast.Attribute(attr="keys")):
                 self._assigned(target, False, Kind(), ast.Constant(0))
-            case _ if kind.has("dict") and not isinstance(source, ast.Call):
+            case _ if (
+                kind.has("dict")
+                and not isinstance(source, ast.Call)
+                and not self._may_be_list(source, target)
+            ):
                 self._assigned(target, False, Kind(), ast.Constant(0))
             case ast.List() | ast.Tuple():
                 each = ast.Subscript(source, ast.Constant(0), ast.Load())
