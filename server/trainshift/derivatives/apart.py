@@ -23,10 +23,10 @@ def apart(function: ast.FunctionDef, taken: set[str]) -> ast.FunctionDef:
     if not any(_clashing(scope) for scope in _scopes(function)):
         return function
     function = copy.deepcopy(function)
-    taken = taken | _identifiers(function)
+    taken = taken | identifiers(function)
     for scope in _scopes(function):
         for node, names in _clashing(scope):
-            new = {each: _unused(each, taken) for each in sorted(names)}
+            new = {each: unused(each, taken) for each in sorted(names)}
             taken |= set(new.values())
             _rename(node, new)
     return function
@@ -93,7 +93,7 @@ def _free(scope: _Scope) -> set[str]:
         own |= terms.names_bound(scope.body)
         declared = (each for each in terms.walk(scope) if isinstance(each, ast.Nonlocal | ast.Global))
         outside = {name for each in declared for name in each.names}
-    return _identifiers(scope) - own | outside
+    return identifiers(scope) - own | outside
 
 
 def _rename(node: _Comprehension, new: dict[str, str]) -> None:
@@ -116,7 +116,8 @@ def _rename(node: _Comprehension, new: dict[str, str]) -> None:
                 waiting += [(part, names) for part in terms.children(each)]
 
 
-def _identifiers(node: ast.AST) -> set[str]:
+def identifiers(node: ast.AST) -> set[str]:
+    """The names in a function."""
     found = set[str]()
     for each in terms.walk(node):
         match each:
@@ -125,7 +126,8 @@ def _identifiers(node: ast.AST) -> set[str]:
     return found
 
 
-def _unused(base: str, taken: set[str]) -> str:
+def unused(base: str, taken: set[str]) -> str:
+    """A name with the first number that is free."""
     number = 1
     while f"{base}_{number}" in taken:
         number += 1

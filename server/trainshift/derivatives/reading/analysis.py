@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from trainshift.derivatives import terms
+from trainshift.derivatives.acting import acting
 from trainshift.derivatives.apart import apart
 from trainshift.derivatives.reading.function import Function, Rows, Summary
 from trainshift.derivatives.reading.joined import tell_joined
@@ -54,7 +55,7 @@ class Analysis:
     def function(self, name: str) -> Function:
         """A function of the file, read when it is first asked for."""
         if name not in self.functions:
-            node = apart(self.module.functions[name], self.module.names)
+            node = apart(acting(self.module.functions[name], self.module), self.module.names)
             self.functions[name] = Function(node, None, self)
         return self.functions[name]
 
