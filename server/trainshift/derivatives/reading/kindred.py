@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.kinds import ANY, Kind
+from trainshift.derivatives.tables.table_numpy import METHODS, STILL_METHODS
 
 # Functions of NumPy and TensorFlow whose value is an array, and no number.
 _MAKING = frozenset(
@@ -316,6 +317,9 @@ class KindReader:
                 case "items" | "values" | "keys" as view:
                     base.tell("box", "dict")
                     return self._view(view, base)
+            if node.func.attr not in METHODS | STILL_METHODS:
+                # One of texts, or of lists.
+                return Kind()
             base.tell("array")
             return Kind("number") if node.func.attr in _REDUCING else Kind("number", "array")
         match dotted:

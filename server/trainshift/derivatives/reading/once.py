@@ -181,7 +181,9 @@ def resized_by_call(reader: Reader, call: ast.Call, source: ast.expr) -> bool:
     target = reader.target(call)
     for each in [target] if target else reader.possible(call):
         sharing = reader.whole.sharing(each)
-        grown = {param for param, value in bound(each, call) if root_of(value) == name}
+        altered = reader.whole.summary(each).changed
+        given = {param for param, value in bound(each, call) if root_of(value) == name}
+        grown = given & altered if isinstance(source, ast.Subscript) else given
         grown |= {one for owner, one in each.outside if one == name and reader.function.owner(one) is owner}
         if isinstance(source, ast.Subscript):
             again = reader.kind(source).has("changed") and any(each.kind(one).changes for one in grown)
