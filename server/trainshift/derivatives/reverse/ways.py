@@ -53,9 +53,9 @@ class Ways(Changes):
             other = self._inner(backs[1])
             second = set(self.present)
             for name in sorted(second - first):
-                one.append(terms.assign(self.bar(name), self.zero(name, name in known)))
+                one.append(terms.assign(self.bar(name), self._zero_if(name, known)))
             for name in sorted(first - second):
-                other.append(terms.assign(self.bar(name), self.zero(name, name in known)))
+                other.append(terms.assign(self.bar(name), self._zero_if(name, known)))
             self.present = first | second
             if one:
                 self.emit(ast.If(terms.copied(again), one, other))
@@ -66,6 +66,14 @@ class Ways(Changes):
                 self.idle_found.add(id(node))
 
         return back
+
+    def _zero_if(self, name: str, known: set[str]) -> ast.expr:
+        """The adjoint of a variable on which nothing depends, and that may have no value here."""
+        if name not in known and self.boxlike(name) and self.function.owner(name) is self.function:
+            # It may have had one in the round before, with elements; else it is None.
+            self.unset.add(name)
+            return self.zero(name)
+        return self.zero(name, name in known)
 
     def _asks_again(self, node: ast.If) -> bool:
         """Whether the way back may ask the same: nothing that the test reads is assigned in the branches."""
@@ -146,7 +154,7 @@ class Ways(Changes):
         def back() -> None:
             for name in sorted(live - self.present):
                 if not self.foreign(name):
-                    self.emit(terms.assign(self.bar(name), self.zero(name, name in known)))
+                    self.emit(terms.assign(self.bar(name), self._zero_if(name, known)))
                     self.present.add(name)
             start = set(self.present)
             if isinstance(node, ast.For):
@@ -154,7 +162,7 @@ class Ways(Changes):
             else:
                 inner = self._inner(body_back)
             for name in sorted(start - self.present):
-                inner.append(terms.assign(self.bar(name), self.zero(name, name in known)))
+                inner.append(terms.assign(self.bar(name), self._zero_if(name, known)))
             self.present = start
             if inner:
                 count = self._trips(trips)
