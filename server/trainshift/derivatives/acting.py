@@ -1,17 +1,18 @@
-"""Functions that only change something, as `lambda v: log.append(v)` and `log.append` itself: that is made a
-line of its own, before all else is read."""
+"""What lines of their own stand for, before all else is read: functions that only change something, as
+`lambda v: log.append(v)` and `log.append` itself, and dicts that are others but for some keys."""
 
 from __future__ import annotations
 
 import ast
 import copy
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
 from trainshift.derivatives.apart import identifiers, unused
 from trainshift.derivatives.reading.function import CHANGING_METHODS
 from trainshift.derivatives.reading.module import Module
+from trainshift.derivatives.tables import table
 
 _Line = TypeVar("_Line", bound=ast.stmt)
 
@@ -19,7 +20,7 @@ _Line = TypeVar("_Line", bound=ast.stmt)
 def acting(function: ast.FunctionDef, module: Module) -> ast.FunctionDef:
     """A function in which such calls are lines of their own: itself, where there are none."""
     made = _Acting(module, {id(each.func) for each in terms.walk(function) if isinstance(each, ast.Call)})
-    if not any(made.acts(each) or made.is_method(each) for each in terms.walk(function)):
+    if not any(made.acts(each) or made.is_method(each) or made.copies(each) for each in terms.walk(function)):
         return function
     function = copy.deepcopy(function)
     made = _Acting(module, {id(each.func) for each in terms.walk(function) if isinstance(each, ast.Call)})
@@ -39,6 +40,7 @@ class _Acting(ast.NodeTransformer):
         self.rebound: set[str] = set()
         self.taken: set[str] = set()
         self.before: list[ast.stmt] = []
+        self.line: list[ast.AST] = []
 
     def acts(self, node: ast.AST) -> bool:
         """Whether a function gives what a call gives that changes something: nothing."""
@@ -56,36 +58,90 @@ class _Acting(ast.NodeTransformer):
                 return value and self.module.dotted(node) is None
         return False
 
-    def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt]:
+    def copies(self, node: ast.AST) -> tuple[ast.expr, list[tuple[ast.expr, ast.expr]]] | None:
+        """What `{**old, "a": x}` or `dict(old, a=x)` is a copy of, and the keys that it has besides."""
+        match node:
+            case ast.Dict([None, *keys], [old, *values]) if keys and None not in keys:
+                return old, [(key, each) for key, each in zip(keys, values, strict=True) if key is not None]
+            case ast.Call(ast.Name("dict"), [old], [_, *_] as given) if (
+                self.module.dotted(node.func) == "builtins.dict"
+                and all(each.arg for each in given)
+                # What is given is worked out before the copy is made.
+                and not any(isinstance(each, ast.Call) for one in given for each in terms.walk(one))
+            ):
+                return old, [(terms.constant(each.arg), each.value) for each in given]
+        return None
+
+    def visit(self, node: ast.AST) -> Any:
         """The lines that stand for one; in expressions, names for functions that act."""
         match node:
             case ast.Return() if self.acts(node):
                 assert node.value is not None
                 none = ast.Return(ast.Constant(None))
                 return [ast.copy_location(each, node) for each in (ast.Expr(node.value), none)]
-            case ast.Lambda() if self.acts(node):
-                return self._function("function", node.args, node.body)
+            case ast.Lambda() if self.acts(node) or self.copies(node.body):
+                return self._function("function", node.args, ast.Return(node.body))
             case ast.Attribute(attr=attr) if self.is_method(node):
-                given = ast.arguments([], [ast.arg("each")], None, [], [], None, [])
-                return self._function(attr, given, ast.Call(node, [terms.name("each")], []))
+                self.called.add(id(node))
+                line = ast.Return(ast.Call(node, [terms.name("each")], []))
+                return self._function(attr, _arguments([ast.arg("each")]), line)
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Expr() | ast.Return():
                 return self._line(node)
-            case _ if isinstance(node, COMPREHENSIONS):
-                # What is in it may name its variables.
+            case ast.Lambda() | ast.IfExp() | ast.BoolOp() | ast.Compare():
+                # What is in it may name its variables, or not be done.
                 return node
+            case ast.ListComp(elt, loops) | ast.GeneratorExp(elt, loops):
+                loops[0].iter = self.visit(loops[0].iter)
+                if self.copies(elt):
+                    own = terms.names_bound([each.target for each in loops]) & terms.names_read(elt)
+                    given = [ast.arg(each) for each in sorted(own)]
+                    made = self._function("made", _arguments(given), ast.Return(elt))
+                    node.elt = ast.Call(made, [terms.name(each.arg) for each in given], [])
+                return node
+            case _ if isinstance(node, COMPREHENSIONS):
+                return node
+            case ast.Dict() | ast.Call() if (found := self.copies(node)) and not self._follows_calls(node):
+                return self._copied(*found)
         return self.generic_visit(node)
 
-    def _function(self, base: str, arguments: ast.arguments, call: ast.expr) -> ast.expr:
+    def _function(self, base: str, arguments: ast.arguments, line: ast.Return) -> ast.expr:
+        """The name of a function of one line."""
         name = unused(base, self.taken)
         self.taken.add(name)
-        body: list[ast.stmt] = [ast.Expr(call), ast.Return(ast.Constant(None))]
-        self.before.append(terms.inline(ast.FunctionDef(name, arguments, body, [])))
+        made = ast.FunctionDef(name, arguments, [line], [])
+        self.generic_visit(terms.inline(made))
+        self.before.append(made)
+        return terms.name(name)
+
+    def _follows_calls(self, node: ast.Dict | ast.Call) -> bool:
+        """Whether the line calls before it what may change something: that is done first."""
+        return any(
+            isinstance(each, ast.Call)
+            and (each.end_lineno, each.end_col_offset) <= (node.lineno, node.col_offset)
+            and self.module.dotted(each.func) not in table.CONSTANTS
+            for each in self.line
+        )
+
+    def _copied(self, old: ast.expr, entries: list[tuple[ast.expr, ast.expr]]) -> ast.expr:
+        name = unused("made", self.taken)
+        self.taken.add(name)
+        lines: list[ast.stmt] = [terms.assign(name, terms.call("dict", self.visit(old)))]
+        for key, value in entries:
+            place = ast.Subscript(terms.name(name), key, ast.Store())
+            lines.append(ast.Assign([place], self.visit(value)))
+        self.before += lines
         return terms.name(name)
 
     def _line(self, node: _Line) -> list[ast.stmt]:
         outer, self.before = self.before, []
+        around, self.line = self.line, [each for each in terms.walk(node) if hasattr(each, "end_lineno")]
         self.generic_visit(node)
+        self.line = around
         made, self.before = self.before, outer
         if made:
             node.as_is = False  # type: ignore[attr-defined]
-        return [*made, node]
+        return [*(ast.fix_missing_locations(ast.copy_location(each, node)) for each in made), node]
+
+
+def _arguments(given: list[ast.arg]) -> ast.arguments:
+    return ast.arguments([], given, None, [], [], None, [])

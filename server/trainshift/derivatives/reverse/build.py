@@ -449,7 +449,8 @@ class Build(Analysis):
         ahead = terms.names_bound(way.forward) | set(function.params)
         around, outer = {function}, function.parent
         while outer is not None:
-            ahead |= outer.local
+            # What else has a name of theirs is its own.
+            ahead |= outer.local & function.foreign.union(*(each.foreign for each in self.inside(function)))
             around.add(outer)
             outer = outer.parent
         seen = [bar for (owner, _), bar in self.captured_bars.items() if owner in around]
