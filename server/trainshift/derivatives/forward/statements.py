@@ -139,7 +139,8 @@ class Forward(Values):
             tangent = self._own_tangent(root, kind, target.id if isinstance(target, ast.Name) else "")
         elif isinstance(target, ast.Name) and not _is_display(value):
             self.out.append(line)
-            zero = self._zero(value) if isinstance(value, ast.Constant) else self._zero(target)
+            told = isinstance(value, ast.Constant) or self._fills_itself(value)
+            zero = self._zero(value if told else target)
             self.out.append(terms.assign(self.dot(target.id), zero))
             return
         else:

@@ -245,6 +245,13 @@ class Values(Writer):
             return self.helper("_zeros", value)
         return terms.call("np.zeros", terms.call("np.shape", value))
 
+    def _fills_itself(self, expr: ast.expr) -> bool:
+        """Whether an expression makes a dict that begins each element that is asked for with nothing."""
+        match expr:
+            case ast.Call(func, [ast.Name("float" | "int" | "list" | "dict")], []):
+                return self.nodes.module.dotted(func) == "collections.defaultdict"
+        return False
+
     def _zero(self, expr: ast.expr) -> ast.expr:
         """The tangent of what is not active."""
         match expr:
@@ -261,6 +268,8 @@ class Values(Writer):
             case ast.IfExp(test, ast.Call() as one, ast.Constant() as other):
                 # A container in one case, and a number in the other.
                 return ast.IfExp(self.plain(terms.copied(test)), self._zero(one), self._zero(other))
+            case ast.Call() if self._fills_itself(expr):
+                return terms.copied(expr)
             case ast.Call(ast.Name(name)) if self.nodes.module.helpers.get(name) in ("_cells", "_zeros"):
                 return self.helper("_zeros", self.plain(expr))
         if self.is_function(expr):
