@@ -199,6 +199,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
         for tb in (False, True)
     ),
     ("linalg.matvec", "tf.linalg.matvec(a, b)", {"a": A, "b": V}),
+    ("linalg.matvec", "tf.linalg.matvec(a, b, transpose_a)", {"a": A, "b": array(2), "transpose_a": True}),
     ("linalg.matrix_transpose", "tf.linalg.matrix_transpose(a)", {"a": A}),
     (
         "nn.softmax_cross_entropy_with_logits",

@@ -43,6 +43,7 @@ POINTS: dict[str, dict[str, Any]] = {
     },
     "put_in_order": {"xs": [0.6, -0.5, 0.9], "k": 0.7},
     "grouped": {"pairs": [("a", 0.6), ("b", 0.5), ("a", 0.4)], "k": 0.7},
+    "apart": {"p": [0.6, -0.5], "q": (-0.3, 0.8), "k": 0.7},
     "smoothed": {
         "signal": np.array([1.0, 0.5, -0.3]),
         "kernel": np.array([0.2, 0.5, 0.3]),

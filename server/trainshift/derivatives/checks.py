@@ -40,6 +40,8 @@ _SETS = frozenset(("builtins.set", "builtins.frozenset"))
 _SET = "a set cannot be differentiated: it has no order"
 _HIDDEN = frozenset(f"builtins.{each}" for each in ("eval", "exec", "globals", "locals", "vars"))
 _ASSIGNING = frozenset(("assign", "assign_add", "assign_sub"))
+# Containers that are neither lists nor dicts.
+_NO_LISTS = frozenset(("collections.deque", "collections.Counter", "array.array", "queue.Queue"))
 # What the elements of an array are that are no real numbers.
 _NO_NUMBERS = frozenset(
     {
@@ -142,6 +144,10 @@ class Checks:
             match node:
                 case ast.Call():
                     self._call(function, reader, nodes, node)
+                case ast.Assign([ast.Name(name)], ast.Call(func) as made) if (
+                    function.active(name) and self.whole.module.dotted(func) in _NO_LISTS
+                ):
+                    self.refuse(made, f"no derivative of {ast.unparse(func)} is known")
                 case ast.AugAssign(target, op, value) if type(op).__name__ not in _KNOWN:
                     if reader.value(target) or reader.value(value):
                         self.refuse(node, f"no derivative of {ast.unparse(node)} is known")

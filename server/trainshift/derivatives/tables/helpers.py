@@ -88,6 +88,7 @@ _NEEDS = {
     "_shares": ("_spread",),
     "_tensordot_left_bar": ("_tensordot_axes",),
     "_tensordot_right_bar": ("_tensordot_axes",),
+    "_matvec_bar": ("_unbroadcast",),
     "_matmul_left_bar": ("_unbroadcast",),
     "_matmul_right_bar": ("_unbroadcast",),
 }

@@ -97,6 +97,12 @@ def _solve_bar(bar, a, y, adjoint=False):
     bar = tf.linalg.solve(a, bar, adjoint=not adjoint)
     return -tf.matmul(y, bar, transpose_b=True) if adjoint else -tf.matmul(bar, y, transpose_b=True)
 ''',
+    "_matvec_bar": '''
+def _matvec_bar(bar, a, b, transpose_a=False):
+    """The adjoint of a in tf.linalg.matvec(a, b, transpose_a)."""
+    left, right = (b, bar) if transpose_a else (bar, b)
+    return _unbroadcast(tf.expand_dims(left, -1) * tf.expand_dims(right, -2), a)
+''',
     "_one_hot": '''
 def _one_hot(labels, logits):
     """A row with a 1 at its label for each row of logits."""

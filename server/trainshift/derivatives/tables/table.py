@@ -40,7 +40,7 @@ class Row:
 STILL = frozenset(
     ["test", "shape", "axis", "axes", "keepdims", "dtype", "out", "ord", "mode", "reps", "repeats", "width",
      "parts", "index", "indices", "i", "j", "k", "shift", "num", "perm", "subscripts", "transpose_a",
-     "transpose_b", "exclusive", "reverse", "n", "begin", "size", "adjoint"]
+     "transpose_b", "exclusive", "reverse", "n", "begin", "size", "adjoint", "sign"]
 )  # fmt: skip
 # What the libraries call parameters that the rows call otherwise, where these are given by name.
 KEYWORDS: Mapping[str, str] = {
@@ -147,6 +147,24 @@ OF_MATH = (
     slope("math.atan2", "a b", {"a": "d * b / (a * a + b * b)", "b": "-d * a / (a * a + b * b)"}),
     slope("math.pow", "a b", POWER.reverse),
     hypot(2),
+    slope(
+        "math.copysign",
+        "a sign",
+        {"a": "d * math.copysign(1.0, a) * math.copysign(1.0, sign)"},
+    ),
+    Row(
+        "math.dist",
+        ("p", "q"),
+        {
+            "p": "_like([d * (a - b) / y if y else 0.0 for a, b in zip(p, q)], p)",
+            "q": "_like([d * (b - a) / y if y else 0.0 for a, b in zip(p, q)], q)",
+        },
+        {
+            "p": "sum([(a - b) * c for a, b, c in zip(p, q, d)]) / y if y else 0.0",
+            "q": "sum([(b - a) * c for a, b, c in zip(p, q, d)]) / y if y else 0.0",
+        },
+        False,
+    ),
     slope("math.fabs", "x", {"x": "d * ((x > 0) - (x < 0))"}),
     slope("math.erf", "x", {"x": "d * 2 / math.sqrt(math.pi) * math.exp(-x * x)"}),
     slope("math.erfc", "x", {"x": "-d * 2 / math.sqrt(math.pi) * math.exp(-x * x)"}),

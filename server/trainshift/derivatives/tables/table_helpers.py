@@ -64,6 +64,13 @@ ROWS = (
     _products("_matmul_left_bar", "bar a b transpose_a transpose_b", "bar b", **_TURNED),
     _products("_matmul_right_bar", "bar a b transpose_a transpose_b", "bar a", **_TURNED),
     _linear("_diagonal", "bar x"),
+    _row(
+        "_matvec_bar",
+        "bar a b transpose_a",
+        {"bar": "_matvec_bar(d, a, b, transpose_a)", "b": "_matvec_bar(bar, a, d, transpose_a)"},
+        {},
+        transpose_a="False",
+    ),
     _linear("_gather_bar", "bar x indices axis", axis="0"),
     _row("_others", "x axis", {"x": "_others_dot(d, x, axis)"}, {}, axis="None"),
     _products("_convolve_bar", "bar a b", "bar b"),

@@ -241,12 +241,16 @@ _PRODUCTS = (
     ),
     *_row(
         "linalg.matvec",
-        "a b",
+        "a b transpose_a",
         {
-            "a": "_unbroadcast(tf.expand_dims(d, -1) * tf.expand_dims(b, -2), a)",
-            "b": "_unbroadcast(tf.linalg.matvec(tf.linalg.matrix_transpose(a), d), b)",
+            "a": "_matvec_bar(d, a, b, transpose_a)",
+            "b": "_unbroadcast(tf.linalg.matvec(a, d, transpose_a=not transpose_a), b)",
         },
-        {"a": "tf.linalg.matvec(d, b)", "b": "tf.linalg.matvec(a, d)"},
+        {
+            "a": "tf.linalg.matvec(d, b, transpose_a=transpose_a)",
+            "b": "tf.linalg.matvec(a, d, transpose_a=transpose_a)",
+        },
+        transpose_a="False",
     ),
     *_row(
         "linalg.matrix_transpose",
