@@ -256,6 +256,7 @@ export class Workbench {
   /** Enter a text into the input that a key opens, and take the row with this label, else the first. */
   private async askFor(key: string, text: string, label?: string): Promise<void> {
     const input = this.page.locator(`${QUICK_INPUT} input[type=text]`);
+    const focused = this.page.locator(`${QUICK_INPUT} input[type=text]:focus`);
     await this.tryUntil(`"${text}" can be chosen`, async () => {
       await this.press(key);
       if (!(await shown(input))) return false;
@@ -263,7 +264,7 @@ export class Workbench {
       if (!(await succeeds(input.fill(text, { timeout: MENU_LIMIT })))) return false;
       const row = `${QUICK_INPUT} .monaco-list-row`;
       if (label !== undefined && !(await this.moveTo(row, ".label-name", label))) return false;
-      return input.evaluate("(input) => input === document.activeElement");
+      return (await focused.count()) > 0;
     });
     await this.press("Enter");
     // A command may go on with a list of its own.
