@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainshift.proving.judging.seen import Seen
 from trainshift.proving.observed.record import Record
@@ -42,6 +42,14 @@ class Result:
     def is_fault(self) -> bool:
         """Whether it is not as it should be."""
         return self.kind in (Averaging.SUMMED, Averaging.TWICE)
+
+
+class Fit(NamedTuple):
+    """What fits best what reached an optimizer in a step, the factor of it, and how far it is off."""
+
+    kind: str
+    factor: float
+    off: float
 
 
 def averaging(number: int, seen: Seen) -> Result:
@@ -90,17 +98,27 @@ def factors(number: int, records: Sequence[Record], arrays: Sequence[Any]) -> di
 
     They stand by what fits best: one thing that was computed (""), or the sum of all (SUM).
     """
+    found: dict[str, list[float]] = {}
+    for fit in fits(number, records, arrays):
+        if fit:
+            found.setdefault(fit.kind, []).append(fit.factor)
+    return found
+
+
+def fits(number: int, records: Sequence[Record], arrays: Sequence[Any]) -> list[Fit | None]:
+    """The same for each step: what fits best what reached an optimizer on the first rank, if anything."""
     import numpy
 
-    found: dict[str, list[float]] = {}
+    found: list[Fit | None] = []
     if any(number >= len(record.optimizers) for record in records):
         return found
     names = [record.optimizers[number].number for record in records]
     for step in range(min(record.optimizers[number].steps for record in records)):
         reached = arrays[0].get(f"{names[0]}/gradients/{step}")
+        found.append(None)
         if reached is None:
             continue
-        best = ("", 0.0, SLACK)
+        best = Fit("", 0.0, SLACK)
         own = f"{names[0]}/local/{step}"
         for key in (key for key in (own, *(f"{own}/{each}" for each in MORE)) if key in arrays[0]):
             several = [each.get(f"{name}{key[len(str(names[0])) :]}") for each, name in zip(arrays, names)]
@@ -112,10 +130,10 @@ def factors(number: int, records: Sequence[Record], arrays: Sequence[Any]) -> di
                 continue
             factor = float(reached.astype("f8") @ mean) / size
             off = float(numpy.linalg.norm(reached - factor * mean)) / length
-            if off <= best[2]:
-                best = (SUM if key.endswith(SUM) else "", factor, off)
-        if best[1]:
-            found.setdefault(best[0], []).append(best[1])
+            if off <= best.off:
+                best = Fit(SUM if key.endswith(SUM) else "", factor, off)
+        if best.factor:
+            found[-1] = best
     return found
 
 

@@ -20,7 +20,8 @@ def in_vain(first: Record, second: Record, rank: int, arrays: Sequence[Any] = ()
         if len(arrays) > rank and drifts(one, two, (arrays[0], arrays[rank]), start):
             continue
         weights = [*zip(one.weights, two.weights)][start:]
-        alike = one.gradients[start:] == two.gradients[start:] and judge.same(one.rates, two.rates)
+        same = judge.same(one.rates, two.rates, judge.tolerance(one, two))
+        alike = same and one.gradients[start:] == two.gradients[start:]
         if alike and weights and all(here != there for here, there in weights):
             yield (
                 f"broadcast-in-vain: what {one.kind} trains differs between ranks 0 and {rank} from the "

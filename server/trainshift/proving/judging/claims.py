@@ -44,7 +44,10 @@ AVERAGE_ON_KERAS3 = (
 SET_ON_ALL = "Something besides the steps sets them: let all ranks do so alike, or before the broadcast."
 AWAIT = "Let all ranks wait until one has written"
 BY_HAND = (
-    "Gradients are taken, but no optimizer applies them: weights that a script sets itself are not seen."
+    "Gradients are taken, but nobody has seen an optimizer, or the script itself, set variables by them."
+)
+UNTOLD = (
+    "The script sets weights itself, and what it makes of the gradients, such as momentum, could not be told."
 )
 SUMMED = "Average them: leave op= out, or give op=hvd.Average."
 
@@ -243,7 +246,7 @@ def averaged(seen: Seen) -> Found:
         found.do = "Wrap the tape or the optimizer, once." if times else "Average them once."
         return found
     for rank, other in enumerate(others, 1):
-        if not is_undone(first, other):
+        if not seen.untold and not is_undone(first, other):
             found.fails += sentences(judge.not_reduced(first, other, rank))
         if found.fails:
             found.places = [
@@ -279,6 +282,8 @@ def averaged(seen: Seen) -> Found:
         found.places.append((first.optimizers[0].applied_at, "", 0))
     if not others or not differ_by_seed(seen) or not first.optimizers:
         found.unseen = "All ranks computed equal gradients: nothing shows that they are averaged."
+    elif seen.untold:
+        found.unseen = UNTOLD
     elif shared:
         found.unseen = (
             f"The gradients are summed, and the losses are about 1/{seen.size} of the original's: that is an "
@@ -287,8 +292,9 @@ def averaged(seen: Seen) -> Found:
     elif any(result.kind is Averaging.UNKNOWN for result in results):
         found.unseen = unknown_reduction(seen.records)
     compared = [result.steps for result in results if result.kind is Averaging.MEAN]
+    what = "weights were changed by" if any(each.by_hand for each in first.optimizers) else "optimizer got"
     found.says = (
-        f"In {counted(sum(compared), 'step')} each rank's optimizer got the mean of what the ranks computed."
+        f"In {counted(sum(compared), 'step')} each rank's {what} the mean of what the ranks computed."
         if compared
         else f"Horovod averaged, and in all {seen.steps} steps every rank's optimizer got the same."
     )

@@ -12,6 +12,8 @@ from trainshift.proving.judging.seen import counted
 from trainshift.proving.observed.record import OptimizerRecord, Record, Run
 
 TOLERANCE = 1e-6
+# The same for rates that are measured by what steps change.
+MEASURED = 0.02
 # How far a divided schedule may be from the original's, relative to its steps: counts are rounded.
 DRIFT = 0.05
 
@@ -140,7 +142,7 @@ def rates_differ(records: Sequence[Record]) -> Iterator[str]:
     for rank, record in enumerate(records[1:], 1):
         for number, (one, two) in enumerate(zip(records[0].optimizers, record.optimizers)):
             for step, (here, there) in enumerate(zip(one.rates, two.rates), 1):
-                if not close(here, there):
+                if not close(here, there, tolerance(one, two)):
                     yield (
                         f"rates-differ: at step {step} the learning rate of {name(number, one)} is {here:g} "
                         f"on rank 0 and {there:g} on rank {rank}"
@@ -155,11 +157,12 @@ def wrong_rates(old: OptimizerRecord, new: OptimizerRecord, size: int, pace: int
     same changes than the other, unless a schedule gives it.
     """
     expected = [rate * size for rate in old.rates]
-    as_before = same(new.rates, expected[: new.steps])
+    slack = tolerance(old, new)
+    as_before = same(new.rates, expected[: new.steps], slack)
     if by_metric:
         ours, theirs = changes(new.rates), changes(expected)
         common = min(len(ours), len(theirs))
-        if as_before or same(ours[:common], theirs[:common]):
+        if as_before or same(ours[:common], theirs[:common], slack):
             return ""
         if not old.schedule:
             return "rate-not-scaled"
@@ -169,7 +172,7 @@ def wrong_rates(old: OptimizerRecord, new: OptimizerRecord, size: int, pace: int
     # A rate that changes with the epoch keeps the pace of these, whose steps are rounded.
     paces = (pace, old.steps / new.steps) if new.steps and not by_metric else (pace,)
     later = {step: rate * size for step, rate in sampled(old).items() if step >= old.steps}
-    if keeps_pace(dict(enumerate(expected)) | later, dict(enumerate(new.rates)), paces):
+    if keeps_pace(dict(enumerate(expected)) | later, dict(enumerate(new.rates)), paces, slack):
         return ""
     return "schedule-not-divided" if as_before else "rate-not-scaled"
 
@@ -185,7 +188,9 @@ def wrong_samples(old: dict[int, float], new: dict[int, float], size: int, pace:
     return "schedule-not-divided" if as_before else "rate-not-scaled"
 
 
-def keeps_pace(expected: dict[int, float], new: dict[int, float], paces: Sequence[float]) -> bool:
+def keeps_pace(
+    expected: dict[int, float], new: dict[int, float], paces: Sequence[float], off: float = TOLERANCE
+) -> bool:
     """Whether each new rate is expected about a pace's times as many steps on."""
     known, slack = sorted(expected), max(paces)
     for step, rate in new.items():
@@ -196,7 +201,7 @@ def keeps_pace(expected: dict[int, float], new: dict[int, float], paces: Sequenc
         near = known[max(bisect_left(known, early) - 1, 0) : bisect_right(known, late) + 1]
         low, high = min(expected[at] for at in near), max(expected[at] for at in near)
         # What comes after the last that is known goes on as that did.
-        margin = TOLERANCE * abs(high) + (high - low if late > known[-1] else 0.0)
+        margin = off * abs(high) + (high - low if late > known[-1] else 0.0)
         if not math.isnan(low) and not low - margin <= rate <= high + margin:
             return False
     return True
@@ -354,14 +359,19 @@ def finite(array: object) -> bool:
     return values.dtype.kind != "f" or bool(numpy.isfinite(values).all())
 
 
-def close(one: float, two: float) -> bool:
+def tolerance(*optimizers: OptimizerRecord) -> float:
+    """How far rates of these may be off."""
+    return MEASURED if any(each.by_hand for each in optimizers) else TOLERANCE
+
+
+def close(one: float, two: float, off: float = TOLERANCE) -> bool:
     """Whether two learning rates are the same; an optimizer without a rate has NaN."""
-    return math.isclose(one, two, rel_tol=TOLERANCE) or (math.isnan(one) and math.isnan(two))
+    return math.isclose(one, two, rel_tol=off) or (math.isnan(one) and math.isnan(two))
 
 
-def same(one: Sequence[float], two: Sequence[float]) -> bool:
+def same(one: Sequence[float], two: Sequence[float], off: float = TOLERANCE) -> bool:
     """Whether two sequences of learning rates are the same."""
-    return len(one) == len(two) and all(map(close, one, two))
+    return len(one) == len(two) and all(close(here, there, off) for here, there in zip(one, two))
 
 
 def changes(rates: Sequence[float]) -> list[float]:

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from trainshift.proving.judging.by_hand import measured
 from trainshift.proving.judging.claims import FAILS, HOLDS, NOT_SEEN, claims
 from trainshift.proving.judging.endings import is_failed, reason
 from trainshift.proving.judging.runs import read_run
@@ -64,6 +65,7 @@ def judged(folder: Path, plan: dict[str, Any]) -> dict[str, Any]:
         several["alone"],
         values,
     )
+    seen = measured(seen)
     found = [] if problem else claims(seen)
     return {
         "verdict": "error" if problem else verdict(found),
@@ -77,7 +79,7 @@ def judged(folder: Path, plan: dict[str, Any]) -> dict[str, Any]:
             for path in (run.record.written_elsewhere if run.record else ())
         ],
         "changed": plan["changed"],
-        **series(original, ranks, arrays, reductions),
+        **series(seen.original, seen.ranks, seen.arrays, reductions),
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainshift.proving.judging import judge
+from trainshift.proving.judging.averages import constant
 from trainshift.proving.judging.endings import is_failed
 from trainshift.proving.judging.seen import Found, Seen, sentences
 from trainshift.proving.judging.shares import are_divided
@@ -13,12 +14,16 @@ from trainshift.proving.observed.record import Record
 
 # A warm-up is over once so many steps have the same rate.
 SETTLED = 3
+BY_HAND = "The script sets weights itself, and by which rate of the gradients could not be told."
 
 
 def rate(seen: Seen) -> Found:
     """The rates of all steps, against those of the original."""
     found = Found(do="Multiply the learning rate by hvd.size() where the optimizer is made.", code="HV02")
     before, records = seen.before, seen.records
+    is_by_hand = any(each.by_hand for record in records for each in record.optimizers)
+    if is_by_hand:
+        found.do = "Multiply the learning rate by hvd.size() where the script sets the weights."
     if not any(each.rates for each in before.optimizers):
         found.unseen = "The original took no step on one process, so its rate is not known."
         return found
@@ -43,13 +48,16 @@ def rate(seen: Seen) -> Found:
             "The script fails on one process, after fewer steps than here, so rates cannot be compared."
         )
         faults = []
+    if faults and is_by_hand and not is_steady(before, records):
+        # As where gradients are clipped.
+        found.unseen, faults = BY_HAND, []
     faults = [*differ, *faults]
     found.fails = sentences(faults[:2])
     found.places = [
-        (each.made_at, "", 0)
+        (place, "", 0)
         for record in records[:1]
         for each in record.optimizers[:1]
-        if each.made_at and faults
+        if faults and (place := each.applied_at if is_by_hand else each.made_at)
     ]
     if differ:
         found.do, found.code = (
@@ -60,10 +68,19 @@ def rate(seen: Seen) -> Found:
         found.do, found.code = "Divide what the schedule counts by hvd.size(), as the steps are.", "HV06"
     rates = judge.changes(records[0].optimizers[0].rates) if records and records[0].optimizers else []
     if rates and all(rate != rate for rate in rates):
-        found.unseen = "The optimizer has no learning rate that can be read."
+        found.unseen = BY_HAND if is_by_hand else "The optimizer has no learning rate that can be read."
     old = judge.changes(before.optimizers[0].rates)
     found.says = f"{judge.shorten(rates)} on every rank; the original's is {judge.shorten(old)}."
     return found
+
+
+def is_steady(before: Record, records: Sequence[Record]) -> bool:
+    """Whether all rates are one number of times the original's."""
+    return all(
+        constant([new / old for new, old in zip(ours.rates, theirs.rates)])
+        for record in records
+        for ours, theirs in zip(record.optimizers, before.optimizers)
+    )
 
 
 def fewest(seen: Seen, records: Sequence[Record]) -> list[str]:

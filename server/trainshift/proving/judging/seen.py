@@ -30,7 +30,8 @@ class Seen:
     `arrays` are the samples of each rank's values, `reductions` what Horovod reduced; `stuck` says why
     the ranks had to be ended; `limit` is how many steps they were to take; `gpus` how many GPUs there
     are; `hosts` names the host of each rank, and nothing where all are here; `alone` are the ranks that ended
-    before anybody ended them; `samples` are those of the original's values.
+    before anybody ended them; `samples` are those of the original's values. `untold`
+    are the numbers of those who take steps by hand of which nobody can tell what they make of gradients.
     """
 
     original: Run
@@ -45,6 +46,7 @@ class Seen:
     hosts: Sequence[str] = ()
     alone: Sequence[int] = ()
     samples: Any = field(default_factory=dict)
+    untold: frozenset[int] = frozenset()
 
     @property
     def records(self) -> list[Record]:

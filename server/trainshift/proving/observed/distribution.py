@@ -53,7 +53,8 @@ class Distribution(Steps):
                 values = [self.tf.convert_to_tensor(variable) for variable in listed]
                 with self.tf.control_dependencies([self.observe(note_in_session, values)]):
                     return broadcast(variables, *args, **kwargs)
-            result = staged(broadcast)(variables, *args, **kwargs)
+            with self.not_by_script():
+                result = staged(broadcast)(variables, *args, **kwargs)
             self.observe(note)
             return result
 

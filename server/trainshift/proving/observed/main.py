@@ -143,6 +143,7 @@ def look_closer(observer: Observer, directory: Path, settings: dict[str, Any]) -
     details = Details(observer.np, roots, directory / "progress")
     observer.details = details
     observer.hook_making()
+    observer.hook_setting()
     observer.stopping = Stopping(observer.tf, settings["limit"], finish, observer.kerases)
     Loops(observer.stopping, [os.path.join(root, "") for root in roots])
     sys.stdout, sys.stderr = Told(sys.stdout, details), Told(sys.stderr, details)

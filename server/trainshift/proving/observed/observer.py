@@ -90,6 +90,7 @@ class Observer(Files):
         if os.getpid() != self.pid:
             return
         values: dict[str, Any] = {}
+        self.end_all_begun()
         self.record.optimizers = []
         stepped = [watch for watch in self.watches.values() if watch.record.steps]
         for place, watch in enumerate(stepped):

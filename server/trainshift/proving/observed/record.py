@@ -25,6 +25,9 @@ class OptimizerRecord:
     it trains were broadcast before it was first given their gradients. Where a person wants to see it:
     `ended` is the time of each step, `number` what the samples of its values are called by, `made_at` and
     `applied_at` the lines of the script (FILE:LINE) that make it and take its steps.
+
+    Steps that a script takes without an optimizer are `by_hand`: then `gradients` are digests of what each
+    took from the variables, and the rates are NaN.
     """
 
     kind: str
@@ -44,6 +47,7 @@ class OptimizerRecord:
     number: int = 0
     made_at: str = ""
     applied_at: str = ""
+    by_hand: bool = False
 
     @property
     def steps(self) -> int:

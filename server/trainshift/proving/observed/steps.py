@@ -10,12 +10,13 @@ from functools import wraps
 from operator import is_not
 from typing import Any
 
+from trainshift.proving.observed.by_hand import ByHand, Taken
 from trainshift.proving.observed.digests import digest
 from trainshift.proving.observed.kerases import known_to_tensorflow
-from trainshift.proving.observed.values import Executed, Values
+from trainshift.proving.observed.values import Executed
 
 
-class Steps(Values):
+class Steps(ByHand):
     """The gradients of every executed step, and what it makes of the variables."""
 
     def hook_making(self) -> None:
@@ -93,6 +94,7 @@ class Steps(Values):
     def observe_step(self, optimizer: Any, pairs: Sequence[tuple[Any, Any]], take: Callable[[], Any]) -> Any:
         """Take a step of an optimizer with gradients and their variables, and have it observed."""
         tf = self.tf
+        self.has_optimizer()
         used = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
         shared = [pair for pair in used if self.numbers.of(known_to_tensorflow(pair[1])) not in self.local]
         if not shared:
@@ -252,7 +254,7 @@ class Steps(Values):
             if each is not None:
                 self.taken.of(each)
 
-    def observe_local(self, target: Any, gradients: Any) -> Any:
+    def observe_local(self, target: Any, gradients: Any, taken: Taken | None = None) -> Any:
         """Have gradients observed that Horovod has not touched, and what they were taken of."""
         tf = self.tf
         parts = self.dense(target) if self.details else []
@@ -262,6 +264,8 @@ class Steps(Values):
             if self.details:
                 own = [self.details.note_local(sum(losses) if losses else None, own)]
             self.record.local_gradients.append(digest(own))
+            if taken:
+                taken.be_due()
 
         losses = [tf.reduce_mean(tf.cast(part, tf.float32)) for part in parts]
         own = self.whole(gradients) if self.details else self.dense(gradients)
@@ -308,10 +312,13 @@ class Steps(Values):
         tape = self.tf.GradientTape
         gradient, jacobian, batch_jacobian = tape.gradient, tape.jacobian, tape.batch_jacobian
 
-        def observed_gradient(this: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
-            result = gradient(this, target, *args, **kwargs)
+        def observed_gradient(this: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+            result = gradient(this, target, sources, *args, **kwargs)
             if not self.in_jacobian and not self.in_session_graph():
-                self.observe_local(target, result)
+                taken = self.note_sources(sources, result)
+                operation = self.observe_local(target, result, taken)
+                if taken:
+                    taken.operation = operation
                 self.note_taken(result)
                 if self.data:
                     self.data.note(target)

@@ -1,0 +1,119 @@
+"""What steps by hand tell: by which rate of which gradients they have changed the weights.
+
+Where a change is, for all elements, one factor of the mean of what the ranks computed, the step took that
+mean, and the factor is its rate.  Where it is one of what a rank computed by itself, the step took that.
+Else nothing is known of both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from trainshift.proving.judging.averages import SLACK, Fit, constant, fits
+from trainshift.proving.judging.seen import Seen
+from trainshift.proving.observed.record import OptimizerRecord, Record, Run
+
+# Rates are measured, and told to so many digits.
+DIGITS = 3
+# What fits better by less does so by rounding.
+ROUNDING = 1e-4
+
+
+def measured(seen: Seen) -> Seen:
+    """What was seen, with the rates of steps by hand, and with what they took as gradients."""
+    counts = [len(record.optimizers) for record in (seen.before, *seen.records)]
+    for number in range(max(counts) if len(seen.records) == seen.size else 0):
+        own = [record.optimizers[number : number + 1] for record in (seen.before, *seen.records)]
+        if any(each.by_hand for optimizers in own for each in optimizers):
+            seen = with_steps(number, seen)
+    return seen
+
+
+def with_steps(number: int, seen: Seen) -> Seen:
+    """The same for one of those who take steps."""
+    theirs = fits(number, [seen.before], [seen.samples])
+    ranks = [taken(number, rank, seen) for rank in range(seen.size)]
+    told = [[fit for fit, _ in steps] for steps in ranks]
+    kinds = {fit.kind if fit else None for fit in (*theirs, *(fit for steps in told for fit in steps))}
+    has_rates = len(kinds) == 1 and None not in kinds and all([theirs, *told])
+    # Of a sum it is not known, but by its rate, what a script makes of it besides.
+    manners = {how for record in seen.records for how in record.reduced}
+    ratio = constant(
+        [new.factor / old.factor for steps in told for new, old in zip(steps, theirs) if new and old]
+    )
+    is_sum = has_rates and manners == {"sum"} and abs(ratio / seen.size**2 - 1) <= SLACK
+    factor = float(seen.size) if is_sum else 1.0
+    runs, arrays = [], []
+    is_told = all(told) and all(fit for steps in told for fit in steps)
+    is_sure = is_told and (manners <= {"average"} or (has_rates and bool(ratio)))
+    for rank, (run, steps) in enumerate(zip(seen.ranks, ranks)):
+        changed = [fit.factor / factor if fit else math.nan for fit, _ in steps]
+        names = [f"{step}" if of_all else f"{rank} {step}" for step, (_, of_all) in enumerate(steps)]
+        runs.append(with_optimizer(run, number, changed if has_rates else [], names if is_told else []))
+        samples = seen.arrays[rank] if seen.arrays else {}
+        arrays.append(divided(samples, run.record, number, changed if reduces(seen) else []))
+    rates = [fit.factor if fit else math.nan for fit in theirs]
+    return replace(
+        seen,
+        original=with_optimizer(seen.original, number, rates if has_rates else [], []),
+        ranks=runs,
+        arrays=arrays if seen.arrays else seen.arrays,
+        samples=divided(seen.samples, seen.before, number, rates),
+        untold=seen.untold if is_sure or not reduces(seen) else seen.untold | {number},
+    )
+
+
+def taken(number: int, rank: int, seen: Seen) -> list[tuple[Fit | None, bool]]:
+    """By step what a rank's change is a factor of, and whether that is the mean of what all computed."""
+    if len(seen.arrays) < seen.size:
+        return []
+    order = [rank, *(each for each in range(seen.size) if each != rank)]
+    records, arrays = [seen.records[each] for each in order], [seen.arrays[each] for each in order]
+    found: list[tuple[Fit | None, bool]] = []
+    for mean, alone in zip(
+        fits(number, records, arrays), fits(number, records[:1], arrays[:1]), strict=False
+    ):
+        is_alone = alone and (not mean or (mean.off > ROUNDING and alone.off < mean.off / 2))
+        found.append((alone, False) if is_alone else (mean, True))
+    return found
+
+
+def reduces(seen: Seen) -> bool:
+    """Whether the ranks put anything together, which may have been gradients."""
+    used = {name for record in seen.records for name in record.collectives}
+    return any("all" in name or "reduce" in name for name in used)
+
+
+def with_optimizer(run: Run, number: int, rates: Sequence[float], gradients: Sequence[str]) -> Run:
+    """A run with the rates, and the names of the gradients, of its steps by hand."""
+    if run.record is None or number >= len(run.record.optimizers):
+        return run
+    old = run.record.optimizers[number]
+    new = replace(old, rates=rounded(rates, old), gradients=[*gradients] or old.gradients)
+    optimizers = [*run.record.optimizers]
+    optimizers[number] = new
+    return replace(run, record=replace(run.record, optimizers=optimizers))
+
+
+def rounded(rates: Sequence[float], optimizer: OptimizerRecord) -> list[float]:
+    """Rates as they are told: one that does not change is one number; what is not known is NaN."""
+    middle = constant(rates)
+    told = [float(f"{middle or rate:.{DIGITS}g}") for rate in rates]
+    return told + [math.nan] * (optimizer.steps - len(told))
+
+
+def divided(
+    samples: dict[str, Any], record: Record | None, number: int, rates: Sequence[float]
+) -> dict[str, Any]:
+    """The samples of a process, those of its changes divided by the rates; without those that have none."""
+    if record is None or number >= len(record.optimizers):
+        return samples
+    name = f"{record.optimizers[number].number}/gradients/"
+    found = {key: value for key, value in samples.items() if not key.startswith(name)}
+    for step, rate in enumerate(rates):
+        if f"{name}{step}" in samples and math.isfinite(rate):
+            found[f"{name}{step}"] = samples[f"{name}{step}"] / rate
+    return found
