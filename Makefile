@@ -31,7 +31,7 @@ BEGAN := $(shell date +%s)
 SIDE_BY_SIDE = $(MAKE) --no-print-directory --output-sync=target
 
 test: $(VENV)/bin/python  ## Set up everything, Horovod and editors included, and run every test.
-	@rm -f $(TIMES)
+	@rm -f $(TIMES) $(PARTS:%=$(VENV)/%.log)
 	@$(SIDE_BY_SIDE) -j 3 $(VENV)/.tensorflow $(VENV)/peers/.done $(VENV)/.editors $(VENV)/.vscode $(PADDLE)/.done
 	@echo "set-up $$(($$(date +%s) - $(BEGAN))) 0" >> $(TIMES)
 	@echo "Each part tells all when it is done: $(PARTS)"

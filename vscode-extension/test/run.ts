@@ -93,7 +93,8 @@ async function work(chosen: Job[], options: Pick<Run, "vsix" | "title" | "keep">
         console.log(`${job.name}, once more in a fresh VS Code`);
         const kept = join(ARTIFACTS, `${job.suite}, at first`);
         await rm(kept, { recursive: true, force: true });
-        await rename(join(ARTIFACTS, job.suite), kept);
+        // There is none where VS Code did not start.
+        if (existsSync(join(ARTIFACTS, job.suite))) await rename(join(ARTIFACTS, job.suite), kept);
         ended = await attempt(job, { ...options, browser });
       }
       results.push(...ended.map((result) => ({ ...result, title: `${job.name}: ${result.title}` })));

@@ -300,13 +300,14 @@ def simplified(node: ast.expr) -> ast.expr:
 
 
 @cache
-def _dotted(text: str) -> ast.expr:
+def parsed(text: str) -> ast.expr:
+    """The expression of a text, which is one for all: it is not to be changed."""
     return ast.parse(text, mode="eval").body
 
 
 def call(function: str, *args: ast.expr, **keywords: ast.expr) -> ast.Call:
     """A call of a function by its (dotted) name."""
-    return ast.Call(_dotted(function), list(args), [ast.keyword(key, each) for key, each in keywords.items()])
+    return ast.Call(parsed(function), list(args), [ast.keyword(key, each) for key, each in keywords.items()])
 
 
 def item(base: ast.expr, index: ast.expr) -> ast.expr:

@@ -9,23 +9,16 @@ from functools import cache
 from trainshift.derivatives import terms
 
 
-@cache
-def _parsed(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
-
-
-def filled(
-    template: str, values: Mapping[str, ast.expr], defaults: Mapping[str, str] | None = None
-) -> ast.expr:
+def filled(template: str, values: Mapping[str, ast.expr], defaults: Mapping[str, str]) -> ast.expr:
     """The expression of a template with its names replaced, by `defaults` where there is no value; what it
     binds itself gets names that nothing in the values has.
 
     What is False or None because it is left out is left out of the template's calls, too, and so is a flag
     that is the opposite of one that is True.
     """
-    left = {key: text for key, text in (defaults or {}).items() if key not in values}
+    left = {key: text for key, text in defaults.items() if key not in values}
     node = _without(template, frozenset(key for key, text in left.items() if text in ("False", "None")))
-    values = {**values, **{key: _parsed(text) for key, text in left.items()}}
+    values = {**values, **{key: terms.parsed(text) for key, text in left.items()}}
     bound = _bound_inside(template)
     if bound:
         used = set().union(*map(terms.names_read, values.values()))
@@ -57,7 +50,7 @@ def _without(template: str, left: frozenset[str]) -> ast.expr:
         return isinstance(each, ast.Name) and each.id in left
 
     if not left:
-        return _parsed(template)
+        return terms.parsed(template)
     node = ast.parse(template, mode="eval").body
     for call in terms.walk(node):
         if isinstance(call, ast.Call):
@@ -70,7 +63,7 @@ def _without(template: str, left: frozenset[str]) -> ast.expr:
 @cache
 def _bound_inside(template: str) -> frozenset[str]:
     """The names that a template's comprehensions bind."""
-    stores = (each for each in terms.walk(_parsed(template)) if isinstance(each, ast.Name))
+    stores = (each for each in terms.walk(terms.parsed(template)) if isinstance(each, ast.Name))
     return frozenset(each.id for each in stores if isinstance(each.ctx, ast.Store))
 
 
@@ -85,4 +78,4 @@ def _free(bound: str, used: set[str]) -> ast.Name:
 @cache
 def names_of(template: str) -> frozenset[str]:
     """The names that a template reads."""
-    return frozenset(terms.names_read(_parsed(template)))
+    return frozenset(terms.names_read(terms.parsed(template)))
