@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fixtures import ROOT
-from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
 from trainshift.dev.examples import read_examples
+from trainshift.python.names.script import Script, read_script
 from trainshift.static_graphs.expanding.door import Expansion, expand
 
 

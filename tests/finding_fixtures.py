@@ -9,13 +9,13 @@ from pathlib import Path
 
 from fixtures import ROOT, section_of
 from trainshift.core.finding import Finding
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.text.edit import apply, merge
-from trainshift.core.text.source import Source, Span
 from trainshift.dev.examples import read_examples, verdicts
 from trainshift.engine.findings import find
 from trainshift.engine.workspace import files_in_memory, read_linked
+from trainshift.python.names.script import Script
+from trainshift.python.source.edit import apply, merge
+from trainshift.python.source.source import Source, Span
 
 RESTRICTION_FILES = sorted((ROOT / "restrictions").glob("*.md"))
 STATIC_FILES = sorted((ROOT / "static_graphs").glob("*.md"))

@@ -7,8 +7,8 @@ import tokenize
 from collections import Counter
 from collections.abc import Iterable
 
-from trainshift.core.text.edit import Edit, apply
-from trainshift.core.text.source import BOM
+from trainshift.python.source.edit import Edit, apply
+from trainshift.python.source.source import BOM
 
 
 def assert_lossless(before: str, edits: Iterable[Edit], after: str, where: str) -> None:

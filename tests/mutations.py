@@ -8,7 +8,7 @@ import re
 import tokenize
 from collections.abc import Callable
 
-from trainshift.core.text.statements import ParseFailure, parse
+from trainshift.python.syntax.chunks import ParseFailure, parse
 
 
 def renamed(text: str) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from fixtures import ProgramFolder
 from trainshift.core.choices import Choices
-from trainshift.core.names.script import Script
-from trainshift.core.text.edit import Change, apply, merge
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.conversion import Conversion, convert_program
 from trainshift.engine.workspace import ParsedFiles, files_in_memory, read_linked
+from trainshift.python.names.script import Script
+from trainshift.python.source.edit import Change, apply, merge
 
 ROOT = "/project/"
 

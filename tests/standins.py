@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from trainshift.core.names import api
+from trainshift.libraries import api
 
 # What Horovod hands back as it is.
 _WRAPS = ("DistributedOptimizer", "DistributedGradientTape", "allreduce")

@@ -10,9 +10,9 @@ import pytest
 from forms import SLOTS, Slot
 from standins import RANKS, World
 from trainshift.core.choices import Choices
-from trainshift.core.text.edit import apply
-from trainshift.core.text.expressions import comments
 from trainshift.engine.conversion import Conversion, Status, convert
+from trainshift.python.source.edit import apply
+from trainshift.python.syntax.precedence import comments
 
 QUICK = 2
 """So many forms are tried at each slot in the quick loop."""

@@ -11,12 +11,12 @@ import pytest
 from finding_fixtures import FINDING_CASES, FindingCase, program_of
 from fixtures import ROOT, SCRIPTS, TRANSFORM_CASES
 from trainshift.core.finding import Verdict
-from trainshift.core.text.edit import apply, merge
 from trainshift.dev.examples import read_examples
 from trainshift.engine.checking import check
 from trainshift.engine.findings import find
 from trainshift.engine.settings import HAZARD_CODES, Settings, Severity
 from trainshift.engine.workspace import files_in_memory
+from trainshift.python.source.edit import apply, merge
 from trainshift.restrictions import HAZARDS
 
 RIGHT = {each.heading: each.blocks["python"] for each in read_examples(ROOT / "hazards" / "right.md")}

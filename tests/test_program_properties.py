@@ -19,12 +19,12 @@ from mutations import both, commented, crlf, respelled, shifted, spread, tabbed,
 from programs import ROOT, Texts, analyzed, changed, converted, fully_converted, in_memory, texts, with_change
 from trainshift.cli.main import cli
 from trainshift.core.finding import Verdict
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
 from trainshift.engine.conversion import Conversion, Status
 from trainshift.engine.findings import find
 from trainshift.engine.settings import HAZARD_CODES, RESTRICTION_CODES
 from trainshift.engine.workspace import read_linked
+from trainshift.python.names.script import Script
 
 # Those that leave what other files import its name.
 MUTATIONS = (both(respelled, shifted), both(unparsed, commented), both(spread, unended), both(tabbed, crlf))

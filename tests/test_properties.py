@@ -15,11 +15,11 @@ from fixtures import SCRIPTS, TRANSFORM_CASES
 from lossless import assert_lossless
 from mutations import MUTATIONS, PAIRS
 from trainshift.core.choices import Choices
-from trainshift.core.text.edit import apply, merge
-from trainshift.core.text.source import BOM
-from trainshift.core.text.statements import ParseFailure
 from trainshift.engine.analysis import analyze
 from trainshift.engine.conversion import Conversion, Status, convert
+from trainshift.python.source.edit import apply, merge
+from trainshift.python.source.source import BOM
+from trainshift.python.syntax.chunks import ParseFailure
 
 TEXTS = {folder.name: (folder / "before.py").read_bytes().decode() for folder in SCRIPTS}
 SHORT = [case.name for case in TRANSFORM_CASES]

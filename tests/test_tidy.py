@@ -20,11 +20,9 @@ from import_graph import (
     PACKAGE,
     ROOT,
     circles,
-    files_per_folder,
     graph,
     imports,
     layer,
-    lines_per_file,
     modules,
     nodes,
     reached,
@@ -52,18 +50,14 @@ DERIVATION_FILES = [
 ]
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "dev" not in path.parts)
 # What reads Python by `ast`; and all that is pure.
-READERS = ("core", "restrictions", "rewriting", "transforms", "derivatives", "static_graphs")
+READERS = (
+    "libraries", "python", "core", "restrictions", "rewriting", "transforms", "derivatives", "static_graphs",
+)  # fmt: skip
 PURE = (*READERS, "calculus", "engine")
 # A script knows the files that it is linked to, and these are scripts.
 CIRCLES = [
-    ["core.names.script", "core.names.workspace"],
+    ["python.names.script", "python.names.workspace"],
 ]
-MOST_FILES = 16
-MOST_LINES = 500
-# Longer, and why.
-LONG = {
-    "core.tables": "data: the names of TensorFlow, Keras and other libraries that rules look for",
-}
 
 
 @pytest.mark.slow
@@ -82,7 +76,8 @@ def test_packages_that_stand_by_themselves_do() -> None:
             assert {each for each in graph()[name] if not each.startswith("calculus")} == set(), name
         for package in ("derivatives", "static_graphs"):
             if name.startswith(package):
-                outside = {each for each in graph()[name] if not each.startswith(("core", package))}
+                below = ("libraries", "python", "core", package)
+                outside = {each for each in graph()[name] if not each.startswith(below)}
                 assert outside == set(), name
 
 
@@ -109,21 +104,14 @@ def test_modules_import_each_other_in_no_circle_but_one() -> None:
     assert circles() == CIRCLES
 
 
-def test_folders_and_files_are_of_a_size_to_be_read() -> None:
-    full = {folder: count for folder, count in files_per_folder().items() if count > MOST_FILES}
-    one_file_a_rule = ("restrictions", "transforms", "static_graphs/findings")
-    assert {folder: count for folder, count in full.items() if folder not in one_file_a_rule} == {}
-    assert {name for name, count in lines_per_file().items() if count > MOST_LINES} == set(LONG)
-
-
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_no_property_waits_for_another_thread(path: Path) -> None:
-    assert "functools.cached_property" not in imports(path), "core.lazy has one without a lock"
+    assert "functools.cached_property" not in imports(path), "python.lazy has one without a lock"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_nodes_are_looked_up_by_their_kind(path: Path) -> None:
-    if path.name in {"lean.py", "collect.py"} or path.relative_to(PACKAGE).parts[0] not in READERS:
+    if path.name in {"slotted_ast.py", "collect.py"} or path.relative_to(PACKAGE).parts[0] not in READERS:
         return
     named = {id(node.value) for node in nodes(path) if isinstance(node, ast.Attribute)}
     asked = [
@@ -132,7 +120,7 @@ def test_nodes_are_looked_up_by_their_kind(path: Path) -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type"
         if id(node) not in named  # ``type(node).__name__`` is the same
     ]
-    assert asked == [], "many nodes are of classes of their own: core.text.lean.kind_of"
+    assert asked == [], "many nodes are of classes of their own: python.syntax.slotted_ast.kind_of"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit
+from trainshift.python.source.edit import Change, Edit
 from trainshift.restrictions.restriction import Restriction
 
 _VERDICTS = {

@@ -13,8 +13,8 @@ import pytest
 
 from cli.conftest import Run
 from trainshift import derivatives
-from trainshift.core.text.edit import Edit
 from trainshift.derivatives import Derived, Mode, NotFound, Refusal, Refused
+from trainshift.python.source.edit import Edit
 
 SQUARE = "def square(x, n):\n    return x * x  # a comment\n"
 MADE = "\n\ndef square_grad(x, n):\n    ...\n"

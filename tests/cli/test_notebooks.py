@@ -22,12 +22,12 @@ from cli.test_check_formats import SCHEMA
 from fixtures import SCRIPTS
 from trainshift.cli.checks.check import Job, check_file
 from trainshift.cli.main import cli
-from trainshift.core.text.edit import Edit
 from trainshift.engine.cells import Cells, covered
 from trainshift.engine.conversion import Status, convert
 from trainshift.host.files import FileProblem, decode
 from trainshift.host.notebooks import read_notebook
 from trainshift.host.walk import Input
+from trainshift.python.source.edit import Edit
 
 SETUP = """\
 import horovod.tensorflow as hvd

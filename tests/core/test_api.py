@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from trainshift.core.names import api
 from trainshift.dev import generate_api
+from trainshift.libraries import api
 
 DATA: api.Data = json.loads(api.PATH.read_text(encoding="utf-8"))
 SCHEDULES = "tensorflow.keras.optimizers.schedules."

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainshift.core.text.edit import Change, Edit, Side, apply, merge
-from trainshift.core.text.source import Span
+from trainshift.python.source.edit import Change, Edit, Side, apply, merge
+from trainshift.python.source.source import Span
 
 TEXT = "0123456789"
 

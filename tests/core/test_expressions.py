@@ -7,10 +7,10 @@ import ast
 import pytest
 
 from trainshift.core.layout import Layout
-from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
-from trainshift.core.text.edit import apply
-from trainshift.core.text.expressions import (
+from trainshift.python.names.script import Script, read_script
+from trainshift.python.source.edit import apply
+from trainshift.python.syntax.precedence import (
     ELEMENT,
     ITERATED,
     STARRED,

@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from fixtures import SCRIPTS
-from trainshift.core.text.lean import kind_of, lean
+from trainshift.python.syntax.slotted_ast import kind_of, lean
 
 FORMS = """
 @a.b(c=1)

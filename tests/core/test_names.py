@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from trainshift.core.names import api
-from trainshift.core.names.script import Script, read_script
-from trainshift.core.names.values import UNKNOWN, Instance, Value
+from trainshift.libraries import api
+from trainshift.python.names.script import Script, read_script
+from trainshift.python.names.values import UNKNOWN, Instance, Value
 
 ADAM = "tensorflow.keras.optimizers.Adam"
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainshift.core.text.edit import Change, Edit, apply, merge
-from trainshift.core.text.passage import Passage
-from trainshift.core.text.source import Span
+from trainshift.python.source.edit import Change, Edit, apply, merge
+from trainshift.python.source.offset_map import Passage
+from trainshift.python.source.source import Span
 
 TEXT = "abcdefghij"
 TAKEN = Passage((Edit(2, 4, ""), Edit(6, 8, "XYZ")))  # ab ef XYZ ij

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainshift.core.text.source import Source, Span
+from trainshift.python.source.source import Source, Span
 
 TEXT = st.text(alphabet="a\n\r\f é", max_size=12)
 

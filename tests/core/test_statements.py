@@ -8,10 +8,11 @@ import random
 import pytest
 
 from fixtures import SCRIPTS
-from trainshift.core.text import collect, statements
-from trainshift.core.text.facts import Facts
-from trainshift.core.text.source import Source
-from trainshift.core.text.statements import FactsCache, ParseFailure, parse
+from trainshift.python.source.source import Source
+from trainshift.python.syntax import chunks as statements
+from trainshift.python.syntax import collect
+from trainshift.python.syntax.chunk_syntax import Facts
+from trainshift.python.syntax.chunks import FactsCache, ParseFailure, parse
 
 
 def shape(text: str, cache: FactsCache | None = None) -> list[tuple[int, str]] | ParseFailure:

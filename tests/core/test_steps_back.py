@@ -6,12 +6,12 @@ import ast
 
 import pytest
 
-from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
+from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.origins import Origins
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.script import Script, read_script
 from trainshift.rewriting.rates.rate_cases import RateCases
 from trainshift.rewriting.rates.rate_kinds import RateKind
 

@@ -7,10 +7,10 @@ import time
 import pytest
 
 from finding_fixtures import program_of
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import Function
 from trainshift.core.training.loops import Loops
 from trainshift.engine.workspace import files_in_memory, read_linked
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Function
 from trainshift.restrictions import RESTRICTIONS
 
 FIT = "import tensorflow as tf\nm = tf.keras.Sequential()\ndef train():\n    m.fit(x)\n"

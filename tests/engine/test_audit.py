@@ -9,13 +9,13 @@ from functools import cache
 import pytest
 
 from fixtures import SCRIPTS
-from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, apply, merge
 from trainshift.engine.analysis import Analysis, analyze
 from trainshift.engine.audit import faults_of
 from trainshift.engine.compiling import compiles
 from trainshift.engine.conversion import Status, carry_out
+from trainshift.python.names.script import Script, read_script
+from trainshift.python.source.edit import Change, apply, merge
 
 # Scripts that stay right without the edits of a rule, or of which another edit does the same.
 RIGHT_WITHOUT = {

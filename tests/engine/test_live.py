@@ -11,12 +11,12 @@ import pytest
 
 from finding_fixtures import FINDING_CASES
 from fixtures import SCRIPTS, TRANSFORM_CASES
-from trainshift.core.text.source import BOM, Source, Span
 from trainshift.engine.checking import CheckReport, Diagnostic, check
 from trainshift.engine.live import Live, Shift
 from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.engine.settings import LETTER, Settings, read_settings
 from trainshift.engine.workspace import files_in_memory
+from trainshift.python.source.source import BOM, Source, Span
 from typist import Typist
 
 # What the effects of findings are is told to a `Live` by who knows it; here the letter decides.

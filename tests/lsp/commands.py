@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 from fixtures import ROOT
 from trainshift.cli.main import cli
-from trainshift.core.names.script import read_script
-from trainshift.core.text.source import BOM
-from trainshift.core.text.statements import ParseFailure
 from trainshift.engine.analysis import analyze_script
 from trainshift.engine.conversion import carry_out
+from trainshift.python.names.script import read_script
+from trainshift.python.source.source import BOM
+from trainshift.python.syntax.chunks import ParseFailure
 
 SCRIPTS = ROOT / "scripts"
 QUICK = ("mnist_tape", "emoji_bom", "crlf_tabs")

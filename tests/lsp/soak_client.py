@@ -19,9 +19,9 @@ from threading import Condition, Event, Thread
 from typing import Any
 
 from lsp.session import PATIENCE, SERVER, Json
-from trainshift.core.text.source import Source
 from trainshift.engine.checking import check
 from trainshift.engine.settings import Settings
+from trainshift.python.source.source import Source
 
 CAPABILITIES: Json = {
     "textDocument": {"codeAction": {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": []}}}},

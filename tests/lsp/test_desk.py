@@ -16,9 +16,6 @@ import pytest
 from benchmarks.script import script
 from fixtures import SCRIPTS
 from lsp.session import PATIENCE
-from trainshift.core.names.script import Script, read_script
-from trainshift.core.names.values import ANYTHING
-from trainshift.core.text.source import Source
 from trainshift.engine.analysis import analyze_script
 from trainshift.engine.checking import CheckReport, Demanded, Weigh, check
 from trainshift.engine.conversion import carry_out
@@ -32,6 +29,9 @@ from trainshift.lsp.options import Rules
 from trainshift.lsp.text.documents import Paper, paper_of, plain
 from trainshift.lsp.whole import whole_of
 from trainshift.lsp.wholes import Wholes
+from trainshift.python.names.script import Script, read_script
+from trainshift.python.names.values import ANYTHING
+from trainshift.python.source.source import Source
 from typist import Typist
 
 RULES = (Rules(), Rules(read_settings({"ignore": ["TF03", "TF05"]}, "test")))

@@ -11,10 +11,10 @@ from pygls.exceptions import JsonRpcException
 
 from fixtures import PROGRAMS, ROOT, ProgramFolder
 from lsp.session import PULLING, Document, Session, able, serve
-from trainshift.core.text.source import BOM
 from trainshift.engine.conversion import Conversion, Status, convert_program
 from trainshift.host.disk import files_under
 from trainshift.lsp.wire.protocol import plain_json
+from trainshift.python.source.source import BOM
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

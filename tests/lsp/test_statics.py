@@ -14,9 +14,9 @@ from expansion_fixtures import EXPANSION_CASES
 from lsp.edits import position
 from lsp.session import Document, Session, serve, structured
 from trainshift.cli.main import cli
-from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
 from trainshift.lsp.wire.protocol import plain_json
+from trainshift.python.names.script import Script, read_script
 from trainshift.static_graphs.expanding.door import expand
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -9,10 +9,10 @@ from proof.code import Code
 from proof.harness import run_converted
 from proof.test_prove import MISTAKES, Mistake, changed
 from trainshift.core.finding import Verdict
-from trainshift.core.text.edit import apply, merge
 from trainshift.dev.examples import read_examples
 from trainshift.engine.checking import Diagnostic, check
 from trainshift.engine.settings import Settings
+from trainshift.python.source.edit import apply, merge
 from trainshift.restrictions import HAZARDS
 
 pytestmark = pytest.mark.proof

@@ -6,8 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
+from trainshift.python.names.script import Script, read_script
 from trainshift.static_graphs.expanding.door import Expansion, expand
 from trainshift.static_graphs.expanding.helpers import HELPERS
 

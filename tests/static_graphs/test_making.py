@@ -6,8 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
+from trainshift.python.names.script import Script, read_script
 from trainshift.static_graphs.making import Made, make_static, makeable, named
 
 NET = """\

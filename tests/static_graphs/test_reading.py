@@ -7,9 +7,9 @@ from textwrap import dedent
 
 import pytest
 
-from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
 from trainshift.engine.workspace import files_in_memory, read_linked
+from trainshift.python.names.script import Script, read_script
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth
 from trainshift.static_graphs.reading.kinds import Dim, Value
 from trainshift.static_graphs.reading.reading import Reading

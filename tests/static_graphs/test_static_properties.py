@@ -15,12 +15,12 @@ from finding_fixtures import STATIC_CASES, FindingCase, program_of
 from lossless import assert_lossless, comments
 from mutations import MUTATIONS
 from trainshift.core.finding import Verdict
-from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
-from trainshift.core.text.source import BOM
 from trainshift.engine.checking import fix
 from trainshift.engine.findings import find
 from trainshift.engine.settings import Settings, Severity
+from trainshift.python.names.script import Script, read_script
+from trainshift.python.source.source import BOM
 from trainshift.static_graphs.expanding.door import Expansion, expand
 from trainshift.static_graphs.expanding.piecewise import expand_at
 

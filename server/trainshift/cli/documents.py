@@ -11,9 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from trainshift.cli.diff import unified_diff
-from trainshift.core.lazy import cached_property
-from trainshift.core.text.edit import Change, Edit, merge
-from trainshift.core.text.source import Source, Span
 from trainshift.engine.cells import Body, Cells, Plain, Spot
 from trainshift.engine.checking import Diagnostic, Region
 from trainshift.engine.conversion import Conversion, Note, whole
@@ -21,6 +18,9 @@ from trainshift.host import files
 from trainshift.host.files import FileProblem, SourceFile, is_notebook
 from trainshift.host.notebooks import Notebook, Written, looks_like_notebook, read_notebook
 from trainshift.host.walk import STANDARD_INPUT, Input
+from trainshift.python.lazy import cached_property
+from trainshift.python.source.edit import Change, Edit, merge
+from trainshift.python.source.source import Source, Span
 
 _SCRIPT = ".py"
 

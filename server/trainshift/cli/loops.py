@@ -13,12 +13,7 @@ from trainshift.cli.programs.sources import home
 from trainshift.cli.programs.units import is_script
 from trainshift.cli.report import place, plural, short_place
 from trainshift.cli.terminal import Printer, ProgressBar, Segment, visible, wants_colour
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope
-from trainshift.core.text.source import Span, one_line
-from trainshift.core.text.statements import ParseFailure
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.loop_kinds import KNOWN_PATTERNS, Loop, header
 from trainshift.core.training.loops import LOOKED_FOR, Loops
@@ -29,6 +24,11 @@ from trainshift.engine.workspace import ParsedFiles, read_linked
 from trainshift.host.disk import absolute, files_on_disk
 from trainshift.host.files import FileProblem, shown_path
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.script import Script
+from trainshift.python.source.source import Span, one_line
+from trainshift.python.syntax.chunk_syntax import Scope
+from trainshift.python.syntax.chunks import ParseFailure
 
 _VERSION = 1
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
-from trainshift.core.names.script import Script
-from trainshift.core.text.edit import Change
-from trainshift.core.text.source import Span
+from trainshift.python.names.script import Script
+from trainshift.python.source.edit import Change
+from trainshift.python.source.source import Span
 
 
 class Verdict(Enum):

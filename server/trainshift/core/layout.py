@@ -11,13 +11,13 @@ import io
 import tokenize
 from collections.abc import Mapping, Sequence
 
-from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
-from trainshift.core.text.concrete import CallSyntax, read_call
-from trainshift.core.text.edit import Edit, Side
-from trainshift.core.text.expressions import ELEMENT, Frame, asked, comments, does_more, level, parentheses
-from trainshift.core.text.facts import Site, Statement, expression_path
-from trainshift.core.text.source import Span
+from trainshift.python.lazy import cached_property
+from trainshift.python.source.edit import Edit, Side
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import Site, Statement, expression_path
+from trainshift.python.syntax.concrete import CallSyntax, read_call
+from trainshift.python.syntax.precedence import ELEMENT, Frame, asked, comments, does_more, level, parentheses
 
 
 class Layout:

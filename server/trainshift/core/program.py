@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from trainshift.core.choices import Choices
-from trainshift.core.names.script import Script
-from trainshift.core.text.facts import Scope, Site, Statement
-from trainshift.core.text.passage import Passage
+from trainshift.python.names.script import Script
+from trainshift.python.source.offset_map import Passage
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
 T = TypeVar("T")
 

@@ -7,12 +7,12 @@ import ast
 import copy
 from typing import Any, TypeVar
 
-from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
 from trainshift.derivatives.apart import identifiers, unused
 from trainshift.derivatives.reading.function import CHANGING_METHODS
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.tables import table
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 _Line = TypeVar("_Line", bound=ast.stmt)
 

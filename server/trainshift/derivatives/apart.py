@@ -6,8 +6,8 @@ import ast
 import copy
 from collections.abc import Iterator
 
-from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _Scope = ast.FunctionDef | ast.Lambda

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from trainshift.core.text.facts import COMPREHENSIONS
-from trainshift.core.text.lean import kind_of
 from trainshift.derivatives import terms
 from trainshift.derivatives.expansion.expressions import ORDERED
 from trainshift.derivatives.order import out_of_order
@@ -20,6 +18,8 @@ from trainshift.derivatives.reading.sources import Sources, whole_numbers
 from trainshift.derivatives.result import Refusal
 from trainshift.derivatives.sequences import changed_sequences
 from trainshift.derivatives.tables import table
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
+from trainshift.python.syntax.slotted_ast import kind_of
 
 _STATEMENTS: dict[type[ast.AST], str] = {
     ast.Try: "try cannot be differentiated: how far it ran is not known",

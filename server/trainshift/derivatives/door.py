@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from trainshift.core.text.edit import Edit
 from trainshift.derivatives.checks import Checks
 from trainshift.derivatives.choice import chosen
 from trainshift.derivatives.expansion.methods import write_out
@@ -21,6 +20,7 @@ from trainshift.derivatives.reverse.build import Build
 from trainshift.derivatives.tables.helpers import closed, is_of_tensors, text_of, text_of_variant, variant_of
 from trainshift.derivatives.tables.rows import rows
 from trainshift.derivatives.terms import walk
+from trainshift.python.source.edit import Edit
 
 SUFFIX = {"reverse": "grad", "forward": "jvp"}
 # How a module that a derivative asks for is imported, by the name that the table has for it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from trainshift.core.text.edit import Edit
+from trainshift.python.source.edit import Edit
 
 Mode = Literal["forward", "reverse"]
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
-from trainshift.core.text.lean import kind_of
+from trainshift.python.syntax.slotted_ast import kind_of
 
 
 def name(text: str) -> ast.Name:

@@ -1,4 +1,4 @@
-"""Write `core/tensorflow_api.json` from the installed TensorFlow 2.15.
+"""Write `libraries/tensorflow_api.json` from the installed TensorFlow 2.15.
 
 `python -m trainshift.dev.generate_api` writes the file; with `--check` it writes nothing, prints how
 the committed file differs and exits with status 1 if it does.
@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 from types import ModuleType
 from typing import Any
 
-from trainshift.core.names import api
+from trainshift.libraries import api
 
 # The classes recorded are these and all their public subclasses: of the first group name, ancestors,
 # constructor and methods; of the second all but the methods; of the third name and ancestors.

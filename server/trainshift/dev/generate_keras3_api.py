@@ -1,4 +1,4 @@
-"""Write `core/names/keras3_api.json`: what Keras 3 has beside the Keras of TensorFlow 2.15, or otherwise.
+"""Write `libraries/keras3_api.json`: what Keras 3 has beside the Keras of TensorFlow 2.15, or otherwise.
 
 `python -m trainshift.dev.generate_keras3_api` writes the file from the installed TensorFlow, which must be
 2.16 or later; with `--check` it writes nothing and exits with status 1 if the file would differ.
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from trainshift.core.names import api
+from trainshift.libraries import api
 
 MODULES = ("callbacks", "layers", "losses", "metrics", "optimizers", "optimizers.schedules", "utils")
 # Of these the constructors are recorded too, as the rules look into what they are given.

@@ -9,15 +9,7 @@ from dataclasses import dataclass, replace
 
 from trainshift.core.choices import Choices
 from trainshift.core.finding import Finding
-from trainshift.core.joined import Joined
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.script import Script, read_script
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Remark, Withheld
-from trainshift.core.text.facts import Statement
-from trainshift.core.text.passage import Passage
-from trainshift.core.text.source import Span
-from trainshift.core.text.statements import FactsCache, ParseFailure
 from trainshift.core.training.horovod import Horovod
 from trainshift.engine.audit import Fault, faults_of
 from trainshift.engine.audit.hazards import hazards_left
@@ -26,6 +18,14 @@ from trainshift.engine.findings import ON_LOOPS, find, hazards_of
 from trainshift.engine.guards import GUARDING, guarded
 from trainshift.engine.outlook import Outlook, look
 from trainshift.engine.suppressions import read_suppressions, suppress
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.linked_program import Joined
+from trainshift.python.names.script import Script, read_script
+from trainshift.python.source.edit import Change, Edit, Remark, Withheld
+from trainshift.python.source.offset_map import Passage
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.chunks import FactsCache, ParseFailure
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.choice import Choice
 from trainshift.rewriting.strategies.leaving import Leaving

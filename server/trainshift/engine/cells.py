@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeVar
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.text.edit import Edit, Side, apply
-from trainshift.core.text.source import Source
-from trainshift.core.text.statements import ParseFailure, parse
+from trainshift.python.lazy import cached_property
+from trainshift.python.source.edit import Edit, Side, apply
+from trainshift.python.source.source import Source
+from trainshift.python.syntax.chunks import ParseFailure, parse
 
 B = TypeVar("B", bound="Body")
 

@@ -10,11 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from trainshift.core.finding import Effect, Finding, Line, Verdict
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, merge
-from trainshift.core.text.source import BOM, Source, Span
-from trainshift.core.text.statements import ParseFailure
 from trainshift.core.training.loops import Loops
 from trainshift.engine.cells import Body, Plain
 from trainshift.engine.compiling import compiles
@@ -32,6 +28,10 @@ from trainshift.engine.settings import (
 from trainshift.engine.suppressions import problems, read_suppressions, suppress
 from trainshift.engine.workspace import ParsedFiles, read_linked
 from trainshift.pages import page_url
+from trainshift.python.names.script import Script
+from trainshift.python.source.edit import Change, merge
+from trainshift.python.source.source import BOM, Source, Span
+from trainshift.python.syntax.chunks import ParseFailure
 from trainshift.restrictions import RESTRICTIONS
 from trainshift.static_graphs import codes as static_graphs
 

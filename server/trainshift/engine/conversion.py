@@ -8,12 +8,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from trainshift.core.choices import Choices
-from trainshift.core.names.libraries import is_common
-from trainshift.core.names.script import Script, read_script
-from trainshift.core.names.workspace import MOST_CONVERTED
-from trainshift.core.text.edit import Change, Edit, Plan, Remark, apply, merge
-from trainshift.core.text.source import BOM, Source, Span, one_line
-from trainshift.core.text.statements import ParseFailure
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis, analyze_script
@@ -23,6 +17,12 @@ from trainshift.engine.own_codes import SYNTAX_ERROR, UNSUPPORTED_VERSION
 from trainshift.engine.programs import KeptClaims, analyze_program
 from trainshift.engine.versions.runtime import Runtime, settled
 from trainshift.engine.workspace import ParsedFiles, read_linked
+from trainshift.libraries.common import is_common
+from trainshift.python.names.script import Script, read_script
+from trainshift.python.names.workspace import MOST_CONVERTED
+from trainshift.python.source.edit import Change, Edit, Plan, Remark, apply, merge
+from trainshift.python.source.source import BOM, Source, Span, one_line
+from trainshift.python.syntax.chunks import ParseFailure
 from trainshift.rewriting.target import Target
 
 _TOGETHER = "the strategy is used in several files; convert the whole program"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module
 
-from trainshift.core.text.source import one_line
+from trainshift.python.source.source import one_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from trainshift.core.joined import Joined
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.text.code import Code
-from trainshift.core.text.edit import Edit, apply
-from trainshift.core.text.passage import Passage
-from trainshift.core.text.source import Source
-from trainshift.core.text.statements import FactsCache, ParseFailure, parse
+from trainshift.python.names.linked_program import Joined
+from trainshift.python.names.script import Script
+from trainshift.python.source.edit import Edit, apply
+from trainshift.python.source.offset_map import Passage
+from trainshift.python.source.source import Source
+from trainshift.python.syntax.chunks import FactsCache, ParseFailure, parse
+from trainshift.python.syntax.code import Code
 
 
 def edited(program: Program, edits: tuple[Edit, ...]) -> Program:

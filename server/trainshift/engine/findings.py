@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from trainshift.core.finding import Finding, Verdict
-from trainshift.core.joined import Joined
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change
-from trainshift.core.text.source import Span
+from trainshift.python.names.linked_program import Joined
+from trainshift.python.source.edit import Change
+from trainshift.python.source.source import Span
 from trainshift.restrictions import HAZARDS, RESTRICTIONS
 from trainshift.restrictions.restriction import Restriction
 from trainshift.static_graphs.codes import STATIC_CODES, StaticCode

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from trainshift.core.finding import Finding, Verdict
-from trainshift.core.text.edit import Change, Withheld
-from trainshift.core.text.source import Span
+from trainshift.python.source.edit import Change, Withheld
+from trainshift.python.source.source import Span
 from trainshift.transforms import TRANSFORMS
 from trainshift.transforms.rule import Consequence, Guard
 

@@ -15,12 +15,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from trainshift.core.finding import Finding, Related
-from trainshift.core.names.script import Script
-from trainshift.core.names.workspace import MOST_CONVERTED
 from trainshift.core.program import Program
-from trainshift.core.text.code import Code
-from trainshift.core.text.source import Source, Span
-from trainshift.core.text.statements import Chunk, FactsCache, ParseFailure, parse
 from trainshift.engine.checking import (
     CheckReport,
     Demanded,
@@ -41,6 +36,11 @@ from trainshift.engine.findings import Judgement
 from trainshift.engine.settings import Settings
 from trainshift.engine.suppressions import may_suppress, read_suppressions
 from trainshift.engine.workspace import ParsedFiles, linked
+from trainshift.python.names.script import Script
+from trainshift.python.names.workspace import MOST_CONVERTED
+from trainshift.python.source.source import Source, Span
+from trainshift.python.syntax.chunks import Chunk, FactsCache, ParseFailure, parse
+from trainshift.python.syntax.code import Code
 
 log = logging.getLogger(__name__)
 

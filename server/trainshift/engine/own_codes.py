@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainshift.core.text.source import one_line
+from trainshift.python.source.source import one_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainshift.core.choices import Choices
-from trainshift.core.names.script import Script
-from trainshift.core.names.workspace import MOST_CONVERTED
-from trainshift.core.text.code import Code
-from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.facts import behind_main_guard
-from trainshift.core.text.source import Span
 from trainshift.core.training.loop_reader import candidates
 from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.workspace import ParsedFiles, linked
+from trainshift.python.names.script import Script
+from trainshift.python.names.workspace import MOST_CONVERTED
+from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import behind_main_guard
+from trainshift.python.syntax.code import Code
 from trainshift.transforms import TRANSFORMS
 
 # A file is not followed upwards through more files than this.

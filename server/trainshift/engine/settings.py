@@ -11,13 +11,13 @@ from typing import TypeAlias
 
 from trainshift.core.choices import CHOICES, Choices, Value
 from trainshift.core.finding import Effect, Verdict
-from trainshift.core.lazy import cached_property
 from trainshift.engine.own_codes import (
     SYNTAX_ERROR,
     UNKNOWN_SUPPRESSION,
     UNSUPPORTED_VERSION,
     UNUSED_SUPPRESSION,
 )
+from trainshift.python.lazy import cached_property
 from trainshift.restrictions import HAZARDS, RESTRICTIONS
 from trainshift.static_graphs.codes import STATIC_CODES
 

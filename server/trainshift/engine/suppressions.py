@@ -20,14 +20,14 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from trainshift.core.finding import Finding, Verdict
-from trainshift.core.names.script import Script
-from trainshift.core.text.code import Code
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Statement
-from trainshift.core.text.source import Source, Span
-from trainshift.core.text.statements import Chunk
 from trainshift.engine.compiling import compiles
 from trainshift.engine.own_codes import UNKNOWN_SUPPRESSION, UNSUPPORTED_VERSION, UNUSED_SUPPRESSION
+from trainshift.python.names.script import Script
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.source.source import Source, Span
+from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.chunks import Chunk
+from trainshift.python.syntax.code import Code
 
 _MARK = "trainshift"
 _COMMENT = re.compile(

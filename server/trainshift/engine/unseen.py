@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.names import api
-from trainshift.core.names.values import Function
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.session_loops import MONITORED
 from trainshift.core.training.step_names import STEPPING
 from trainshift.core.training.steps import Steps
+from trainshift.libraries import api
+from trainshift.python.names.values import Function
+from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.rewriting.tf1.graphs import Graphs
 
 _LIBRARY_STEPS = ("create_train_op", "optimize_loss")

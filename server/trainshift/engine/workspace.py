@@ -8,11 +8,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from trainshift.core.names.script import Script
-from trainshift.core.names.workspace import MOST_FILES, Workspace
-from trainshift.core.text.code import Code
-from trainshift.core.text.source import BOM, Source
-from trainshift.core.text.statements import FactsCache, ParseFailure, parse
+from trainshift.python.names.script import Script
+from trainshift.python.names.workspace import MOST_FILES, Workspace
+from trainshift.python.source.source import BOM, Source
+from trainshift.python.syntax.chunks import FactsCache, ParseFailure, parse
+from trainshift.python.syntax.code import Code
 
 # As many parsed files are kept for the scripts that are still to come.
 _MOST_KEPT = 200

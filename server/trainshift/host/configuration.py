@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trainshift.core.lazy import cached_property
 from trainshift.engine.settings import Settings, SettingsError, read_settings
 from trainshift.host.files import MAX_BYTES, describe, shown_path
 from trainshift.host.walk import spec_of, verdict_of
+from trainshift.python.lazy import cached_property
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

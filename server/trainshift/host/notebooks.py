@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from trainshift.core.lazy import cached_property
 from trainshift.engine.cells import Cells
 from trainshift.host.files import FileProblem, SourceFile
+from trainshift.python.lazy import cached_property
 
 _PYTHON = frozenset({"python", "python3", "ipython"})
 _SPACE = re.compile(r"[ \t\r\n]*")

@@ -18,14 +18,14 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.text.source import Span
 from trainshift.engine.checking import CheckReport, Diagnostic, Weigh
 from trainshift.engine.effects.outcomes import Effects
 from trainshift.engine.live import Live, Shift, kept
 from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.lsp.options import Rules
 from trainshift.lsp.text.documents import Paper
+from trainshift.python.lazy import cached_property
+from trainshift.python.source.source import Span
 
 if TYPE_CHECKING:
     from trainshift.core.program import Program

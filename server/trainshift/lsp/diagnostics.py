@@ -12,9 +12,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.text.edit import Change
-from trainshift.core.text.source import Span
 from trainshift.engine.checking import Diagnostic, OtherPlace, Region
 from trainshift.engine.own_codes import UNUSED_SUPPRESSION
 from trainshift.engine.settings import Severity
@@ -24,6 +21,9 @@ from trainshift.lsp.text.documents import Paper, Part, paper_of
 from trainshift.lsp.text.positions import Place
 from trainshift.lsp.wire.uris import path_of, uri_of
 from trainshift.pages import page_url
+from trainshift.python.lazy import cached_property
+from trainshift.python.source.edit import Change
+from trainshift.python.source.source import Span
 
 if TYPE_CHECKING:
     from trainshift.lsp.outline import Outline

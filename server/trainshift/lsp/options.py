@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from trainshift.core.choices import CHOICES, Choices
-from trainshift.core.text.source import Source
 from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.engine.settings import Settings, SettingsError, read_settings
 from trainshift.host.configuration import Configuration, check_patterns
+from trainshift.python.source.source import Source
 
 if TYPE_CHECKING:
     from trainshift.engine.versions.runtime import Runtime

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainshift.core.text.edit import Change
-from trainshift.core.text.source import Span
 from trainshift.engine.effects.outcomes import Outcome
 from trainshift.lsp.text.documents import Paper
 from trainshift.lsp.whole import Whole
+from trainshift.python.source.edit import Change
+from trainshift.python.source.source import Span
 
 
 @dataclass(eq=False)

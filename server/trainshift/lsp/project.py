@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from trainshift.core.text.source import BOM, Source
 from trainshift.engine.checking import check
 from trainshift.engine.live import Live
 from trainshift.host import files as disk_files
@@ -24,6 +23,7 @@ from trainshift.lsp.options import SECTION, Chosen, Options, Rules, read_options
 from trainshift.lsp.text.documents import Paper, paper_of, plain
 from trainshift.lsp.wire.capabilities import LANGUAGES
 from trainshift.lsp.wire.uris import path_of, uri_of
+from trainshift.python.source.source import BOM, Source
 
 if TYPE_CHECKING:
     from trainshift.engine.versions.runtime import Runtime

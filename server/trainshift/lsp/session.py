@@ -8,7 +8,6 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from trainshift.core.text.edit import Plan
 from trainshift.engine.cells import Plain
 from trainshift.engine.checking import CheckReport, fixed
 from trainshift.engine.settings import Settings, Severity
@@ -17,6 +16,7 @@ from trainshift.lsp.opening import Opening
 from trainshift.lsp.project import Turn
 from trainshift.lsp.wire.protocol import Endpoint
 from trainshift.lsp.wire.uris import path_of
+from trainshift.python.source.edit import Plan
 
 if TYPE_CHECKING:
     from lsprotocol.types import WorkspaceEdit

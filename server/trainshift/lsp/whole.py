@@ -8,10 +8,7 @@ import posixpath
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Withheld
-from trainshift.core.text.source import Source, Span
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis
@@ -21,6 +18,9 @@ from trainshift.engine.effects.outcomes import Outcome
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.engine.versions.runtime import Runtime
 from trainshift.engine.workspace import ParsedFiles
+from trainshift.python.names.script import Script
+from trainshift.python.source.edit import Change, Withheld
+from trainshift.python.source.source import Source, Span
 from trainshift.rewriting.target import Target
 
 log = logging.getLogger(__name__)

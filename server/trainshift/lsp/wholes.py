@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from trainshift.core.names.script import Script
-from trainshift.core.names.workspace import MOST_CONVERTED
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.effects.asking import MOST_STARTS
 from trainshift.engine.programs import Claims, Programs, analyze_program, claims_from, claims_of
@@ -19,6 +17,8 @@ from trainshift.lsp.outline import Outline, outline_of
 from trainshift.lsp.text.documents import Paper
 from trainshift.lsp.whole import Whole, refused, whole_of
 from trainshift.lsp.wire.uris import path_of
+from trainshift.python.names.script import Script
+from trainshift.python.names.workspace import MOST_CONVERTED
 
 
 class Wholes:

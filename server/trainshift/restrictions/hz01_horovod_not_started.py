@@ -22,13 +22,13 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.values import Unknown
 from trainshift.core.program import Program
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.dependence import COLLECTIVE, RANK, SIZE
-from trainshift.core.text.edit import Change
-from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.names.values import Unknown
+from trainshift.python.source.edit import Change
+from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.restrictions.facts.moves import moved
 from trainshift.restrictions.facts.places import hazard, text_of
 from trainshift.restrictions.restriction import Findings

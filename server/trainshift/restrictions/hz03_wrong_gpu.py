@@ -21,12 +21,12 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.gpus import By, Choice, Gpus
 from trainshift.core.ranks.together import Together
-from trainshift.core.text.edit import Change
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.source.edit import Change
 from trainshift.restrictions.facts.places import hazard, replaced
 from trainshift.restrictions.restriction import Findings
 

@@ -21,15 +21,15 @@ Move the choice right behind `hvd.init()`, above all that makes tensors, models,
 from __future__ import annotations
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names import api
-from trainshift.core.names.values import Class, Function, Library
 from trainshift.core.program import Program
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.strangers import Strangers
-from trainshift.core.text.edit import Change
-from trainshift.core.text.facts import Site, Statement
 from trainshift.core.training.executions import functions_reached
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.python.names.values import Class, Function, Library
+from trainshift.python.source.edit import Change
+from trainshift.python.syntax.chunk_syntax import Site, Statement
 from trainshift.restrictions.facts.moves import abreast, moved, needed
 from trainshift.restrictions.facts.places import beside, hazard
 from trainshift.restrictions.restriction import Findings

@@ -25,7 +25,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.feeds import Feeds
 from trainshift.core.ranks.work.rates import Rates
-from trainshift.core.text.facts import Site
+from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.restrictions.facts.places import hazard
 from trainshift.restrictions.restriction import Findings
 

@@ -25,9 +25,6 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.finding import Finding, Verdict
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Instance, Literal
 from trainshift.core.program import Program
 from trainshift.core.ranks.strangers import Strangers
 from trainshift.core.ranks.together import Together
@@ -36,9 +33,12 @@ from trainshift.core.ranks.work.own_horovod import RATE_CALLBACKS
 from trainshift.core.ranks.work.rates import Rates
 from trainshift.core.ranks.work.scaling import Scaling
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Scope, Site, argument
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Instance, Literal
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.syntax.chunk_syntax import Scope, Site, argument
 from trainshift.restrictions.facts.factors import multiplied, without_factor
 from trainshift.restrictions.facts.places import appended, beside, hazard, horovod_name, replaced, text_of
 from trainshift.restrictions.restriction import Findings

@@ -26,13 +26,13 @@ Fine is a model whose `train_step` has a distributed tape, and one that rank 0 t
 from __future__ import annotations
 
 from trainshift.core.finding import Related, Verdict
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.for_keras2 import ForKeras2
-from trainshift.core.text.edit import Change
-from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import KERAS
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.source.edit import Change
+from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.restrictions.facts.places import beside, hazard, horovod_name, replaced
 from trainshift.restrictions.restriction import Findings
 

@@ -23,17 +23,17 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.rates import TAPE_WRAPS, WRAPS
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Site, argument
 from trainshift.core.training.executions import in_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.restrictions.facts.places import beside, hazard, replaced
 from trainshift.restrictions.restriction import Findings
 

@@ -23,15 +23,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainshift.core.finding import Related, Verdict
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.beginning import Beginning
 from trainshift.core.ranks.broadcasts import Broadcasts
 from trainshift.core.ranks.restores import Restores
 from trainshift.core.ranks.strangers import Strangers
 from trainshift.core.ranks.together import Together
-from trainshift.core.text.facts import Site, argument
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.restrictions.facts.places import beside, hazard
 from trainshift.restrictions.restriction import Findings
 

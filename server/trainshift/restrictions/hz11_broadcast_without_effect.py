@@ -26,12 +26,12 @@ import ast
 from dataclasses import replace
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.broadcasts import Broadcasts
 from trainshift.core.ranks.together import Together
-from trainshift.core.text.edit import Change
-from trainshift.core.text.facts import Site, Statement, argument, dotted
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.source.edit import Change
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, dotted
 from trainshift.restrictions.facts.moves import abreast, inserted, moved
 from trainshift.restrictions.facts.places import beside, hazard
 from trainshift.restrictions.restriction import Findings

@@ -25,16 +25,16 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.finding import Finding, Verdict
-from trainshift.core.names.occurrence import Occurrence, of_call
-from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branch, Branches
 from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.dependence import RANK, Dependence
 from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.together import Together
-from trainshift.core.text.facts import Scope, Statement
 from trainshift.core.training.leaving import Leaving
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.names.values import Instance, UserInstance, Value
+from trainshift.python.syntax.chunk_syntax import Scope, Statement
 from trainshift.restrictions.facts.moves import hoisted
 from trainshift.restrictions.facts.places import beside, hazard
 from trainshift.restrictions.restriction import Findings

@@ -28,9 +28,6 @@ import ast
 from collections.abc import Callable, Iterator
 
 from trainshift.core.finding import Finding, Verdict
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence, Step, of_call
-from trainshift.core.names.values import Function, Instance, Literal, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branch, Branches
 from trainshift.core.ranks.collectives import Collectives
@@ -42,11 +39,22 @@ from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.ranks.work.own_values import OwnValues
 from trainshift.core.ranks.work.rates import RATES
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Scope, Site, Statement, argument, arguments, expression_path, last_name
 from trainshift.core.training.executions import LOOPS, Executions
 from trainshift.core.training.horovod import KERAS, TENSORFLOW
 from trainshift.core.training.loop_kinds import Loop, Pattern
+from trainshift.libraries import api
+from trainshift.python.names.occurrence import Occurrence, Step, of_call
+from trainshift.python.names.values import Function, Instance, Literal, UserInstance
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.syntax.chunk_syntax import (
+    Scope,
+    Site,
+    Statement,
+    argument,
+    arguments,
+    expression_path,
+    last_name,
+)
 from trainshift.restrictions.facts.moves import hoisted, inserted
 from trainshift.restrictions.facts.places import hazard, horovod_name, replaced, text_of
 from trainshift.restrictions.restriction import Findings

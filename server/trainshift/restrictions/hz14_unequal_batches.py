@@ -25,15 +25,15 @@ import ast
 
 from trainshift.core.finding import Verdict
 from trainshift.core.layout import Layout
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.feeds import Feed, Feeds
 from trainshift.core.ranks.work.shares import Shares, Uneven
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.edit import Change
-from trainshift.core.text.facts import Scope, Site, argument, hides_arguments, last_name
 from trainshift.core.training.loop_kinds import Loop
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.source.edit import Change
+from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, hides_arguments, last_name
 from trainshift.restrictions.facts.places import appended, beside, hazard, horovod_name, span_of
 from trainshift.restrictions.restriction import Findings
 

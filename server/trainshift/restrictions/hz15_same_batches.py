@@ -22,13 +22,13 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.feeds import Feed, Feeds
 from trainshift.core.ranks.work.seeds import Order
-from trainshift.core.text.edit import Change
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.source.edit import Change
 from trainshift.restrictions.facts.places import appended, hazard, horovod_name
 from trainshift.restrictions.restriction import Findings
 

@@ -22,14 +22,14 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.program import Program
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.shares import Shares
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Scope, Site, arguments, dotted
-from trainshift.core.text.source import Span
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import Scope, Site, arguments, dotted
 from trainshift.restrictions.facts.moves import lines_of
 from trainshift.restrictions.facts.places import beside, hazard, replaced, span_of
 from trainshift.restrictions.restriction import Findings

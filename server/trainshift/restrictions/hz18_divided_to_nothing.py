@@ -23,14 +23,14 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Literal
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.feeds import Feeds
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import last_name
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Literal
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.syntax.chunk_syntax import last_name
 from trainshift.restrictions.facts.places import hazard, text_of
 from trainshift.restrictions.restriction import Findings
 

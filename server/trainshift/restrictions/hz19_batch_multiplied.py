@@ -22,12 +22,12 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.feeds import Feed, Feeds
-from trainshift.core.text.edit import Change, Edit
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.source.edit import Change, Edit
 from trainshift.restrictions.facts.factors import divided, without_factor
 from trainshift.restrictions.facts.places import hazard, horovod_name, text_of
 from trainshift.restrictions.restriction import Findings

@@ -24,12 +24,12 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.restores import Restore, Restores
 from trainshift.core.ranks.together import Together
-from trainshift.core.text.edit import Change
 from trainshift.core.training.horovod import KERAS, TENSORFLOW
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.source.edit import Change
 from trainshift.restrictions.facts.moves import inserted, moved
 from trainshift.restrictions.facts.places import beside, hazard, horovod_name
 from trainshift.restrictions.restriction import Findings

@@ -30,14 +30,14 @@ import ast
 from dataclasses import replace
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks import horovod_api
 from trainshift.core.ranks.strangers import Stranger, Strangers
 from trainshift.core.ranks.work.for_keras2 import ForKeras2
 from trainshift.core.ranks.work.rates import Rates
-from trainshift.core.text.edit import Change, Edit
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.source.edit import Change, Edit
 from trainshift.restrictions.facts.moves import inserted
 from trainshift.restrictions.facts.places import hazard, replaced
 from trainshift.restrictions.restriction import Findings

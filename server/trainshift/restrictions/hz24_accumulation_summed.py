@@ -25,13 +25,13 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Literal
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.rates import Rates
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Literal
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.restrictions.facts.places import hazard, text_of
 from trainshift.restrictions.restriction import Findings
 

@@ -23,11 +23,11 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.nodes import Nodes
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import RANK, SIZE, Dependence
-from trainshift.core.text.facts import last_name
+from trainshift.python.names.expressions import Nodes
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import last_name
 from trainshift.restrictions.facts.places import appended, hazard, text_of
 from trainshift.restrictions.restriction import Findings
 

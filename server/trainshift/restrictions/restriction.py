@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.core.text.source import one_line
+from trainshift.python.source.source import one_line
 
 Findings: TypeAlias = Iterator[Finding]
 

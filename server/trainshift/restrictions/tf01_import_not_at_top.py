@@ -38,12 +38,14 @@ from itertools import pairwise
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.libraries import is_common
-from trainshift.core.names.values import Instance, Library, Unknown
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import (
+from trainshift.core.training.horovod import Horovod
+from trainshift.libraries.common import is_common
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Instance, Library, Unknown
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import (
     AttributeBinding,
     Binding,
     ItemBinding,
@@ -55,8 +57,6 @@ from trainshift.core.text.facts import (
     last_name,
     root_name,
 )
-from trainshift.core.text.source import Span
-from trainshift.core.training.horovod import Horovod
 from trainshift.restrictions.facts.aliases import catches_import_error
 from trainshift.restrictions.restriction import Findings, Restriction
 

@@ -37,13 +37,13 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.names.libraries import ROOTS, is_common
-from trainshift.core.names.values import Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.core.program import Program
-from trainshift.core.readings import readings_in
-from trainshift.core.text.edit import Change
-from trainshift.core.text.facts import Binding, Facts, Scope, Site, Statement, dotted, last_name
-from trainshift.core.text.source import Span
+from trainshift.libraries.common import ROOTS, is_common
+from trainshift.python.names.uses import readings_in
+from trainshift.python.names.values import Instance, Library, Member, Unknown, UserInstance, Value
+from trainshift.python.source.edit import Change
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import Binding, Facts, Scope, Site, Statement, dotted, last_name
 from trainshift.restrictions.facts.aliases import Alias, Aliases, catches_import_error
 from trainshift.restrictions.restriction import Findings, Restriction
 

@@ -32,10 +32,10 @@ Unknown is a member whose name the script computes, as in `getattr(tf.keras.opti
 from __future__ import annotations
 
 from trainshift.core.finding import Finding, Verdict
-from trainshift.core.names import api
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change
-from trainshift.core.text.facts import for_type_checkers
+from trainshift.libraries import api
+from trainshift.python.source.edit import Change
+from trainshift.python.syntax.chunk_syntax import for_type_checkers
 from trainshift.restrictions.facts.aliases import MODULES, Alias, Aliases
 from trainshift.restrictions.restriction import Findings, Restriction
 

@@ -35,14 +35,14 @@ import ast
 from trainshift.core import tables
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import Instance, Library, Literal, Value
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.expressions import assigned
-from trainshift.core.text.facts import Site, arguments, hides_arguments, last_name
-from trainshift.core.text.source import Span, one_line
 from trainshift.core.training.effects import Deed, Effect, Effects
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Instance, Library, Literal, Value
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.source.source import Span, one_line
+from trainshift.python.syntax.chunk_syntax import Site, arguments, hides_arguments, last_name
+from trainshift.python.syntax.precedence import assigned
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _PRINTS = ("builtins.print", "tensorflow.print")

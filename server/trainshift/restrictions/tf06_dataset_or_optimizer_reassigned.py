@@ -34,10 +34,10 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
-from trainshift.core.readings import Readings
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Binding, Scope, dotted, last_name
-from trainshift.core.text.source import Span
+from trainshift.python.names.uses import Readings
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, dotted, last_name
 from trainshift.restrictions.facts.creations import Creations, MadeKind, gives_dataset
 from trainshift.restrictions.facts.holders import excludes
 from trainshift.restrictions.restriction import Findings, Restriction

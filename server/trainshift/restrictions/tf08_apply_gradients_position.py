@@ -38,11 +38,12 @@ from itertools import pairwise
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.layout import Layout
-from trainshift.core.names import api
-from trainshift.core.names.values import Member
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import (
+from trainshift.libraries import api
+from trainshift.python.names.values import Member
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.source.source import one_line
+from trainshift.python.syntax.chunk_syntax import (
     COMPREHENSIONS,
     Scope,
     Site,
@@ -51,7 +52,6 @@ from trainshift.core.text.facts import (
     expression_path,
     last_name,
 )
-from trainshift.core.text.source import one_line
 from trainshift.restrictions.facts.creations import Creations, MadeKind
 from trainshift.restrictions.restriction import Findings, Restriction
 

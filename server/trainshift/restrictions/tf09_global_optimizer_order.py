@@ -36,14 +36,15 @@ from dataclasses import dataclass
 
 from trainshift.core import tables
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.names.values import Library, is_wrap
 from trainshift.core.program import Program
-from trainshift.core.readings import Readings
-from trainshift.core.text.edit import Change, Edit, Side
-from trainshift.core.text.facts import Binding, Scope, Statement
 from trainshift.core.training.effects import Effect, Effects
 from trainshift.core.training.executions import in_loop
 from trainshift.core.training.loop_kinds import named_function
+from trainshift.libraries.roles import is_wrap
+from trainshift.python.names.uses import Readings
+from trainshift.python.names.values import Library
+from trainshift.python.source.edit import Change, Edit, Side
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement
 from trainshift.restrictions.facts.creations import Creations, MadeKind
 from trainshift.restrictions.facts.holders import excludes
 from trainshift.restrictions.restriction import Findings, Restriction

@@ -29,14 +29,14 @@ from __future__ import annotations
 import posixpath
 
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import Class, Function
-from trainshift.core.names.workspace import Workspace
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding
-from trainshift.core.text.source import Span
 from trainshift.core.training.loop_kinds import Loop
 from trainshift.core.training.loops import Loops
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Class, Function
+from trainshift.python.names.workspace import Workspace
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import Binding
 from trainshift.restrictions.restriction import Findings, Restriction
 
 

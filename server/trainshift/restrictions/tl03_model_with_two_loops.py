@@ -34,13 +34,13 @@ import ast
 from itertools import product
 
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.source import Span
 from trainshift.core.training.loop_kinds import KNOWN_PATTERNS, Loop
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.modes import Modes
 from trainshift.core.training.origins import Origins
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.source.source import Span
 from trainshift.restrictions.restriction import Findings, Restriction
 
 

@@ -31,14 +31,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.names import api
-from trainshift.core.names.values import Function, Member
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, Statement, closure, last_name
-from trainshift.core.text.lean import kind_of
-from trainshift.core.text.source import one_line
 from trainshift.core.training.loop_kinds import FITTING
 from trainshift.core.training.loops import LAUNCHERS, Loops
+from trainshift.libraries import api
+from trainshift.python.names.values import Function, Member
+from trainshift.python.source.source import one_line
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, closure, last_name
+from trainshift.python.syntax.slotted_ast import kind_of
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _ESTIMATOR_SPECS = ("tensorflow.estimator.TrainSpec", "tensorflow.estimator.EvalSpec")

@@ -37,15 +37,15 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, Statement, expression_path, is_main_guard
-from trainshift.core.text.source import Span, one_line
 from trainshift.core.training.alike import Alike
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.loop_kinds import Loop, header
 from trainshift.core.training.loops import Loops
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.script import Script
+from trainshift.python.source.source import Span, one_line
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, expression_path, is_main_guard
 from trainshift.restrictions.restriction import Findings, Restriction
 
 

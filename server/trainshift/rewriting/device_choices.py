@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from trainshift.core import tables
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.values import Display, Instance, Literal
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, Statement, argument, expression_path, last_name
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Display, Instance, Literal
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, expression_path, last_name
 from trainshift.rewriting.pinning import NO_GPU, Pinning
 
 _SETTING = ("os.putenv", "os.environ.setdefault", "os.environ.__setitem__")

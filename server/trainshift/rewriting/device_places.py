@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice, product
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.values import Function, Library, Literal, Member
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, Statement, argument, arguments
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Function, Library, Literal, Member
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, argument, arguments
 from trainshift.rewriting.tf1.graphs import Graphs
 
 _DEVICE = ("tensorflow.device", "tensorflow.compat.v1.device")

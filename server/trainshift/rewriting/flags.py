@@ -12,18 +12,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core import tables
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.beginning import Beginning
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
-from trainshift.core.text.facts import Site, Statement, arguments, dotted
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod, is_first_value
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Step, Steps
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Instance, UserInstance, Value
+from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments, dotted
 from trainshift.rewriting.keras.first_batches import FirstBatches
 from trainshift.rewriting.keras.fits import Fits, is_compiled_optimizer
 from trainshift.rewriting.keras.set_weights import SetWeights

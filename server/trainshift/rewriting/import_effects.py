@@ -8,10 +8,10 @@ from __future__ import annotations
 import ast
 
 from trainshift.core import tables
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import Class, Function, Library, UserInstance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, Statement, behind_main_guard
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Class, Function, Library, UserInstance
+from trainshift.python.syntax.chunk_syntax import Site, Statement, behind_main_guard
 
 
 class ImportEffects:

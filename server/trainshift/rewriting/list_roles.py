@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Class, Instance, Literal, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.list_members import Members, members
-from trainshift.core.text.expressions import does_more
-from trainshift.core.text.facts import Scope, Site, last_name
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Class, Instance, Literal, UserInstance, Value
+from trainshift.python.syntax.chunk_syntax import Scope, Site, last_name
+from trainshift.python.syntax.precedence import does_more
 from trainshift.rewriting.ranks.own_paths import OwnPaths
 
 

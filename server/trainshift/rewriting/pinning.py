@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core import tables
-from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Statement, argument, arguments
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
+from trainshift.python.lazy import cached_property
+from trainshift.python.syntax.chunk_syntax import Binding, Statement, argument, arguments
 
 # What a configuration of TensorFlow 1 names the GPUs by.
 DEVICES = "visible_device_list"

@@ -12,16 +12,16 @@ from dataclasses import replace
 
 from trainshift.core import tables
 from trainshift.core.layout import Layout
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.libraries import is_common
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Edit
-from trainshift.core.text.facts import Binding, Statement, root_name
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Steps
+from trainshift.libraries.common import is_common
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.script import Script
+from trainshift.python.source.edit import Edit
+from trainshift.python.syntax.chunk_syntax import Binding, Statement, root_name
 from trainshift.rewriting.flags import Flag, Flags
 from trainshift.rewriting.import_effects import ImportEffects, imports_package, is_import
 from trainshift.rewriting.keras.batch_norms import BatchNorms

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Literal, Member
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, argument
 from trainshift.core.training.alike import Alike
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Literal, Member
+from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.rewriting.datasets.operations import DIRECTORIES
 
 TENSORFLOW, NUMPY, PYTHON = "tensorflow.random", "numpy.random", "random"

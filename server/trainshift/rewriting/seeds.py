@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.values import Function, Instance, Member
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, expression_path
 from trainshift.core.training.executions import LOOPS, Executions
+from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Function, Instance, Member
+from trainshift.python.syntax.chunk_syntax import Scope, Site, expression_path
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.seed_places import (
     GENERATORS,

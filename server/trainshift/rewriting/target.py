@@ -8,10 +8,10 @@ is Keras 2 there, on which Horovod's wraps work, but not its hook, nor what call
 from __future__ import annotations
 
 from trainshift.core.choices import KERAS_3, KERAS_BOTH, KERAS_LEGACY
-from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.keras_signs import KerasSigns
 from trainshift.core.ranks.work.which_keras import WhichKeras
+from trainshift.python.lazy import cached_property
 
 
 class Target:

@@ -10,7 +10,7 @@ from types import ModuleType
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.core.text.source import one_line
+from trainshift.python.source.source import one_line
 
 _SIGN = "paddle"
 

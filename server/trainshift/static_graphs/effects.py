@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.names.values import Instance
-from trainshift.core.text.facts import Statement, dotted, root_name
+from trainshift.python.names.values import Instance
+from trainshift.python.syntax.chunk_syntax import Statement, dotted, root_name
 from trainshift.static_graphs.judging import calls
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.liveness import bound_by

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import Library
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Statement
-from trainshift.core.text.source import Span
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Library
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.reading.kinds import OPEN_SIZES
 from trainshift.static_graphs.reading.liveness import own_parts

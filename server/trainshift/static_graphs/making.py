@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from trainshift.core.finding import Finding, Verdict
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Edit, apply
-from trainshift.core.text.facts import Scope
+from trainshift.python.names.script import Script
+from trainshift.python.source.edit import Edit, apply
+from trainshift.python.syntax.chunk_syntax import Scope
 from trainshift.static_graphs.codes import STATIC_CODES
 from trainshift.static_graphs.judging import name_of_paddle
 from trainshift.static_graphs.reading.entries import TO_STATIC, is_excluded, is_layer, no_place

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainshift.core.text.facts import Statement
+from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.reading.kinds import OPEN_SIZES, Dim, Value
 from trainshift.static_graphs.reading.liveness import own_parts

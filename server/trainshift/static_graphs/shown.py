@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
-from trainshift.core.text.lean import kind_of
-from trainshift.core.text.source import one_line
+from trainshift.python.source.source import one_line
+from trainshift.python.syntax.slotted_ast import kind_of
 from trainshift.static_graphs.expanding.knowledge import Knowledge
 from trainshift.static_graphs.expanding.words import GENERATED
 from trainshift.static_graphs.reading.function import StaticFunction, Truth

@@ -32,12 +32,12 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.choices import KERAS_3, KERAS_NAMES
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Remark
-from trainshift.core.text.facts import argument
-from trainshift.core.text.source import Span
 from trainshift.core.training.loops import Loops
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.source.edit import Change, Remark
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import argument
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.rates.rate_cases import RateCases

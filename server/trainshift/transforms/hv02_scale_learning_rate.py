@@ -35,9 +35,9 @@ from __future__ import annotations
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.expressions import ELEMENT, Frame, of_each, product
-from trainshift.core.text.facts import Statement
+from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.precedence import ELEMENT, Frame, of_each, product
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.rates.learning_rates import LearningRates
 from trainshift.rewriting.rates.rate_places import Rate

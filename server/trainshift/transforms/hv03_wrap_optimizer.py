@@ -43,10 +43,10 @@ import ast
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.expressions import handed_to, of_each
-from trainshift.core.text.facts import Site, Statement
 from trainshift.core.training.horovod import KERAS
+from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.python.syntax.chunk_syntax import Site, Statement
+from trainshift.python.syntax.precedence import handed_to, of_each
 from trainshift.rewriting.keras.schedule_configs import REGISTER, Remake, ScheduleConfigs
 from trainshift.rewriting.keras.wraps import Wrap, Wraps
 from trainshift.rewriting.prerequisites import Prerequisites

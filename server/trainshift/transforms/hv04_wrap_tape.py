@@ -31,15 +31,15 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.layout import Layout
-from trainshift.core.names import api
-from trainshift.core.names.values import Display, Instance, Value
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.expressions import ARGUMENT, ELEMENT, Frame, Level, comments, handed_to
-from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
 from trainshift.core.training.executions import Executions, in_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Gradient, Steps, Tape, is_plain
+from trainshift.libraries import api
+from trainshift.python.names.values import Display, Instance, Value
+from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
+from trainshift.python.syntax.precedence import ARGUMENT, ELEMENT, Frame, Level, comments, handed_to
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.choice import Choice
 from trainshift.rewriting.reductions import Form, Reductions

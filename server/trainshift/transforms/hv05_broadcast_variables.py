@@ -39,13 +39,13 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.layout import Layout
-from trainshift.core.names import api
-from trainshift.core.names.values import Unknown
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Side, Withheld
-from trainshift.core.text.facts import Scope, Statement, last_name
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.steps import APPLY, Step, Steps, is_plain
+from trainshift.libraries import api
+from trainshift.python.names.values import Unknown
+from trainshift.python.source.edit import Change, Edit, Side, Withheld
+from trainshift.python.syntax.chunk_syntax import Scope, Statement, last_name
 from trainshift.rewriting.edits.rank_guards import printed
 from trainshift.rewriting.flags import PAIRS_KEY, Flag, Flags
 from trainshift.rewriting.keras.set_weights import OTHER_BEGINNING, SetWeights

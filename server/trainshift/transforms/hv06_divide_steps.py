@@ -37,14 +37,14 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.layout import Layout
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Literal
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Remark, Withheld
-from trainshift.core.text.expressions import ARGUMENT, Frame, Level, of_each, product
-from trainshift.core.text.facts import Site, Statement, argument
-from trainshift.core.text.source import one_line
 from trainshift.core.training.steps import is_plain
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Literal
+from trainshift.python.source.edit import Change, Edit, Remark, Withheld
+from trainshift.python.source.source import one_line
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
+from trainshift.python.syntax.precedence import ARGUMENT, Frame, Level, of_each, product
 from trainshift.rewriting.data.counters import Counters, Limit
 from trainshift.rewriting.data.global_batch import GlobalBatch
 from trainshift.rewriting.data.iterated import Iterated

@@ -29,8 +29,8 @@ from functools import partial
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Edit, Remark, Side
-from trainshift.core.text.expressions import assigned
+from trainshift.python.source.edit import Edit, Remark, Side
+from trainshift.python.syntax.precedence import assigned
 from trainshift.rewriting.edits.rank_guards import (
     PRINTED,
     conditional,

@@ -46,12 +46,12 @@ from functools import partial
 
 from trainshift.core import tables
 from trainshift.core.layout import Layout
-from trainshift.core.names import api
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.expressions import handed_to
-from trainshift.core.text.facts import Site, argument
-from trainshift.core.text.source import Span
+from trainshift.libraries import api
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import Site, argument
+from trainshift.python.syntax.precedence import handed_to
 from trainshift.rewriting.edits.rank_guards import (
     conditional,
     guard,

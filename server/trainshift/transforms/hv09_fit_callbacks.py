@@ -35,10 +35,10 @@ import ast
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.own_horovod import BROADCAST
-from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.facts import Site
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, put_first, run, titled
 from trainshift.rewriting.edits.rank_guards import guard_changes, only_argument

@@ -32,13 +32,13 @@ from itertools import count
 
 from trainshift.core import tables
 from trainshift.core.layout import Layout
-from trainshift.core.names import api
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Side, Withheld
-from trainshift.core.text.expressions import comments, handed_to
-from trainshift.core.text.facts import Site
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
+from trainshift.libraries import api
+from trainshift.python.source.edit import Change, Edit, Side, Withheld
+from trainshift.python.syntax.chunk_syntax import Site
+from trainshift.python.syntax.precedence import comments, handed_to
 from trainshift.rewriting.keras.compiled import Compiled, model_of
 from trainshift.rewriting.keras.fits import Compile, Fit, Fits, method_argument
 from trainshift.rewriting.keras.helpers import DISTRIBUTE, Helpers

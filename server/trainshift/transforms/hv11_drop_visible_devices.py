@@ -32,11 +32,11 @@ from collections.abc import Iterator
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Remark, Withheld
-from trainshift.core.text.expressions import does_more
-from trainshift.core.text.facts import Statement
-from trainshift.core.text.source import Span, one_line
 from trainshift.core.training.loops import Loops
+from trainshift.python.source.edit import Change, Edit, Remark, Withheld
+from trainshift.python.source.source import Span, one_line
+from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.precedence import does_more
 from trainshift.rewriting.device_choices import Choices, DeviceChoices, Entry
 from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.edits.entries import without

@@ -42,11 +42,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from trainshift.core.layout import Layout
-from trainshift.core.names import api
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.facts import Site, argument, hides_arguments
 from trainshift.core.training.loops import Loops
+from trainshift.libraries import api
+from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.python.syntax.chunk_syntax import Site, argument, hides_arguments
 from trainshift.rewriting.edits.hook_edits import doubts, hooked, obstacle
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, titled
 from trainshift.rewriting.edits.rank_guards import only_argument

@@ -26,9 +26,9 @@ from __future__ import annotations
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Withheld
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
+from trainshift.python.source.edit import Change, Edit, Withheld
 from trainshift.rewriting.data.pace import Pace
 from trainshift.rewriting.edits.session_broadcasts import broadcast
 from trainshift.rewriting.edits.session_configs import configured, hidden

@@ -29,10 +29,10 @@ From TensorFlow 2.16 on Horovod has no such hook, so that the file gets a short 
 from __future__ import annotations
 
 from trainshift.core.layout import Layout
-from trainshift.core.names import api
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Site, argument
+from trainshift.libraries import api
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.rewriting.edits.hook_edits import doubts, hooked, obstacle
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, titled
 from trainshift.rewriting.edits.rank_guards import only_argument

@@ -47,10 +47,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trainshift.core.layout import Layout
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Remark
-from trainshift.core.text.expressions import (
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.source.edit import Change, Edit, Remark
+from trainshift.python.source.source import one_line
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, dotted
+from trainshift.python.syntax.precedence import (
     ARGUMENT,
     ITERATED,
     Frame,
@@ -60,8 +62,6 @@ from trainshift.core.text.expressions import (
     product,
     total,
 )
-from trainshift.core.text.facts import Site, Statement, argument, dotted
-from trainshift.core.text.source import one_line
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.loop_data import LoopData
 from trainshift.rewriting.data.pace import ALL_TURNS, ALL_WORK, SAME_DATA, WORK, Pace

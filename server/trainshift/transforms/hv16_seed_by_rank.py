@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Remark
-from trainshift.core.text.expressions import total
+from trainshift.python.source.edit import Change, Remark
+from trainshift.python.syntax.precedence import total
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.seed_places import SeedPlace, SeedPlaces
 from trainshift.rewriting.seeds import Seeds

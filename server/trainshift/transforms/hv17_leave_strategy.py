@@ -34,8 +34,8 @@ the place. In one branch of an `if` such a strategy stays where the other branch
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.source import Span
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.source.source import Span
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.strategies.leaving import Leaving
 from trainshift.transforms.rule import Proposals, Transform

@@ -26,8 +26,8 @@ from __future__ import annotations
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Remark
 from trainshift.core.training.horovod import TENSORFLOW
+from trainshift.python.source.edit import Change, Edit, Remark
 from trainshift.rewriting.keras.batch_norms import BatchNorm, BatchNorms
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform

@@ -10,8 +10,8 @@ from enum import Enum
 from typing import TypeAlias
 
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Remark, Withheld
-from trainshift.core.text.source import one_line
+from trainshift.python.source.edit import Change, Remark, Withheld
+from trainshift.python.source.source import one_line
 
 Proposals: TypeAlias = Iterator[Change | Withheld | Remark]
 

@@ -23,10 +23,10 @@ from trainshift.cli.report import (
 )
 from trainshift.cli.terminal import Printer, Segment, visible, wants_colour
 from trainshift.core.finding import Verdict
-from trainshift.core.text.edit import Change
 from trainshift.engine.cells import Spot
 from trainshift.engine.checking import Diagnostic, Region
 from trainshift.engine.settings import Severity
+from trainshift.python.source.edit import Change
 
 JSON_VERSION = 1
 

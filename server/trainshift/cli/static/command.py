@@ -25,10 +25,10 @@ from trainshift.cli.options import (
 if TYPE_CHECKING:
     from trainshift.cli.documents import Document
     from trainshift.core.program import Program
-    from trainshift.core.text.edit import Edit
-    from trainshift.core.text.source import Source
     from trainshift.engine.workspace import ParsedFiles
     from trainshift.host.walk import Input
+    from trainshift.python.source.edit import Edit
+    from trainshift.python.source.source import Source
     from trainshift.static_graphs.expanding.door import Expansion
 
 _JSON_VERSION = 1
@@ -252,10 +252,10 @@ def _program(document: Document, given: _Options, files: ParsedFiles) -> Program
 def _read(document: Document, text: str, files: ParsedFiles) -> Program:
     """The program of a file with some text.  Raises FileProblem."""
     from trainshift.core.program import Program
-    from trainshift.core.text.statements import ParseFailure
     from trainshift.engine.workspace import read_linked
     from trainshift.host.disk import absolute
     from trainshift.host.files import FileProblem
+    from trainshift.python.syntax.chunks import ParseFailure
 
     is_file = document.is_linked and os.path.exists(document.file.path)
     path = absolute(document.file.path) if is_file else ""
@@ -356,7 +356,7 @@ def _statements(document: Document, program: Program, given: _Options) -> list[d
 
 def _describe(outcome: _Outcome, document: Document, expansion: Expansion) -> None:
     """Tell what was done to a file, and what was refused."""
-    from trainshift.core.text.source import Source
+    from trainshift.python.source.source import Source
 
     source = Source(expansion.text)
 

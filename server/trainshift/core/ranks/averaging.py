@@ -6,21 +6,21 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Function, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.flaws import Flaw, at, reaching
 from trainshift.core.ranks.work.for_keras2 import ForKeras2
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
-from trainshift.core.text.facts import Scope, Site, Statement, argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.origins import Origins
 from trainshift.core.training.steps import GRADIENT_METHODS, Step, Steps
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Function, UserInstance
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument
 
 # What averages the gradients that it is given, or that the tape or the optimizer takes which it is given.
 _WRAPS = ("DistributedGradientTape", "DistributedOptimizer", "create_distributed_optimizer", "load_model")

@@ -5,13 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at, reaching
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
-from trainshift.core.text.facts import (
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.steps import VARIABLE_LISTS, Step, Steps
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Instance, UserInstance, Value
+from trainshift.python.syntax.chunk_syntax import (
     Scope,
     Site,
     Statement,
@@ -21,10 +25,6 @@ from trainshift.core.text.facts import (
     dotted,
     last_name,
 )
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Pattern
-from trainshift.core.training.loops import Loops
-from trainshift.core.training.steps import VARIABLE_LISTS, Step, Steps
 
 _OF_SOME = "broadcast_variables"
 _BROADCASTING = (

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from trainshift.core.names.occurrence import Occurrence, of_call
-from trainshift.core.names.values import Function
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
-from trainshift.core.text.facts import Scope, Site, Statement, expression_path
 from trainshift.core.training.leaving import Leaving
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.names.values import Function
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, expression_path
 
 
 class Branch(NamedTuple):

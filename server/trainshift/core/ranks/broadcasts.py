@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainshift.core.choices import KERAS_3
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Instance, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.which_keras import WhichKeras
-from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Steps
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Instance, UserInstance
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
 
 _ALL = "broadcast_global_variables"
 _SOME = "broadcast_variables"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
 from trainshift.core.ranks.beginning import Beginning
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.feeds import Feeds
 from trainshift.core.training.loop_kinds import Loop
+from trainshift.python.lazy import cached_property
 
 
 class ByHand:

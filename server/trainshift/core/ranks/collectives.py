@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.occurrence import Occurrence, leading_to
-from trainshift.core.names.values import Function
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.dependence import COLLECTIVE
 from trainshift.core.ranks.flaws import at
-from trainshift.core.text.facts import Scope, Site, argument, arguments, children
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import FITTING, Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Steps
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, leading_to
+from trainshift.python.names.values import Function
+from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments, children
 
 
 class Collectives:

@@ -8,12 +8,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import Function
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, Statement, arguments, behind_main_guard
 from trainshift.core.training.loops import LAUNCHERS
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Function
+from trainshift.python.syntax.chunk_syntax import (
+    Binding,
+    Scope,
+    Site,
+    Statement,
+    arguments,
+    behind_main_guard,
+)
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence, Step
-from trainshift.core.names.values import Library
 from trainshift.core.program import Program
 from trainshift.core.ranks import horovod_api
-from trainshift.core.text.facts import Site, Statement, arguments, children, last_name
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, Step
+from trainshift.python.names.values import Library
+from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments, children, last_name
 
 RANK = ("rank", "local_rank", "cross_rank")
 SIZE = ("size", "local_size", "cross_size")

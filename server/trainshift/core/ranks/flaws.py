@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site
+from trainshift.core.training.graph_slice import reaching_calls
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import Site
 
 
 class Flaw(NamedTuple):

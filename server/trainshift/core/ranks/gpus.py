@@ -8,15 +8,23 @@ from enum import Enum
 from typing import NamedTuple
 
 from trainshift.core import tables
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Display, Literal
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Scope, Site, argument, arguments, expression_path, last_name, root_name
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Display, Literal
+from trainshift.python.syntax.chunk_syntax import (
+    Scope,
+    Site,
+    argument,
+    arguments,
+    expression_path,
+    last_name,
+    root_name,
+)
 
 _SETTING = "set_visible_devices"
 _LIST = "visible_device_list"

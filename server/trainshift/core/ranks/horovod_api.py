@@ -10,7 +10,7 @@ import json
 from functools import cache
 from pathlib import Path
 
-from trainshift.core.names import api
+from trainshift.libraries import api
 
 PATH = Path(__file__).with_name("horovod_api.json")
 TENSORFLOW = "horovod.tensorflow"

@@ -10,10 +10,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import Display, Instance, Literal, Module, UserInstance, Values
-from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Display, Instance, Literal, Module, UserInstance, Values
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
 
 _ADDING = ("append", "insert", "extend")
 _COPYING = frozenset({"builtins.list", "builtins.tuple", "builtins.sorted"})

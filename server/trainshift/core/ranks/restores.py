@@ -6,10 +6,6 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Library, Member, Unknown
 from trainshift.core.program import Program
 from trainshift.core.ranks.beginning import Beginning
 from trainshift.core.ranks.branches import Branch, Branches
@@ -19,8 +15,12 @@ from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
-from trainshift.core.text.facts import Site, argument
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Library, Member, Unknown
+from trainshift.python.syntax.chunk_syntax import Site, argument
 
 _METHODS = ("load_weights", "restore", "read", "restore_or_initialize")
 _LOADING = "load_model"

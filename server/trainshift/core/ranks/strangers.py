@@ -6,17 +6,20 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Instance, Literal
-from trainshift.core.nodes import Nodes
 from trainshift.core.program import Program
 from trainshift.core.ranks import horovod_api
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.work.for_keras2 import ForKeras2
 from trainshift.core.ranks.work.own_horovod import RATE_CALLBACKS
-from trainshift.core.text.facts import (
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.expressions import Nodes
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Instance, Literal
+from trainshift.python.syntax.chunk_syntax import (
     Binding,
     Site,
     Statement,
@@ -25,9 +28,6 @@ from trainshift.core.text.facts import (
     imported_name,
     last_name,
 )
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import Pattern
-from trainshift.core.training.loops import Loops
 
 _EAGER_ONLY = "broadcast_global_variables"
 _GRAPHS = (

@@ -10,20 +10,20 @@ import ast
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence, leading_to
-from trainshift.core.names.values import Function, Instance, Literal
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.course import started_mains
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
-from trainshift.core.text.facts import Scope, Site, argument, arguments
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Gradient, Steps
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, leading_to
+from trainshift.python.names.values import Function, Instance, Literal
+from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments
 
 _TRAINING = frozenset(
     {Pattern.GRAD_TAPE, Pattern.OPTIMIZER, Pattern.ESTIMATOR, Pattern.SESSION, Pattern.MONITORED_SESSION,

@@ -6,21 +6,21 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core import tables
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Function, Instance, Library, Literal, Member, Unknown
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Scope, Site, argument, arguments, last_name
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.core.training.writing import writes
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Function, Instance, Library, Literal, Member, Unknown
+from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments, last_name
 
 _NO_FILES = frozenset(
     {

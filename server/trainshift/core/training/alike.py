@@ -11,8 +11,10 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import (
+from trainshift.core.program import Program
+from trainshift.core.training.executions import LOOPS
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import (
     UNKNOWN,
     Class,
     Function,
@@ -23,8 +25,7 @@ from trainshift.core.names.values import (
     UserInstance,
     Value,
 )
-from trainshift.core.program import Program
-from trainshift.core.text.facts import (
+from trainshift.python.syntax.chunk_syntax import (
     Binding,
     Scope,
     Statement,
@@ -34,7 +35,6 @@ from trainshift.core.text.facts import (
     last_name,
     root_name,
 )
-from trainshift.core.training.executions import LOOPS
 
 # What a run is started with, and what gives it: all that begins with one of these.
 _SETTINGS = (

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product
 
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import UNKNOWN, UserInstance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Statement, expression_path
 from trainshift.core.training.executions import Executions, in_loop
 from trainshift.core.training.leaving import Leaving
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import UNKNOWN, UserInstance
+from trainshift.python.syntax.chunk_syntax import Binding, Statement, expression_path
 
 # A value is not followed through more names than this.
 _DEEPEST = 20

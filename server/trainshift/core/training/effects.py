@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from trainshift.core import tables
-from trainshift.core.names import api
-from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import (
+from trainshift.core.program import Program
+from trainshift.core.training.graph_slice import reaching_calls
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.libraries import api
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import (
     Class,
     Function,
     Instance,
@@ -27,11 +29,17 @@ from trainshift.core.names.values import (
     UserInstance,
     Value,
 )
-from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, alternatives, argument, arguments, children
-from trainshift.core.text.lean import kind_of
-from trainshift.core.text.source import one_line
-from trainshift.core.training.what_trains import WhatTrains
+from trainshift.python.source.source import one_line
+from trainshift.python.syntax.chunk_syntax import (
+    Binding,
+    Scope,
+    Site,
+    alternatives,
+    argument,
+    arguments,
+    children,
+)
+from trainshift.python.syntax.slotted_ast import kind_of
 
 
 class Effect(IntEnum):

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.values import Function, Instance, UserInstance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Function, Instance, UserInstance
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
 
 # Methods of a model that its `fit` runs.
 _MODEL_METHODS = frozenset({"train_step", "make_train_function", "train_on_batch", "fit"})

@@ -9,11 +9,12 @@ import ast
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import (
+from trainshift.core.training.executions import counted_in
+from trainshift.core.training.graph_slice import reaching_calls
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import (
     Binding,
     Scope,
     Site,
@@ -23,7 +24,6 @@ from trainshift.core.text.facts import (
     expression_path,
     last_name,
 )
-from trainshift.core.training.executions import counted_in
 
 TENSORFLOW = "horovod.tensorflow"
 KERAS = "horovod.tensorflow.keras"

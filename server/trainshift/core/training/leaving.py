@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Statement, last_name
 from trainshift.core.training.executions import LOOPS
+from trainshift.python.syntax.chunk_syntax import Statement, last_name
 
 _EXITS = ("sys.exit", "os._exit", "os.abort", "builtins.exit", "builtins.quit")
 

@@ -10,12 +10,12 @@ import ast
 from dataclasses import dataclass, field
 from enum import Enum
 
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.script import Script
-from trainshift.core.text.facts import Scope, Site, Statement
-from trainshift.core.text.source import Span, one_line
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.steps import Tape
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.script import Script
+from trainshift.python.source.source import Span, one_line
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
 FITTING = ("fit", "fit_generator", "train_on_batch")
 

@@ -5,14 +5,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.classes import class_around
-from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.libraries import ROOTS, is_common
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import (
+from trainshift.core.program import Program
+from trainshift.core.training.executions import Executions, of_super
+from trainshift.core.training.graph_slice import reaching_calls
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import FITTING, Loop, Pattern, is_loop, outermost_loop
+from trainshift.core.training.origins import Origins
+from trainshift.core.training.session_loops import SessionLoops
+from trainshift.core.training.step_names import STEPPING
+from trainshift.core.training.steps import APPLY, Step, Steps
+from trainshift.libraries import api
+from trainshift.libraries.common import ROOTS, is_common
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.classes import class_around
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import (
     Function,
     Instance,
     Library,
@@ -23,15 +31,7 @@ from trainshift.core.names.values import (
     Value,
     Values,
 )
-from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
-from trainshift.core.training.executions import Executions, of_super
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import FITTING, Loop, Pattern, is_loop, outermost_loop
-from trainshift.core.training.origins import Origins
-from trainshift.core.training.session_loops import SessionLoops
-from trainshift.core.training.step_names import STEPPING
-from trainshift.core.training.steps import APPLY, Step, Steps
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
 
 # What takes gradients by a tape of its own, and where TensorFlow 1 had the others of these.
 _TAKING = (

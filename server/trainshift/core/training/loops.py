@@ -11,14 +11,19 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import Function, Member, Unknown
 from trainshift.core.program import Program
-from trainshift.core.reach import Reach
-from trainshift.core.text.facts import (
+from trainshift.core.training.executions import is_of_one_branch
+from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Loop, Pattern, is_loop, named_function
+from trainshift.core.training.loop_reader import candidates, read_loops, unseen_trainings
+from trainshift.core.training.origins import Origins
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.reachability import Reach
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Function, Member, Unknown
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import (
     Binding,
     Scope,
     Site,
@@ -28,11 +33,6 @@ from trainshift.core.text.facts import (
     dotted,
     last_name,
 )
-from trainshift.core.text.source import Span
-from trainshift.core.training.executions import is_of_one_branch
-from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Loop, Pattern, is_loop, named_function
-from trainshift.core.training.loop_reader import candidates, read_loops, unseen_trainings
-from trainshift.core.training.origins import Origins
 
 LOOKED_FOR = (
     "no training loop: looked for optimizer.apply_gradients(...) fed by a tf.GradientTape, "

@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterator
 from itertools import pairwise, product
 from typing import TypeAlias
 
-from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, Statement, expression_path, last_name
 from trainshift.core.training.conditions import Conditions, contradict
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.leaving import Leaving
 from trainshift.core.training.loops import Loops
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, expression_path, last_name
 
 # The code that runs, the call that runs its function, and so on outwards.
 _Way: TypeAlias = tuple[Occurrence, ...]

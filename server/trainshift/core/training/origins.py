@@ -8,11 +8,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.names.classes import class_around
-from trainshift.core.names.occurrence import Occurrence, of_call
-from trainshift.core.names.values import Class, Function, Library, Unknown, UserInstance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import (
+from trainshift.python.names.classes import class_around
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.names.values import Class, Function, Library, Unknown, UserInstance
+from trainshift.python.syntax.chunk_syntax import (
     Scope,
 )
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Unknown
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, last_name
+from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.loop_kinds import Loop, Pattern, outermost_loop
 from trainshift.core.training.step_names import STEPPING, StepNames, names_of
 from trainshift.core.training.steps import Steps
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Unknown
+from trainshift.python.syntax.chunk_syntax import Site, last_name
 
 MONITORED = (*api.MONITORED_SESSION, "tensorflow.compat.v1.train.MonitoredTrainingSession")
 _SESSIONS = (

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.text.code import bound_values
-from trainshift.core.text.facts import Facts, children, closure, last_name
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.script import Script
+from trainshift.python.syntax.chunk_syntax import Facts, children, closure, last_name
+from trainshift.python.syntax.code import bound_values
 
 STEPPING = ("minimize", "apply_gradients", "create_train_op", "optimize_loss")
 

@@ -12,16 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.classes import class_around
-from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import WRAPPED_TAPE, Function, Instance, Value, Values
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import Executions, in_loop
+from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.libraries.roles import WRAPPED_TAPE
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.classes import class_around
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Function, Instance, Value, Values
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, argument, dotted, last_name
 
 APPLY = "apply"
 GRADIENT_METHODS = ("gradient", "jacobian", "batch_jacobian")

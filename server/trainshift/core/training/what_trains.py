@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, Statement
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Steps
+from trainshift.python.lazy import cached_property
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
 
 class WhatTrains:

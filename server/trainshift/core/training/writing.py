@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from trainshift.core import tables
-from trainshift.core.text.facts import Site, Statement, last_name
+from trainshift.python.syntax.chunk_syntax import Site, Statement, last_name
 
 # What is raised where a folder is there already.
 _FORGIVING = ("FileExistsError", "OSError", "EnvironmentError", "IOError", "Exception", "BaseException")

@@ -7,11 +7,11 @@ import ast
 import copy
 from collections.abc import Sequence
 
-from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.once import changed_by_call, depth, once
 from trainshift.derivatives.reading.reader import Reader
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 
 def shared_names(reader: Reader) -> set[frozenset[str]]:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Protocol
 
-from trainshift.core.lazy import cached_property
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.normal import OneExit
 from trainshift.derivatives.tables import table
 from trainshift.derivatives.terms import children, copied, names_bound, walk
+from trainshift.python.lazy import cached_property
 
 Rows = Mapping[str, table.Row]
 # Methods of containers that change it.

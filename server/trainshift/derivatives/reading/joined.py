@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.text.facts import COMPREHENSIONS
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, own_nodes
 from trainshift.derivatives.reading.nodes import Nodes
 from trainshift.derivatives.reading.reader import Reader
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 _GONE_THROUGH = frozenset(
     ("sum", "len", "max", "min", "sorted", "list", "tuple", "zip", "enumerate", "reversed")

@@ -9,13 +9,13 @@ import tokenize
 from collections.abc import Sequence
 from itertools import pairwise
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.text.source import Source
 from trainshift.derivatives.result import NotFound
 from trainshift.derivatives.tables.helpers import helper_of
 from trainshift.derivatives.tables.table_helpers import CONSTANTS
 from trainshift.derivatives.tables.table_helpers import ROWS as OF_HELPERS
 from trainshift.derivatives.terms import walk
+from trainshift.python.lazy import cached_property
+from trainshift.python.source.source import Source
 
 _ARRAYS = frozenset(("numpy", "tensorflow", "jax", "torch"))
 MADE = "# Made by trainshift differentiate "

@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
-from trainshift.core.text.lean import kind_of
 from trainshift.derivatives import terms
+from trainshift.python.syntax.slotted_ast import kind_of
 
 Leave = Callable[[ast.stmt], list[ast.stmt]]
 

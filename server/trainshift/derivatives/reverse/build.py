@@ -6,7 +6,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from trainshift.core.lazy import cached_property
 from trainshift.derivatives import terms
 from trainshift.derivatives.layout import function_of, listed, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
@@ -19,6 +18,7 @@ from trainshift.derivatives.reverse.left import put_right, reads_of
 from trainshift.derivatives.reverse.shorter import shorter
 from trainshift.derivatives.reverse.undone import check_changes
 from trainshift.derivatives.reverse.ways import Ways
+from trainshift.python.lazy import cached_property
 
 # After so many readings of one function something goes round in circles.
 MOST_RUNS = 40

@@ -17,12 +17,12 @@ from trainshift.core.ranks.beginning import Beginning
 from trainshift.core.ranks.flaws import Flaw
 from trainshift.core.ranks.work.dividing import Dividing
 from trainshift.core.ranks.work.scaling import Scaling
-from trainshift.core.text.edit import Change, merge
-from trainshift.core.text.source import Span
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.engine.audit.hazards import original
 from trainshift.engine.edited import edited, forget_edited
+from trainshift.python.source.edit import Change, merge
+from trainshift.python.source.source import Span
 
 log = logging.getLogger(__name__)
 

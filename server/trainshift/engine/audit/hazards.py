@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, merge
-from trainshift.core.text.source import Span
 from trainshift.core.training.horovod import Horovod
 from trainshift.engine.edited import edited, forget_edited
 from trainshift.engine.findings import hazards_of
+from trainshift.python.source.edit import Change, Edit, merge
+from trainshift.python.source.source import Span
 from trainshift.restrictions import HAZARDS
 
 log = logging.getLogger(__name__)

@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterator
 
 from trainshift.core.choices import Choices
 from trainshift.core.finding import Effect
-from trainshift.core.names.script import Script
-from trainshift.core.names.workspace import MOST_CONVERTED
-from trainshift.core.text.source import Span
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.effects.outcomes import Outcome
 from trainshift.engine.findings import ALL_CODES, ON_LOOPS
 from trainshift.engine.programs import Programs
 from trainshift.engine.workspace import ParsedFiles, linked
+from trainshift.python.names.script import Script
+from trainshift.python.names.workspace import MOST_CONVERTED
+from trainshift.python.source.source import Span
 from trainshift.transforms import TRANSFORMS
 
 # So many programs that a file belongs to are looked at for one that trains.

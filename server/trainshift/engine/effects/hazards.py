@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 from trainshift.core.choices import Choices
 from trainshift.core.finding import Finding, Verdict
-from trainshift.core.joined import Joined
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.workspace import MOST_CONVERTED
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, merge
-from trainshift.core.text.source import Span
 from trainshift.engine.analysis import analyze_script
 from trainshift.engine.edited import edited, forget_edited
 from trainshift.engine.findings import Judgement, find, hazards_of, own_of, uses_horovod
 from trainshift.engine.programs import Programs
 from trainshift.engine.settings import HAZARD_CODES
 from trainshift.engine.workspace import ParsedFiles, linked
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.linked_program import Joined
+from trainshift.python.names.workspace import MOST_CONVERTED
+from trainshift.python.source.edit import Change, merge
+from trainshift.python.source.source import Span
 from trainshift.restrictions import HAZARDS
 
 _MENDING = {rule.code: rule.mended_by for rule in HAZARDS if rule.mended_by}

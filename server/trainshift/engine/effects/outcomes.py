@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from trainshift.core.finding import Effect, Finding
-from trainshift.core.text.source import Span
+from trainshift.python.source.source import Span
 
 
 class Outcome(NamedTuple):

@@ -6,14 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names import api
-from trainshift.core.names.values import Function
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.for_keras2 import ForKeras2
 from trainshift.core.ranks.work.keras_signs import TENSORFLOW, KerasSigns
 from trainshift.core.ranks.work.own_horovod import HOOK
-from trainshift.core.text.facts import Scope, Site, argument
-from trainshift.core.text.source import Span, one_line
 from trainshift.core.training.executions import is_of_one_branch
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
@@ -25,6 +21,10 @@ from trainshift.engine.outlook.starred import hidden_fit, hidden_start
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.engine.unseen import unrun_step, unseen_run, unseen_training
 from trainshift.engine.versions.runtime import contradiction
+from trainshift.libraries import api
+from trainshift.python.names.values import Function
+from trainshift.python.source.source import Span, one_line
+from trainshift.python.syntax.chunk_syntax import Scope, Site, argument
 from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.strategies.leaving import Leaving

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.names.libraries import ROOTS, is_common
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import Function, Instance, Unknown
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, root_name
-from trainshift.core.text.source import one_line
 from trainshift.core.training.loop_kinds import FITTING
 from trainshift.core.training.loop_reader import is_strange
+from trainshift.libraries.common import ROOTS, is_common
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Function, Instance, Unknown
+from trainshift.python.source.source import one_line
+from trainshift.python.syntax.chunk_syntax import Site, root_name
 
 # What a loop of another pattern than `fit` begins with, and a method that is called in such a loop.
 _STARTS = {

@@ -15,8 +15,6 @@ from typing import Any
 from lsprotocol import types
 
 from trainshift.core.finding import Finding
-from trainshift.core.text.edit import Change, Edit, merge
-from trainshift.core.text.source import Span
 from trainshift.engine.checking import CheckReport, Diagnostic
 from trainshift.engine.conversion import MAGIC_IN_THE_WAY, Status, innermost
 from trainshift.engine.own_codes import OWN_CODES, UNSUPPORTED_VERSION, UNUSED_SUPPRESSION
@@ -40,6 +38,8 @@ from trainshift.lsp.wire.capabilities import (
 )
 from trainshift.lsp.wire.client import Client
 from trainshift.lsp.wire.uris import uri_of
+from trainshift.python.source.edit import Change, Edit, merge
+from trainshift.python.source.source import Span
 
 STATIC = "static"
 """What the data of an action say that is done with a static function of Paddle's."""

@@ -19,9 +19,6 @@ from weakref import WeakKeyDictionary
 
 from lsprotocol import types
 
-from trainshift.core.text.code import Code
-from trainshift.core.text.edit import Edit
-from trainshift.core.text.source import Source, Span
 from trainshift.engine.conversion import MAGIC_IN_THE_WAY
 from trainshift.lsp.answers.actions import NotPossible, Wanted
 from trainshift.lsp.desk import Desk, OpenProgram, Outdated
@@ -29,6 +26,9 @@ from trainshift.lsp.session import Session
 from trainshift.lsp.text.documents import Paper, Part
 from trainshift.lsp.text.edits import plain_edit
 from trainshift.lsp.wire.capabilities import FORWARD, REVERSE
+from trainshift.python.source.edit import Edit
+from trainshift.python.source.source import Source, Span
+from trainshift.python.syntax.code import Code
 
 if TYPE_CHECKING:
     from trainshift.derivatives import Derived, Mode, NotFound, Refused

@@ -10,13 +10,13 @@ from lsprotocol import types
 
 from trainshift.core import tables
 from trainshift.core.program import Program as Facts
-from trainshift.core.text.facts import Site, last_name
-from trainshift.core.text.source import Span
 from trainshift.lsp.answers.codes import CODES
 from trainshift.lsp.desk import State
 from trainshift.lsp.diagnostics import place_of
 from trainshift.lsp.text.documents import Part
 from trainshift.pages import page_url, section
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import Site, last_name
 from trainshift.rewriting.data.divided_data import DividedData
 
 _CODE = re.compile(r"\b(?:TF|TL|HV|TS|AD)\d\d\b")

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from trainshift.core.text.edit import Edit
-from trainshift.core.text.source import BOM, Span
 from trainshift.engine.analysis import Analysis
 from trainshift.engine.conversion import Conversion, Note
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.lsp.desk import Outdated, State
 from trainshift.lsp.text.documents import Paper, Part
 from trainshift.lsp.wire.uris import uri_of
+from trainshift.python.source.edit import Edit
+from trainshift.python.source.source import BOM, Span
 
 _LINE_END = re.compile("\r\n?")
 Text = Callable[[str], str | None]

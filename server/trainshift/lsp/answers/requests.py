@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcContentModified, JsonRpcException, JsonRpcInvalidParams
 
-from trainshift.core.text.source import Span
 from trainshift.lsp.desk import OpenProgram, Outdated, State
 from trainshift.lsp.diagnostics import SOURCE, place_of
 from trainshift.lsp.session import Session
 from trainshift.lsp.wire.protocol import plain_json
 from trainshift.lsp.wire.uris import path_of
+from trainshift.python.source.source import Span
 from trainshift.static_graphs.codes import has_signs
 
 if TYPE_CHECKING:

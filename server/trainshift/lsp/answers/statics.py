@@ -16,8 +16,6 @@ from weakref import WeakKeyDictionary
 from lsprotocol import types
 
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Edit
-from trainshift.core.text.source import Source, Span
 from trainshift.engine.conversion import MAGIC_IN_THE_WAY
 from trainshift.engine.live import Live
 from trainshift.lsp.answers.actions import STATIC, NotPossible, Wanted
@@ -26,6 +24,8 @@ from trainshift.lsp.session import Session
 from trainshift.lsp.text.documents import Paper, Part
 from trainshift.lsp.text.edits import plain_edit
 from trainshift.lsp.wire.capabilities import EXPAND, EXPAND_FILE, MAKE_STATIC
+from trainshift.python.source.edit import Edit
+from trainshift.python.source.source import Source, Span
 from trainshift.static_graphs.expanding.door import Expansion
 from trainshift.static_graphs.expanding.piecewise import expand_at
 from trainshift.static_graphs.expanding.words import RULES

@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trainshift.core.text.edit import Change
-from trainshift.core.text.source import Span
 from trainshift.engine.checking import Diagnostic, has_signs
 from trainshift.engine.conversion import Conversion, Note, carry_out
 from trainshift.engine.conversion import whole as whole_or_nothing
@@ -18,6 +16,8 @@ from trainshift.lsp.desk import Outdated, State
 from trainshift.lsp.diagnostics import range_of
 from trainshift.lsp.text.documents import Part
 from trainshift.lsp.whole import refused
+from trainshift.python.source.edit import Change
+from trainshift.python.source.source import Span
 
 _CONVERTIBLE = "convertible"
 

@@ -9,11 +9,11 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.text.edit import Edit
-from trainshift.core.text.source import BOM, Source, Span
 from trainshift.engine.cells import Cells
 from trainshift.lsp.text.positions import Place, Positions, joined, replaced
+from trainshift.python.lazy import cached_property
+from trainshift.python.source.edit import Edit
+from trainshift.python.source.source import BOM, Source, Span
 
 
 @dataclass(frozen=True)

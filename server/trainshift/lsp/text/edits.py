@@ -10,10 +10,10 @@ from typing import Any
 
 from lsprotocol import types
 
-from trainshift.core.text.edit import Change, Edit, Plan
-from trainshift.core.text.source import Source, Span
 from trainshift.lsp.text.documents import Part
 from trainshift.lsp.wire.client import Client
+from trainshift.python.source.edit import Change, Edit, Plan
+from trainshift.python.source.source import Source, Span
 from trainshift.transforms import TRANSFORMS
 
 _TextEdit = types.TextEdit | types.AnnotatedTextEdit

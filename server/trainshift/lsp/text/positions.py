@@ -7,9 +7,9 @@ two, and put it together again.
 
 from __future__ import annotations
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.text.source import Source, Span
 from trainshift.lsp.wire.client import UTF_8, UTF_16, UTF_32
+from trainshift.python.lazy import cached_property
+from trainshift.python.source.source import Source, Span
 
 _CODECS = {UTF_8: ("utf-8", 1), UTF_16: ("utf-16-le", 2), UTF_32: ("utf-32-le", 4)}
 

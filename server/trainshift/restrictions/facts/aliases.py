@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.layout import Layout
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.libraries import ROOTS, is_common
-from trainshift.core.names.values import Function, Library
 from trainshift.core.program import Program
-from trainshift.core.readings import Readings
-from trainshift.core.text.edit import Edit
-from trainshift.core.text.facts import (
+from trainshift.libraries.common import ROOTS, is_common
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.uses import Readings
+from trainshift.python.names.values import Function, Library
+from trainshift.python.source.edit import Edit
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import (
     Binding,
     Scope,
     Statement,
@@ -30,7 +31,6 @@ from trainshift.core.text.facts import (
     last_name,
     root_name,
 )
-from trainshift.core.text.source import Span
 from trainshift.restrictions.facts.spellings import COMPUTING, Spelling, leaves, parts, spelling_of, words_of
 
 # What counts as the module itself when an import gives it a name.

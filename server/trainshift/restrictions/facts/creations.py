@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import UNSEEN, Occurrence, Step
-from trainshift.core.names.values import (
+from trainshift.core.program import Program
+from trainshift.libraries import api
+from trainshift.libraries.roles import is_wrap
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import UNSEEN, Occurrence, Step
+from trainshift.python.names.values import (
     Class,
     Display,
     Function,
@@ -27,10 +29,9 @@ from trainshift.core.names.values import (
     Member,
     UserInstance,
     Value,
-    is_wrap,
 )
-from trainshift.core.program import Program
-from trainshift.core.text.facts import (
+from trainshift.python.source.source import one_line
+from trainshift.python.syntax.chunk_syntax import (
     Binding,
     Scope,
     Site,
@@ -44,7 +45,6 @@ from trainshift.core.text.facts import (
     hides_arguments,
     last_name,
 )
-from trainshift.core.text.source import one_line
 from trainshift.restrictions.facts.holders import Condition, Held, conditions, held_by
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Edit
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.source.edit import Edit
 
 # What can be multiplied or divided as it is.
 _ATOMS = (ast.Constant, ast.Name, ast.Attribute, ast.Call, ast.Subscript)

@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
-from trainshift.core.text.facts import COMPREHENSIONS, Site, Statement, argument, dotted, is_main_guard
-from trainshift.core.text.lean import kind_of
+from trainshift.python.syntax.chunk_syntax import (
+    COMPREHENSIONS,
+    Site,
+    Statement,
+    argument,
+    dotted,
+    is_main_guard,
+)
+from trainshift.python.syntax.slotted_ast import kind_of
 
 
 class Held(Enum):

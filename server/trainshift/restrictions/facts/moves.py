@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branch
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Statement
-from trainshift.core.text.source import Span
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import Statement
 
 
 def moved(

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
-from trainshift.core.names.values import Class, Function, UserInstance
 from trainshift.core.program import Program
-from trainshift.core.readings import Readings
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import (
+from trainshift.python.names.uses import Readings
+from trainshift.python.names.values import Class, Function, UserInstance
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import (
     Binding,
     Scope,
     Site,
@@ -20,7 +21,6 @@ from trainshift.core.text.facts import (
     dotted,
     last_name,
 )
-from trainshift.core.text.source import Span
 from trainshift.restrictions.facts.creations import Creation, Creations, MadeKind
 from trainshift.restrictions.facts.holders import Held, excludes
 from trainshift.restrictions.facts.second_names import kept_names

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.finding import Finding, Related, Verdict
-from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Facts, Scope, Site, Statement
-from trainshift.core.text.source import Span, one_line
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.source.source import Span, one_line
+from trainshift.python.syntax.chunk_syntax import Facts, Scope, Site, Statement
 
 
 def hazard(

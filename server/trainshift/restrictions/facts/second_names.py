@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.text.facts import Binding, Facts, alternatives, dotted
+from trainshift.python.syntax.chunk_syntax import Binding, Facts, alternatives, dotted
 
 _ADDING = ("append", "insert", "add", "extend", "setdefault")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from trainshift.core.text.facts import Binding, Facts, alternatives, last_name
+from trainshift.python.syntax.chunk_syntax import Binding, Facts, alternatives, last_name
 
 COMPUTING = frozenset({"import_module", "__import__", "getattr"})
 # What has its value from one expression in it.

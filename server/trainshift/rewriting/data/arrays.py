@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Display, Values
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, hides_arguments
 from trainshift.core.training.steps import is_plain
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Display, Values
+from trainshift.python.syntax.chunk_syntax import Site, hides_arguments
 from trainshift.rewriting.datasets.draws import Draw, Draws
 from trainshift.rewriting.datasets.knowledge import unordered
 from trainshift.rewriting.keras.fits import Fit

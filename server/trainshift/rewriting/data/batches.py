@@ -10,11 +10,11 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Order, Seeds
-from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import counted_in, functions_reached
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.rewriting.datasets.draws import Draws
 from trainshift.rewriting.datasets.knowledge import Knowledge
 from trainshift.rewriting.datasets.pipelines import Pipelines

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core import tables
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.readings import Readings
-from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import LOOPS, counted_in
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.script import Script
+from trainshift.python.names.uses import Readings
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.pace import Pace
 from trainshift.rewriting.data.places import Form

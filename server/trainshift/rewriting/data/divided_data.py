@@ -10,14 +10,14 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import UNKNOWN
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Order
-from trainshift.core.text.facts import Site, Statement
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import UNKNOWN
+from trainshift.python.syntax.chunk_syntax import Site, Statement
 from trainshift.rewriting.data.arrays import Arrays, is_array, read_arrays
 from trainshift.rewriting.data.batches import asked_of
 from trainshift.rewriting.data.global_batch import GlobalBatch

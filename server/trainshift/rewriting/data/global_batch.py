@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.readings import parts_of
-from trainshift.core.text.facts import Site, Statement, argument
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.uses import parts_of
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.rewriting.keras.fits import method_argument
 
 # Methods of a dataset that are given the size of a batch first; all else calls it so.

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from trainshift.core import tables
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.readings import Reading, Readings
-from trainshift.core.text.expressions import does_more
-from trainshift.core.text.facts import Statement, expression_path, last_name
 from trainshift.core.training.effects import Effect, Effects
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.uses import Reading, Readings
+from trainshift.python.syntax.chunk_syntax import Statement, expression_path, last_name
+from trainshift.python.syntax.precedence import does_more
 from trainshift.rewriting.data.batches import draws_batches
 from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.datasets.draws import Draw, Draws

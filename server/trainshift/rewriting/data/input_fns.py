@@ -10,14 +10,14 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Function
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Order
-from trainshift.core.text.facts import Site, argument
 from trainshift.core.training.loop_kinds import told_what_to_train_on
 from trainshift.core.training.loops import Loops
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Function
+from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.rewriting.data.arrays import Arrays, read_given
 from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.data.step_counts import StepCounts

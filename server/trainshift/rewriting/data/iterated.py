@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import COMPREHENSIONS, Scope, Site, Statement, expression_path
 from trainshift.core.training.executions import LOOPS
+from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Scope, Site, Statement, expression_path
 from trainshift.rewriting.data.batches import draws_batches, takes_batches
 from trainshift.rewriting.keras.fits import Fit, Fits
 

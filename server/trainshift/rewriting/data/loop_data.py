@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from enum import Enum
 
-from trainshift.core.text.facts import Site, Statement
+from trainshift.python.syntax.chunk_syntax import Site, Statement
 from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.data.places import Form, Place
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import ast
 from enum import Enum
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.occurrence import of_call
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Order
-from trainshift.core.text.facts import Scope, Site, Statement
 from trainshift.core.training.executions import LOOPS
+from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import of_call
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 from trainshift.rewriting.data.batches import counts_turns, drawn_in, draws_batches, takes_batches
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.iterated import Iterated, Iteration

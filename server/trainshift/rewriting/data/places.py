@@ -6,8 +6,8 @@ import ast
 from dataclasses import dataclass
 from enum import Enum
 
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.text.facts import Statement
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.rewriting.datasets.draws import Draw
 
 

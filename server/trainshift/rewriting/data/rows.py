@@ -11,14 +11,14 @@ import ast
 from dataclasses import dataclass
 
 from trainshift.core import tables
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Display, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Site, argument, hides_arguments, last_name
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.libraries import api
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Display, UserInstance
+from trainshift.python.syntax.chunk_syntax import Site, argument, hides_arguments, last_name
 from trainshift.rewriting.data.arrays import is_array, is_read_again
 from trainshift.rewriting.data.index_loops import LISTS, called, side_by_side, unwrapped
 from trainshift.rewriting.data.iterated import Iteration

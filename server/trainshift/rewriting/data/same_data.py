@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Seeds
-from trainshift.core.text.facts import Statement, arguments, last_name
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import Statement, arguments, last_name
 from trainshift.rewriting.data.batches import run_in
 from trainshift.rewriting.data.rows import ASKING
 from trainshift.rewriting.datasets.draws import Draws

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.values import Unknown
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, Statement, argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Unknown
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.rewriting.data.iterated import Iterated
 from trainshift.rewriting.keras.fits import Fits
 

@@ -16,12 +16,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Statement
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import Binding, Statement
 from trainshift.rewriting.data.index_loops import (
     IndexLoop,
     Numbered,

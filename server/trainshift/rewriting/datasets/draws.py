@@ -11,15 +11,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Instance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, argument, arguments, children, hides_arguments, last_name
 from trainshift.core.training.alike import Alike
 from trainshift.core.training.executions import Executions, in_loop
+from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import TENSORFLOW, Horovod
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Instance
+from trainshift.python.syntax.chunk_syntax import (
+    Site,
+    argument,
+    arguments,
+    children,
+    hides_arguments,
+    last_name,
+)
 from trainshift.rewriting.prerequisites import Prerequisites
 
 # What is followed back to where its value comes from, through as many expressions at most.

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.python.syntax.chunk_syntax import Scope, Site
 
 
 class DryRuns:

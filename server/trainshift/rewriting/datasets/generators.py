@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Function, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Scope, Site, Statement
 from trainshift.core.training.executions import innermost_loop
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Function, UserInstance
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
 _ENDLESS = frozenset({"itertools.count", "itertools.cycle", "itertools.repeat"})
 

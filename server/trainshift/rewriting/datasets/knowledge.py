@@ -8,11 +8,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Order
-from trainshift.core.text.facts import arguments, hides_arguments
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import arguments, hides_arguments
 from trainshift.rewriting.datasets.draws import OF_WORLDS, Draw, Draws, Remedy
 from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.operations import (

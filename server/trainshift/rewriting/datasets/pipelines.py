@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from trainshift.core import tables
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Function, Instance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, Statement, argument, arguments
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Function, Instance
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, argument, arguments
 from trainshift.rewriting.datasets.dry_runs import DryRuns
 from trainshift.rewriting.datasets.operations import DIRECTORIES, METHODS, SOURCES, WRAPPERS
 

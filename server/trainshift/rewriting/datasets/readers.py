@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from trainshift.core import tables
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.readings import parts_of
-from trainshift.core.text.facts import Binding, Facts, Scope, Site, children, last_name
 from trainshift.core.training.effects import Effect, Effects
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.uses import parts_of
+from trainshift.python.syntax.chunk_syntax import Binding, Facts, Scope, Site, children, last_name
 from trainshift.rewriting.datasets.pipelines import Node, Pipelines
 
 # What asks a dataset without reading its elements.

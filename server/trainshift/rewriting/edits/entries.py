@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Edit
-from trainshift.core.text.source import Span
+from trainshift.python.source.edit import Edit
+from trainshift.python.source.source import Span
 
 
 def without(program: Program, entries: Iterable[Span]) -> tuple[Edit, ...]:

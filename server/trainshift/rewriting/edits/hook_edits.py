@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.own_horovod import HOOK
-from trainshift.core.text.edit import Edit, Withheld
+from trainshift.python.source.edit import Edit, Withheld
 from trainshift.rewriting.edits.list_edits import put_first
 from trainshift.rewriting.keras.helpers import Helpers
 from trainshift.rewriting.prerequisites import Prerequisites

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trainshift.core.layout import Layout
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.expressions import ALTERNATIVE, ELEMENT, STARRED, Frame
-from trainshift.core.text.facts import Site
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.python.syntax.chunk_syntax import Site
+from trainshift.python.syntax.precedence import ALTERNATIVE, ELEMENT, STARRED, Frame
 from trainshift.rewriting.edits.rank_guards import only_element, only_statement
 from trainshift.rewriting.list_roles import Listed, Role
 from trainshift.rewriting.prerequisites import Prerequisites

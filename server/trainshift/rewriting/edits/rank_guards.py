@@ -6,14 +6,14 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 
 from trainshift.core.layout import Layout
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.text import expressions as framed
-from trainshift.core.text.edit import Change, Edit, Withheld
-from trainshift.core.text.expressions import ELEMENT, Frame
-from trainshift.core.text.facts import Site, Statement, arguments, expression_path
 from trainshift.core.training.effects import Effects
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.names.script import Script
+from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.python.syntax import precedence as framed
+from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments, expression_path
+from trainshift.python.syntax.precedence import ELEMENT, Frame
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
 from trainshift.rewriting.ranks.root_only import RootOnly

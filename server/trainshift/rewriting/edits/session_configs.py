@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Edit, Withheld
-from trainshift.core.text.expressions import alternative
-from trainshift.core.text.facts import Site
+from trainshift.python.source.edit import Edit, Withheld
+from trainshift.python.syntax.chunk_syntax import Site
+from trainshift.python.syntax.precedence import alternative
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.tf1.sessions import CONFIGURED, Configuration, Sessions
 

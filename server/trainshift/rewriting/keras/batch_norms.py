@@ -9,12 +9,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.values import Class, Library
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, hides_arguments, last_name
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Class, Library
+from trainshift.python.syntax.chunk_syntax import Site, hides_arguments, last_name
 from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.rewriting.tf1.graphs import Graphs
 

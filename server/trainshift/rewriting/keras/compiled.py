@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
-from trainshift.core.text.facts import dotted
 from trainshift.core.training.executions import in_loop
 from trainshift.core.training.steps import is_plain
+from trainshift.python.lazy import cached_property
+from trainshift.python.syntax.chunk_syntax import dotted
 from trainshift.rewriting.keras.fits import Compile, Fit, Fits
 from trainshift.rewriting.target import Target
 

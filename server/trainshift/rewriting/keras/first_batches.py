@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.names import api
-from trainshift.core.names.values import UserInstance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, dotted, last_name
 from trainshift.core.training.executions import Executions, in_loop, is_of_one_branch
 from trainshift.core.training.steps import Step, Steps
+from trainshift.libraries import api
+from trainshift.python.names.values import UserInstance
+from trainshift.python.syntax.chunk_syntax import Scope, Site, dotted, last_name
 from trainshift.rewriting.keras.fits import Fit, Fits
 from trainshift.rewriting.target import Target
 

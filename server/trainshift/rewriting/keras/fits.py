@@ -6,11 +6,18 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import (
+from trainshift.core.program import Program
+from trainshift.core.training.executions import Executions, of_super
+from trainshift.core.training.loop_kinds import Loop, Pattern
+from trainshift.core.training.loop_reader import is_strange
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.origins import Origins
+from trainshift.core.training.steps import Step, Steps
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import (
     Class,
     Display,
     Function,
@@ -21,14 +28,15 @@ from trainshift.core.names.values import (
     Value,
     Values,
 )
-from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, hides_arguments, last_name
-from trainshift.core.training.executions import Executions, of_super
-from trainshift.core.training.loop_kinds import Loop, Pattern
-from trainshift.core.training.loop_reader import is_strange
-from trainshift.core.training.loops import Loops
-from trainshift.core.training.origins import Origins
-from trainshift.core.training.steps import Step, Steps
+from trainshift.python.syntax.chunk_syntax import (
+    Scope,
+    Site,
+    Statement,
+    argument,
+    dotted,
+    hides_arguments,
+    last_name,
+)
 
 ON_BATCH = "train_on_batch"
 DEFAULT_OPTIMIZER = "rmsprop"

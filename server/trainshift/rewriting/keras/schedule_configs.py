@@ -11,11 +11,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.values import Class, Function, Instance, UserInstance, Values
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Statement, arguments, last_name
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Class, Function, Instance, UserInstance, Values
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement, arguments, last_name
 from trainshift.rewriting.keras.wraps import Wraps
 
 REGISTER = "register_keras_serializable"

@@ -10,15 +10,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.classes import class_around
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, Statement, dotted
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.steps import VARIABLE_LISTS, Step
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.classes import class_around
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import Site, Statement, dotted
 from trainshift.rewriting.keras.fits import Fit
 
 OTHER_BEGINNING = (

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.flow import calls_behind
-from trainshift.core.names.occurrence import Occurrence, of_call
 from trainshift.core.program import Program
-from trainshift.core.readings import parts_of
-from trainshift.core.text.facts import Site, dotted, last_name
 from trainshift.core.training.executions import Executions
+from trainshift.core.training.graph_slice import calls_behind
 from trainshift.core.training.modes import Modes
 from trainshift.core.training.steps import Step, Steps, is_plain
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.names.uses import parts_of
+from trainshift.python.syntax.chunk_syntax import Site, dotted, last_name
 from trainshift.rewriting.keras.fits import Compile, Fits
 
 

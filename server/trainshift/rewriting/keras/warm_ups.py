@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.values import Class, Library
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site
 from trainshift.core.training.executions import Executions, innermost_loop
+from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.steps import is_plain
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Class, Library
+from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.rewriting.keras.fits import Compile, Fit, Fits
 from trainshift.rewriting.rates.rate_cases import RateCases
 from trainshift.rewriting.rates.rate_settings import RateSettings

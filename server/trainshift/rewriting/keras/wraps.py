@@ -11,15 +11,15 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.values import Class, Instance, Library, Literal, Unknown, UserInstance
 from trainshift.core.program import Program
-from trainshift.core.text.expressions import does_more
-from trainshift.core.text.facts import Scope, Site, Statement, arguments, dotted
+from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.steps import is_plain
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Class, Instance, Library, Literal, Unknown, UserInstance
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, arguments, dotted
+from trainshift.python.syntax.precedence import does_more
 from trainshift.rewriting.keras.compiled import Compiled
 from trainshift.rewriting.keras.fits import DEFAULT_OPTIMIZER, Compile, Fit, Fits, hides
 from trainshift.rewriting.keras.shared import InMode, Shared

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Literal
 from trainshift.core.program import Program
-from trainshift.core.text.facts import (
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.leaving import Leaving
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Literal
+from trainshift.python.syntax.chunk_syntax import (
     Binding,
     Site,
     Statement,
@@ -22,8 +24,6 @@ from trainshift.core.text.facts import (
     for_type_checkers,
     is_main_guard,
 )
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.leaving import Leaving
 
 # A test is not followed through more names than this.
 _DEEPEST = 8

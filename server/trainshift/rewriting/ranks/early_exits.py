@@ -10,13 +10,13 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Statement, last_name
 from trainshift.core.training.alike import Alike
 from trainshift.core.training.executions import LOOPS, Executions, innermost_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import Statement, last_name
 from trainshift.rewriting.data.iterated import Iterated
 from trainshift.rewriting.datasets.draws import OF_WORLDS, Draws
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trainshift.core import tables
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.values import Function
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, Statement, expression_path
 from trainshift.core.training.effects import Effect, Effects
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Function
+from trainshift.python.syntax.chunk_syntax import Site, Statement, expression_path
 from trainshift.rewriting.ranks import summary_writers as writers
 from trainshift.rewriting.ranks.restored import Restored
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 
 from trainshift.core import tables
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Instance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, argument, children
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Instance
+from trainshift.python.syntax.chunk_syntax import Site, argument, children
 
 # What calls of classes and functions name the place by that they write to.
 _PLACES = (

@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 
 from trainshift.core import tables
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.classes import class_around
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted
 from trainshift.core.training.alike import Alike
 from trainshift.core.training.executions import LOOPS, Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.classes import class_around
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Instance, UserInstance, Value
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
 from trainshift.rewriting.target import Target
 
 # Methods that read what may have been saved before.

@@ -10,10 +10,15 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from trainshift.core import tables
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.classes import class_around
-from trainshift.core.names.values import (
+from trainshift.core.program import Program
+from trainshift.core.training.executions import LOOPS, of_super
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.core.training.writing import writes
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.classes import class_around
+from trainshift.python.names.values import (
     Function,
     Instance,
     Library,
@@ -23,12 +28,7 @@ from trainshift.core.names.values import (
     UserInstance,
     Value,
 )
-from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, Statement, argument
-from trainshift.core.training.executions import LOOPS, of_super
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.what_trains import WhatTrains
-from trainshift.core.training.writing import writes
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.ranks import summary_writers as writers
 from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind, is_context_manager

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 
 from trainshift.core import tables
-from trainshift.core.names import api
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import Function, Instance, Library, Member, Value
-from trainshift.core.text.facts import Site, arguments
 from trainshift.core.training.effects import Effects
+from trainshift.libraries import api
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Function, Instance, Library, Member, Value
+from trainshift.python.syntax.chunk_syntax import Site, arguments
 
 
 def is_writer(name: str) -> bool:

@@ -10,14 +10,14 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.flow import occurrences_behind
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Instance, UserInstance
 from trainshift.core.program import Program
-from trainshift.core.readings import parts_of
-from trainshift.core.text.facts import Scope, dotted, expression_path
+from trainshift.core.training.graph_slice import occurrences_behind
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.uses import parts_of
+from trainshift.python.names.values import Instance, UserInstance
+from trainshift.python.syntax.chunk_syntax import Scope, dotted, expression_path
 from trainshift.rewriting.data.counters import Counters
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Class, Instance, Library, Value
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, argument, arguments, hides_arguments, last_name
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps, is_plain
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Class, Instance, Library, Value
+from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments, hides_arguments, last_name
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.rates.rate_cases import NAMES, RateCases
 from trainshift.rewriting.rates.rate_kinds import RateKind

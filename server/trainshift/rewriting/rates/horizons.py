@@ -10,12 +10,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.values import Class, Instance, UserInstance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, Statement, argument, arguments, hides_arguments
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Class, Instance, UserInstance
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments, hides_arguments
 from trainshift.rewriting.data.pace import Pace
 
 # The arguments of schedules that count steps: numbers, and steps that are compared with others.

@@ -11,10 +11,12 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import (
+from trainshift.core.program import Program
+from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import (
     Function,
     Instance,
     Literal,
@@ -22,8 +24,7 @@ from trainshift.core.names.values import (
     UserInstance,
     Value,
 )
-from trainshift.core.program import Program
-from trainshift.core.text.facts import (
+from trainshift.python.syntax.chunk_syntax import (
     Scope,
     Site,
     Statement,
@@ -33,7 +34,6 @@ from trainshift.core.text.facts import (
     hides_arguments,
     last_name,
 )
-from trainshift.core.training.horovod import Horovod
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.rates.given_rates import GivenRate, GivenRates
 from trainshift.rewriting.rates.rate_cases import RateCases

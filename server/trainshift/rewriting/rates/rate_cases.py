@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import UNSEEN, Occurrence, Step
-from trainshift.core.names.values import (
+from trainshift.core.program import Program
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.steps import Steps
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import UNSEEN, Occurrence, Step
+from trainshift.python.names.values import (
     Class,
     Function,
     Library,
@@ -22,8 +25,7 @@ from trainshift.core.names.values import (
     Unknown,
     Value,
 )
-from trainshift.core.program import Program
-from trainshift.core.text.facts import (
+from trainshift.python.syntax.chunk_syntax import (
     Binding,
     Scope,
     Site,
@@ -32,8 +34,6 @@ from trainshift.core.text.facts import (
     dotted,
     last_name,
 )
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.steps import Steps
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.rates.rate_kinds import (
     RATES,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Flag, auto
 
-from trainshift.core.names import api
-from trainshift.core.names.values import Function, Instance, UserInstance, Value
+from trainshift.libraries import api
+from trainshift.python.names.values import Function, Instance, UserInstance, Value
 
 
 class RateKind(Flag):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from trainshift.core.text.facts import Scope, Site, Statement
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
 
 @dataclass(frozen=True, eq=False, slots=True)

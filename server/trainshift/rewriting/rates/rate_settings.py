@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.names import api
-from trainshift.core.names.flow import occurrences_behind
-from trainshift.core.names.occurrence import Occurrence
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, argument
+from trainshift.core.training.graph_slice import occurrences_behind
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import Scope, Site, argument
 from trainshift.rewriting.rates.rate_cases import ATTRIBUTES, RateCases
 
 ASSIGNING = ("assign", "assign_add", "assign_sub", "set_value")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.values import Class, Function
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Class, Function
+from trainshift.python.syntax.chunk_syntax import Site
 
 _SCHEDULER = "tensorflow.keras.callbacks.LearningRateScheduler"
 PLATEAU = "tensorflow.keras.callbacks.ReduceLROnPlateau"

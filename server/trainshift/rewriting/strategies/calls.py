@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Edit
-from trainshift.core.text.expressions import STARRED, Level, asked, assigned, comments, level
-from trainshift.core.text.facts import Site, argument, arguments, hides_arguments
+from trainshift.python.source.edit import Edit
+from trainshift.python.syntax.chunk_syntax import Site, argument, arguments, hides_arguments
+from trainshift.python.syntax.precedence import STARRED, Level, asked, assigned, comments, level
 from trainshift.rewriting.prerequisites import Prerequisites
 
 _OWN = "every rank has its own value; average it with hvd.allreduce where you need that of all"

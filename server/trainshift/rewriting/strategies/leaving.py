@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainshift.core.lazy import cached_property
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Edit
-from trainshift.core.text.source import Span
+from trainshift.python.lazy import cached_property
+from trainshift.python.source.edit import Edit
+from trainshift.python.source.source import Span
 from trainshift.rewriting.strategies.removal import UNSUPPORTED, Left, Removal
 from trainshift.rewriting.strategies.uses import Strategies
 

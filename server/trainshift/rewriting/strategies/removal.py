@@ -9,13 +9,21 @@ from itertools import pairwise
 
 from trainshift.core import tables
 from trainshift.core.layout import Layout
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import Instance, Library, Value
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Edit
-from trainshift.core.text.expressions import comments, does_more
-from trainshift.core.text.facts import Binding, Scope, Site, Statement, arguments, dotted, imported_name
-from trainshift.core.text.source import Span, one_line
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Instance, Library, Value
+from trainshift.python.source.edit import Edit
+from trainshift.python.source.source import Span, one_line
+from trainshift.python.syntax.chunk_syntax import (
+    Binding,
+    Scope,
+    Site,
+    Statement,
+    arguments,
+    dotted,
+    imported_name,
+)
+from trainshift.python.syntax.precedence import comments, does_more
 from trainshift.rewriting.edits.entries import without
 from trainshift.rewriting.strategies.calls import METHODS, NotUnderstood
 from trainshift.rewriting.strategies.scopes import left_scopes

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Edit
-from trainshift.core.text.expressions import comments
-from trainshift.core.text.facts import Statement
+from trainshift.python.source.edit import Edit
+from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.precedence import comments
 from trainshift.rewriting.edits.entries import without
 
 

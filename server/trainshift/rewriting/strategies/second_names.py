@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Edit
-from trainshift.core.text.facts import Site
+from trainshift.python.source.edit import Edit
+from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.rewriting.strategies.uses import Strategies
 
 

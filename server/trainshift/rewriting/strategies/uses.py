@@ -8,12 +8,20 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.values import Instance, Value
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, Statement, alternatives, arguments, children, last_name
 from trainshift.core.training.executions import is_of_one_branch
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Instance, Value
+from trainshift.python.syntax.chunk_syntax import (
+    Scope,
+    Site,
+    Statement,
+    alternatives,
+    arguments,
+    children,
+    last_name,
+)
 
 # What gives the strategy that is in force, which without any other is one replica.
 GET_STRATEGY = "tensorflow.distribute.get_strategy"

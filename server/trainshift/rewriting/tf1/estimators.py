@@ -8,16 +8,16 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.flow import calls_behind
-from trainshift.core.names.values import Function, Library, Literal, UserInstance, Value
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, argument, hides_arguments
-from trainshift.core.text.source import one_line
+from trainshift.core.training.graph_slice import calls_behind
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Function, Library, Literal, UserInstance, Value
+from trainshift.python.source.source import one_line
+from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, hides_arguments
 from trainshift.rewriting.tf1.graphs import Graphs
 
 _V1 = "tensorflow.compat.v1."

@@ -9,16 +9,23 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.values import Instance, Unknown
 from trainshift.core.program import Program
-from trainshift.core.text.facts import COMPREHENSIONS, Site, argument, arguments, expression_path, last_name
+from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import GRAPH_PATTERNS
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Step, Steps
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Instance, Unknown
+from trainshift.python.syntax.chunk_syntax import (
+    COMPREHENSIONS,
+    Site,
+    argument,
+    arguments,
+    expression_path,
+    last_name,
+)
 
 # The methods of an optimizer in which its wrap averages the gradients.
 _AVERAGING = ("minimize", "compute_gradients", "get_updates")

@@ -6,16 +6,16 @@ import ast
 from dataclasses import dataclass, field
 
 from trainshift.core import tables
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import UserInstance, Value
 from trainshift.core.ranks.list_members import Members
 from trainshift.core.ranks.work.own_horovod import HOOK, OwnHorovod
-from trainshift.core.text.facts import Scope, Site, argument, hides_arguments
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.session_loops import MONITORED
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import UserInstance, Value
+from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, hides_arguments
 from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
 
 TRAIN_SPEC = "tensorflow.estimator.TrainSpec"

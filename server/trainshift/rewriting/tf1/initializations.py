@@ -9,20 +9,28 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.flow import reaching_calls
-from trainshift.core.names.values import Display, Function, Instance, Unknown, Values
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
-from trainshift.core.text.facts import Scope, Site, Statement, argument, dotted, last_name, root_name
 from trainshift.core.training.executions import Executions
+from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.session_loops import MONITORED
 from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Display, Function, Instance, Unknown, Values
+from trainshift.python.syntax.chunk_syntax import (
+    Scope,
+    Site,
+    Statement,
+    argument,
+    dotted,
+    last_name,
+    root_name,
+)
 from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.rewriting.tf1.graphs import Graphs
 from trainshift.rewriting.tf1.sessions import PLAIN

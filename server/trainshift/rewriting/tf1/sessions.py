@@ -10,12 +10,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.values import Instance, Library, Literal, Member, Value
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Site, Statement, argument, hides_arguments
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Instance, Library, Literal, Member, Value
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, hides_arguments
 from trainshift.rewriting.pinning import DEVICES, Pinning
 from trainshift.rewriting.prerequisites import Prerequisites
 

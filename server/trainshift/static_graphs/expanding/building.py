@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from trainshift.core.text.facts import Statement
+from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.expanding.conditions import unseen
 from trainshift.static_graphs.expanding.exits import leave_kept, leave_loop
 from trainshift.static_graphs.expanding.expressions import Expressions

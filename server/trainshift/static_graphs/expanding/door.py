@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from trainshift.core.finding import Verdict
-from trainshift.core.names.script import Script
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Edit, apply
-from trainshift.core.text.facts import Statement
+from trainshift.python.names.script import Script
+from trainshift.python.source.edit import Edit, apply
+from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.codes import STATIC_CODES
 from trainshift.static_graphs.differences import difference
 from trainshift.static_graphs.expanding.building import Builder

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from trainshift.core.names.script import Script
+from trainshift.python.names.script import Script
 from trainshift.static_graphs.expanding.conditions import (
     KEEP,
     MEMBERSHIP,

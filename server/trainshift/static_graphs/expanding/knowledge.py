@@ -6,8 +6,8 @@ import ast
 from collections.abc import Container, Iterator
 from dataclasses import replace
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.text.facts import Binding, Statement
+from trainshift.python.lazy import cached_property
+from trainshift.python.syntax.chunk_syntax import Binding, Statement
 from trainshift.static_graphs.expanding.forms import UNBOUND, Env, Info, Names
 from trainshift.static_graphs.expanding.held import Held
 from trainshift.static_graphs.reading.function import StaticFunction, Truth

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainshift.core.text.facts import COMPREHENSIONS
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 from trainshift.static_graphs.expanding.expressions import Expressions
 from trainshift.static_graphs.expanding.forms import Loop, Plain, exits, reading_names
 from trainshift.static_graphs.expanding.knowledge import info_of

@@ -11,9 +11,9 @@ import ast
 from collections.abc import Callable
 
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Statement
-from trainshift.core.text.lean import kind_of
-from trainshift.core.text.source import Source
+from trainshift.python.source.source import Source
+from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.slotted_ast import kind_of
 from trainshift.static_graphs.expanding.door import Expansion, RefusedFunction, expand
 from trainshift.static_graphs.reading.reading import Reading
 

@@ -7,7 +7,7 @@ import io
 import re
 import tokenize
 
-from trainshift.core.text.facts import Statement
+from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.expanding.expressions import Expressions
 
 _ELSE = re.compile(r"\s*else\s*:")

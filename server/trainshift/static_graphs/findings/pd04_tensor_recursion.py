@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Statement
+from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.judging import Judge, calls, reached
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 

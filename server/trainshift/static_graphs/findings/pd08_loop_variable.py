@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Statement
+from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.judging import Judge, bound_in, exits, first_read, is_call_of, loops
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.liveness import bound_by, read_in

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Statement
-from trainshift.core.text.source import Span
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.judging import Judge, exits, loops
 
 

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Statement
+from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.differences import difference
 from trainshift.static_graphs.judging import Judge
 from trainshift.static_graphs.reading.function import StaticFunction, Truth

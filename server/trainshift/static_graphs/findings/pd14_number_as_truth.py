@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change
-from trainshift.core.text.expressions import Frame, Level
-from trainshift.core.text.facts import Statement
+from trainshift.python.source.edit import Change
+from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.precedence import Frame, Level
 from trainshift.static_graphs.judging import Judge, is_call_of, reached
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.liveness import own_parts

@@ -23,9 +23,9 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change
-from trainshift.core.text.expressions import handed_to
-from trainshift.core.text.facts import Statement
+from trainshift.python.source.edit import Change
+from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.precedence import handed_to
 from trainshift.static_graphs.judging import Judge, bound_in, loops, may_be_unrolled, reached
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth
 from trainshift.static_graphs.reading.kinds import Env

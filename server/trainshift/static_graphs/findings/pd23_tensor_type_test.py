@@ -17,8 +17,8 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change, Edit
-from trainshift.core.text.facts import Statement
+from trainshift.python.source.edit import Change, Edit
+from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.judging import Judge, calls, is_call_of, library_names, reached
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import Value

@@ -15,9 +15,9 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from trainshift.core.finding import Finding
-from trainshift.core.names.values import UserInstance
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Statement, dotted
+from trainshift.python.names.values import UserInstance
+from trainshift.python.syntax.chunk_syntax import Binding, Statement, dotted
 from trainshift.static_graphs.effects import changed_default
 from trainshift.static_graphs.judging import Judge, calls, reached
 from trainshift.static_graphs.reading.function import StaticFunction

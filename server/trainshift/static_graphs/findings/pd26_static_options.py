@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.text.edit import Change
-from trainshift.core.text.facts import Statement, argument
-from trainshift.core.text.source import Span
+from trainshift.python.source.edit import Change
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import Statement, argument
 from trainshift.static_graphs.codes import STATIC_CODES
 from trainshift.static_graphs.judging import Judge, calls, reached
 from trainshift.static_graphs.reading.entries import SAVING, Entry, no_place, saves

@@ -7,9 +7,9 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 
-from trainshift.core.names.values import Class, Function, Instance, Library, Member, UserInstance
-from trainshift.core.names.values import Value as Thing
-from trainshift.core.text.facts import Scope
+from trainshift.python.names.values import Class, Function, Instance, Library, Member, UserInstance
+from trainshift.python.names.values import Value as Thing
+from trainshift.python.syntax.chunk_syntax import Scope
 from trainshift.static_graphs.reading.elements import element_of
 from trainshift.static_graphs.reading.entries import NOT_TO_STATIC, TO_STATIC, is_layer
 from trainshift.static_graphs.reading.expressions import Expressions

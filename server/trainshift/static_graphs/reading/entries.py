@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import Function, Instance, UserInstance, Value
-from trainshift.core.text.facts import Scope, Site, argument, imported_name, root_name
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Function, Instance, UserInstance, Value
+from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, imported_name, root_name
 from trainshift.static_graphs.reading.function import Mode
 from trainshift.static_graphs.reading.kinds import ordered
 from trainshift.static_graphs.tables.api import is_layer_class

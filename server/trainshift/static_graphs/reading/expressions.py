@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
-from trainshift.core.names.values import (
+from trainshift.core.program import Program
+from trainshift.python.names.values import (
     Function,
 )
-from trainshift.core.program import Program
-from trainshift.core.text.lean import kind_of
+from trainshift.python.syntax.slotted_ast import kind_of
 from trainshift.static_graphs.reading.elements import cut_out, element_of, item_of, sliced
 from trainshift.static_graphs.reading.frame import Frame, truth_of
 from trainshift.static_graphs.reading.function import Truth

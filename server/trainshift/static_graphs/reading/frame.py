@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, replace
 
-from trainshift.core.text.facts import Scope, Statement
+from trainshift.python.syntax.chunk_syntax import Scope, Statement
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.reading.kinds import Env, Value
 

@@ -6,9 +6,9 @@ import ast
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.script import Script
-from trainshift.core.text.facts import FunctionNode, Scope, Statement
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.script import Script
+from trainshift.python.syntax.chunk_syntax import FunctionNode, Scope, Statement
 from trainshift.static_graphs.reading.kinds import NOTHING, Env, Value
 from trainshift.static_graphs.reading.liveness import Liveness, Names
 

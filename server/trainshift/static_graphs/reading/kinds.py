@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
-from trainshift.core.names.values import Value as Thing
+from trainshift.python.names.values import Value as Thing
 
 
 class Dim(Enum):

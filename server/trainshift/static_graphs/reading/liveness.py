@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core.text.facts import COMPREHENSIONS, Scope, Statement
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Scope, Statement
 
 Names = frozenset[str]
 _NONE: Names = frozenset()

@@ -6,8 +6,9 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import (
+from trainshift.core.program import Program
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import (
     Class,
     Display,
     Function,
@@ -17,9 +18,8 @@ from trainshift.core.names.values import (
     Module,
     UserInstance,
 )
-from trainshift.core.names.values import Value as Thing
-from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, argument, dotted, root_name
+from trainshift.python.names.values import Value as Thing
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, argument, dotted, root_name
 from trainshift.static_graphs.reading.elements import element_of, item_of
 from trainshift.static_graphs.reading.entries import is_layer
 from trainshift.static_graphs.reading.frame import Frame

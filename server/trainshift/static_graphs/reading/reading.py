@@ -9,12 +9,12 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.script import Script
-from trainshift.core.names.values import Class, Function, Instance, UserInstance
-from trainshift.core.names.values import Value as Thing
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Binding, Scope, Site, Statement
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Class, Function, Instance, UserInstance
+from trainshift.python.names.values import Value as Thing
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement
 from trainshift.static_graphs.reading.elements import given_back
 from trainshift.static_graphs.reading.entries import (
     Entry,

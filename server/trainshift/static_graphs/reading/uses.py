@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from trainshift.core.names.values import Instance
-from trainshift.core.text.facts import Binding, Scope, Statement
+from trainshift.python.names.values import Instance
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import Dim, Value, python, tensor

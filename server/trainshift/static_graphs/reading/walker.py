@@ -7,8 +7,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from trainshift.core.names.values import Function
-from trainshift.core.text.facts import Statement, dotted
+from trainshift.python.names.values import Function
+from trainshift.python.syntax.chunk_syntax import Statement, dotted
 from trainshift.static_graphs.reading.calls import Calls
 from trainshift.static_graphs.reading.elements import element_of, item_of
 from trainshift.static_graphs.reading.frame import Frame, truth_of

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Function
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at
-from trainshift.core.text.facts import (
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import Loop, Pattern, told_what_to_train_on
+from trainshift.core.training.loops import Loops
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Function
+from trainshift.python.syntax.chunk_syntax import (
     COMPREHENSIONS,
     Site,
     alternatives,
@@ -18,9 +21,6 @@ from trainshift.core.text.facts import (
     children,
     expression_path,
 )
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import Loop, Pattern, told_what_to_train_on
-from trainshift.core.training.loops import Loops
 
 # What a `fit` is given of the data: its arguments by position and by name.
 _GIVEN = {"x": 0, "y": 1, "sample_weight": None}

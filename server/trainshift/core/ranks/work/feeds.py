@@ -6,21 +6,29 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence, leading_to
-from trainshift.core.names.values import Function, Unknown, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import RANK, SIZE, Dependence
 from trainshift.core.ranks.work.scaling import Scaling
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Scope, Site, Statement, argument, arguments, children, dotted
 from trainshift.core.training.alike import is_given
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.steps import Steps
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, leading_to
+from trainshift.python.names.values import Function, Unknown, UserInstance
+from trainshift.python.syntax.chunk_syntax import (
+    Scope,
+    Site,
+    Statement,
+    argument,
+    arguments,
+    children,
+    dotted,
+)
 
 _GIVEN = (("x", 0), ("generator", 0), ("y", 1))
 _SERVICES = ("send_to_data_service", "distribute", "data_service", "tf_data_service")

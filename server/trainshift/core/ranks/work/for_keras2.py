@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainshift.core.choices import KERAS_3, KERAS_LEGACY
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import at
 from trainshift.core.ranks.work.own_horovod import AVERAGE, BROADCAST, HOOK, RATE_CALLBACKS
 from trainshift.core.ranks.work.which_keras import WhichKeras
-from trainshift.core.text.facts import Site, argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Steps
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Instance, UserInstance, Value
+from trainshift.python.syntax.chunk_syntax import Site, argument
 
 # What gives an optimizer that averages, and does not on Keras 3.
 WRAPS = ("DistributedOptimizer", "create_distributed_optimizer", "load_model")

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_LEGACY
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.values import Instance, Literal
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.own_horovod import OwnHorovod
-from trainshift.core.text.facts import Site, argument
-from trainshift.core.text.source import Span
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Instance, Literal
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import Site, argument
 
 TENSORFLOW = "tensorflow"
 """The backend of Keras 3 that Horovod works with."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Class, Function, UserInstance, Value
 from trainshift.core.program import Program
-from trainshift.core.text.facts import Scope, Site, dotted
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Class, Function, UserInstance, Value
+from trainshift.python.syntax.chunk_syntax import Scope, Site, dotted
 
 BROADCAST = "BroadcastGlobalVariablesCallback"
 AVERAGE = "MetricAverageCallback"

@@ -10,20 +10,20 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence, Step, leading_to
-from trainshift.core.names.values import Instance
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.dependence import COLLECTIVE, RANK, tests_around
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Scope, Site, Statement, argument, children, last_name
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import FITTING, Loop, Pattern
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, Step, leading_to
+from trainshift.python.names.values import Instance
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, children, last_name
 
 # Tests are not followed through more others than this.
 _DEEPEST = 2

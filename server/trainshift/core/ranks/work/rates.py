@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Function, Instance, Literal, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.work.own_horovod import RATE_CALLBACKS, OwnHorovod
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Site, alternatives, argument, arguments, children, last_name
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Function, Instance, Literal, UserInstance, Value
+from trainshift.python.syntax.chunk_syntax import Site, alternatives, argument, arguments, children, last_name
 
 WRAPS = ("DistributedOptimizer", "PartialDistributedOptimizer", "create_distributed_optimizer")
 TAPE_WRAPS = ("DistributedGradientTape", "PartialDistributedGradientTape")

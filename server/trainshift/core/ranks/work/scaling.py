@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence
-from trainshift.core.names.values import Instance, UserInstance, Value
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at
-from trainshift.core.text.facts import (
+from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Instance, UserInstance, Value
+from trainshift.python.syntax.chunk_syntax import (
     COMPREHENSIONS,
     Scope,
     Site,
@@ -19,7 +20,6 @@ from trainshift.core.text.facts import (
     arguments,
     children,
 )
-from trainshift.core.training.horovod import Horovod
 
 _RATES = ("learning_rate", "lr", "initial_learning_rate")
 # A rate is not followed through more names than this.

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterable
 from enum import Enum
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.occurrence import Occurrence, leading_to
-from trainshift.core.names.values import Instance, Library, Member
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
-from trainshift.core.text.facts import Site, argument, children
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, leading_to
+from trainshift.python.names.values import Instance, Library, Member
+from trainshift.python.syntax.chunk_syntax import Site, argument, children
 
 
 class Order(Enum):

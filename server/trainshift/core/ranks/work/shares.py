@@ -8,20 +8,20 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names.flow import occurrences_behind
-from trainshift.core.names.occurrence import Occurrence, Step, leading_to
-from trainshift.core.names.values import Literal
-from trainshift.core.nodes import Nodes
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import RANK, Dependence
 from trainshift.core.ranks.work.feeds import Feed, Feeds
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.text.facts import Site, Statement, argument, dotted, last_name
 from trainshift.core.training.executions import LOOPS
+from trainshift.core.training.graph_slice import occurrences_behind
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.expressions import Nodes
+from trainshift.python.names.occurrence import Occurrence, Step, leading_to
+from trainshift.python.names.values import Literal
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, dotted, last_name
 
 _FILES = ("file", "path", "shard", "tfrecord", "csv")
 # What reads the rows of files.

@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from trainshift.core.lazy import cached_property
-from trainshift.core.names import api
-from trainshift.core.names.flow import occurrences_behind
-from trainshift.core.names.occurrence import Occurrence, of_call
-from trainshift.core.names.values import Function, UserInstance
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import SIZE
-from trainshift.core.text.facts import Scope, Site, Statement
+from trainshift.core.training.graph_slice import occurrences_behind
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.names.values import Function, UserInstance
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
 # A trail is not followed through more expressions than this.
 _LONGEST = 4_000

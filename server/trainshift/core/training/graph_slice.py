@@ -1,0 +1,175 @@
+"""The backward slice of an operation of a graph: the calls whose results reach it.
+
+Names, containers and functions are read backwards from the expression.  A call that is not wanted and not of a
+function of the script passes its receiver and its arguments on; what is wanted is not looked behind.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+from trainshift.libraries import api
+from trainshift.python.names.occurrence import Occurrence, Step
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import UNKNOWN, Library
+from trainshift.python.syntax.chunk_syntax import (
+    COMPREHENSIONS,
+    Scope,
+    Statement,
+    arguments,
+    children,
+    last_name,
+)
+
+T = TypeVar("T")
+
+
+def reaching_calls(
+    script: Script,
+    wanted: Mapping[ast.Call, T],
+    node: ast.expr,
+    scope: Scope,
+    statement: Statement | None,
+    through_objects: bool = True,
+) -> list[T]:
+    """Those of the `wanted` calls whose results reach `node`, in the order found.
+
+    Without `through_objects` what a library's object is made of is not taken to reach what is read of it.
+    """
+    flow = _Slice(script, wanted, through_objects)
+    flow.follow(Occurrence(node, scope, statement))
+    return list(flow.found)
+
+
+def calls_behind(script: Script, node: ast.expr, scope: Scope, statement: Statement | None) -> set[ast.Call]:
+    """Every call whose result may reach `node`, those of the script's functions included."""
+    flow: _Slice[None] = _Slice(script, {})
+    flow.follow(Occurrence(node, scope, statement))
+    return flow.calls
+
+
+def occurrences_behind(
+    script: Script,
+    node: ast.expr,
+    scope: Scope,
+    statement: Statement | None,
+    stops: Mapping[ast.Call, T],
+    whole: bool = True,
+) -> list[Occurrence]:
+    """Every expression whose value may reach `node`, where it is read, up to `stops`.
+
+    Unless objects are taken as a `whole`, what else one holds does not reach an attribute that is shown.
+    """
+    flow = _Slice(script, stops, whole=whole)
+    flow.follow(Occurrence(node, scope, statement))
+    return flow.visited
+
+
+class _Slice(Generic[T]):
+    def __init__(
+        self, script: Script, wanted: Mapping[ast.Call, T], through_objects: bool = True, whole: bool = True
+    ) -> None:
+        self._script = script
+        self._wanted = wanted
+        self._through_objects = through_objects
+        self._whole = whole
+        self._seen: set[tuple[int, int]] = set()
+        # What the visit of one occurrence leads to, in order.
+        self._next: list[Occurrence] = []
+        self.found: dict[T, None] = {}
+        self.calls: set[ast.Call] = set()
+        self.visited: list[Occurrence] = []
+
+    def follow(self, at: Occurrence) -> None:
+        """Visit the occurrence and all that leads to it, depth first, however long the way."""
+        waiting = [at]
+        while waiting:
+            each = waiting.pop()
+            key = (id(each.node), id(each.scope))
+            if key not in self._seen:
+                self._seen.add(key)
+                self.visited.append(each)
+                if isinstance(each.node, ast.Call):
+                    self.calls.add(each.node)
+                    if each.node in self._wanted:
+                        self.found[self._wanted[each.node]] = None
+                        continue
+                waiting += reversed(self._after(each))
+
+    def _after(self, at: Occurrence) -> tuple[Occurrence, ...]:
+        """What leads to an occurrence, one step back; a script's slices are many, so that it is kept."""
+        memo = self._script.names.memo
+        key = ("flow", id(at.node), id(at.scope), self._through_objects, self._whole)
+        known = memo.flows.get(key)
+        if known is None:
+            self._next = []
+            self._visit(at)
+            known = tuple(self._next)
+            if memo.is_idle:
+                memo.flows[key] = known
+        return known
+
+    def _visit(self, at: Occurrence) -> None:
+        node, names = at.node, self._script.names
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            if names.member_of_library(node):
+                return  # What is put into a library, `tf.assign(v, x)`, does not come out of all that it has.
+            step = names.steps_back(at)
+            self._step(step)
+            for item in names.additions(at):
+                self._step(names.source_of(item.binding))
+            is_seen = step is not None and step.sources and not step.unseen
+            if isinstance(node, ast.Attribute) and (self._whole or not is_seen):
+                self._next.append(at.part(node.value))
+        elif isinstance(node, ast.Call):
+            self._call(node, at)
+        elif isinstance(node, COMPREHENSIONS):
+            inner = Occurrence(node, at.scope.facts.scope_of[node], at.statement)
+            parts = [node.value] if isinstance(node, ast.DictComp) else [node.elt]
+            self._next += map(inner.part, [*parts, *(generator.iter for generator in node.generators)])
+        else:
+            self._next += [at.part(each) for each in children(node) if isinstance(each, ast.expr)]
+
+    def _call(self, node: ast.Call, at: Occurrence) -> None:
+        names, site = self._script.names, self._script.site_of(node)
+        functions = names.called_functions(site)
+        for function in functions:
+            for value, where in function.returns:
+                self._next.append(Occurrence(value, function, where))
+                self._conditions(where)
+            for given, where in function.yields:
+                if given.value is not None:
+                    self._next.append(Occurrence(given.value, function, where))
+        callee = names.callee(site)
+        makes = any(isinstance(value, Library) and api.is_class(value.name) for value in callee)
+        if makes and not self._through_objects:
+            return
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "run" and self._is_session(node, at):
+            return  # It gives values, which are no operations any more.
+        if not functions or UNKNOWN in callee:
+            called = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+            self._next += map(at.part, [called, *arguments(node)])
+
+    def _is_session(self, node: ast.Call, at: Occurrence) -> bool:
+        """Whether the method that is called is that of a TensorFlow 1 session."""
+        assert isinstance(node.func, ast.Attribute)
+        owner = self._script.names.values(node.func.value, at.scope, at.statement)
+        return self._script.names.may_be(owner, *api.SESSION, *api.MONITORED_SESSION)
+
+    def _step(self, step: Step | None) -> None:
+        """Follow what gives a name or an attribute its value, or else all that this is taken out of."""
+        for each in (*step.sources, *step.within) if step is not None else ():
+            self._next.append(each)
+            if each.site is None:
+                self._conditions(each.statement)
+
+    def _conditions(self, statement: Statement | None) -> None:
+        """Follow the operations that a graph runs before those which the statement makes."""
+        for above in statement.ancestors() if statement is not None else ():
+            items = above.node.items if isinstance(above.node, ast.With) else []
+            for item in items:
+                call = item.context_expr
+                if isinstance(call, ast.Call) and last_name(call.func) == "control_dependencies":
+                    self._next += [Occurrence(given, above.scope, above) for given in arguments(call)]

@@ -1,0 +1,1 @@
+"""Scopes, bindings, and the values that names stand for."""

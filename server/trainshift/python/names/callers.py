@@ -1,0 +1,160 @@
+"""Callers: which calls may run a function of the script, and what they hand it."""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.classes import Classes, is_decorated
+from trainshift.python.names.linked import LinkedScript
+from trainshift.python.names.memo import Memo
+from trainshift.python.names.values import NOTHING, Class, Values
+from trainshift.python.syntax.chunk_syntax import Scope, Site, alternatives, closure, last_name
+
+
+class Callers(Classes):
+    """What is asked of the calls of one script."""
+
+    def __init__(self, script: LinkedScript, memo: Memo | None = None) -> None:
+        super().__init__(script, memo)
+        self._callers: dict[Scope, tuple[list[Site], bool]] = {}
+        self._aliases: dict[str, set[str]] | None = None
+        self._named: dict[str, tuple[list[Site], bool]] = {}
+
+    def callers(self, function: Scope) -> tuple[list[Site], bool]:
+        """The calls that may run `function`, and whether it may also be run from elsewhere.
+
+        "Elsewhere" is true for a function that is passed on as a value, and for one that
+        nothing in the script calls.
+        """
+        home = self._script.home(function)
+        if home is not self._script:
+            return home.names.callers(function)
+        if function not in self._callers:
+            # A question about itself, asked while it is being answered, sees no callers.
+            self._callers[function] = ([], True)
+            try:
+                self._callers[function] = self._find_callers(function)
+            except BaseException:
+                del self._callers[function]  # Given up: it is asked again.
+                raise
+        return self._callers[function]
+
+    def argument(self, site: Site, function: Scope, name: str) -> ast.expr | None:
+        """The expression that a call passes for the parameter `name`; None if it passes none."""
+        node = function.node
+        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for word in site.node.keywords:
+            if word.arg == name:
+                return word.value
+        index = self.position(site, function, name)
+        before = site.node.args[: index + 1] if index is not None else []
+        if index is None or len(before) <= index or any(isinstance(each, ast.Starred) for each in before):
+            return None
+        return before[index]
+
+    def position(self, site: Site, function: Scope, name: str) -> int | None:
+        """The index that a call gives a parameter at by position; None where it does not."""
+        node = function.node
+        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        positional = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+        if name not in positional:
+            return None
+        index = positional.index(name) - self.bound_arguments(site, function)
+        return index if index >= 0 else None
+
+    def bound_arguments(self, site: Site, function: Scope) -> int:
+        """How many parameters of a method its call does not give, as Python does: ``self`` or none."""
+        bound = function.owner() is not None and not is_decorated(function, "staticmethod")
+        of_class = any(isinstance(value, Class) for value in self._receiver(site))
+        return int(bound and not (of_class and site.name == function.name))
+
+    def _receiver(self, site: Site) -> Values:
+        if isinstance(site.node.func, ast.Attribute):
+            return self.site_values(site.node.func.value, site)
+        return NOTHING
+
+    def _find_callers(self, function: Scope) -> tuple[list[Site], bool]:
+        name = function.name
+        owner = function.owner()
+        if not name:
+            return [], True
+        wanted = [function]
+        if owner is not None and name == "__init__":
+            wanted = [owner, *(heir for heir in self.heirs(owner) if "__init__" not in heir.bindings)]
+        found: dict[Site, None] = {}
+        passed_on = False
+        names = dict.fromkeys([*(each.name for each in wanted), name])
+        for script in self._script.users:
+            for called in script.code.mentioned.intersection(names):
+                sites, passed = script.names.calls_by_name(called, function)
+                found.update(dict.fromkeys(sites))
+                passed_on = passed_on or passed
+        return list(found), not found or passed_on
+
+    def calls_by_name(self, name: str, function: Scope) -> tuple[list[Site], bool]:
+        """This script's calls that may run `function`, and whether it may be used otherwise than called.
+
+        `name` is what the function (or the class, for an ``__init__``) is called where it is defined.
+        """
+        if name not in self._named:
+            self._named[name] = self._calls_named(name)
+        named, is_passed_on = self._named[name]
+        return [site for site in named if function in self.called_functions(site)], is_passed_on
+
+    def _calls_named(self, name: str) -> tuple[list[Site], bool]:
+        """The calls of what may be called so by spelling, and whether more than calls read such a name."""
+        renamed = (new for new, old in self._script.code.renamed_imports if old == name)
+        names = closure([name, *renamed], self._alias_names())
+        choosing = (site for site, chosen in self._choosing if not names.isdisjoint(chosen))
+        named = [*self._script.sites_named(*sorted(names)), *choosing]
+        others = sum(self._reads_of_libraries(each) for each in names)
+        reads = sum(self._script.loads(each) for each in names) - others
+        calls = sum(not self._is_of_library(site.node.func) for site in named)
+        aliased = sum(len(self._alias_names().get(each, ())) for each in names)
+        return named, reads > calls + aliased
+
+    @cached_property
+    def _choosing(self) -> list[tuple[Site, set[str]]]:
+        """The calls of one of several, with the names of these: ``(a if c else b)()``, ``table[key]()``."""
+        calls = ((site, _chosen(site.node.func) - {""}) for site in self._script.sites_named(""))
+        return [(site, chosen) for site, chosen in calls if chosen]
+
+    def _reads_of_libraries(self, attribute: str) -> int:
+        """How often the attribute is read of a library's module, which is none of the script's functions."""
+        read = self._script.code.member_loads.get(attribute, {})
+        return sum(number for base, number in read.items() if base in self.libraries)
+
+    def _is_of_library(self, node: ast.expr) -> bool:
+        return (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in self.libraries
+        )
+
+    def _alias_names(self) -> dict[str, set[str]]:
+        """For each name, the names that a value of that name may be bound to."""
+        if self._aliases is None:
+            self._aliases = {}
+            returned: dict[str, set[str]] = {}
+            for scope in self._script.scopes:
+                for value, _ in scope.returns:
+                    if scope.name and last_name(value):
+                        returned.setdefault(scope.name, set()).add(last_name(value))
+            for name, value in self._script.code.bound_values:
+                if isinstance(value, ast.Call):
+                    origins = {last_name(argument) for argument in value.args[:1]}
+                    origins |= returned.get(last_name(value.func), set())
+                else:
+                    origins = _chosen(value)
+                for origin in origins - {"", name}:
+                    self._aliases.setdefault(origin, set()).add(name)
+        return self._aliases
+
+
+def _chosen(node: ast.expr) -> set[str]:
+    """The names of what an expression is one of: ``a if c else b``, ``{"x": a}[key]``, ``table[key]``."""
+    if isinstance(node, ast.Subscript):
+        return _chosen(node.value)
+    parts = node.values if isinstance(node, ast.Dict) else alternatives(node)
+    return set[str]().union(*map(_chosen, parts)) if parts else {last_name(node)}

@@ -1,0 +1,190 @@
+"""Classes: the script's own, their bases and heirs, and which of them an object is of."""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.lookup import Lookup
+from trainshift.python.names.values import Class, Function, Instance, Library, UserInstance, Value, Values
+from trainshift.python.syntax.chunk_syntax import AttributeBinding, Binding, Scope, Site, last_name
+
+_DATACLASSES = frozenset({"dataclasses.dataclass"})
+
+
+class Classes(Lookup):
+    """What is asked of the classes of one script."""
+
+    def is_a(self, value: Value, *families: str) -> bool:
+        """Whether `value` is an object of one of the classes `families` or of their subclasses."""
+        if isinstance(value, Instance):
+            return api.is_subclass(value.cls, *families)
+        if isinstance(value, UserInstance):
+            return any(api.is_subclass(name, *families) for name in self.library_bases(value.scope))
+        return False
+
+    def may_be(self, values: Values, *families: str) -> bool:
+        """Whether some of `values` is an object of one of `families`."""
+        return any(self.is_a(value, *families) for value in values)
+
+    def library_bases(self, cls: Scope) -> set[str]:
+        """The library classes that a class of the script derives from, through its own bases."""
+        found: set[str] = set()
+        for each in self.ancestry(cls):
+            if isinstance(each, str):
+                found.add(each)
+        return found
+
+    def ancestry(self, cls: Scope) -> list[Scope | str]:
+        """The class, then its bases: scopes of the script's classes, full names of library ones."""
+        order: list[Scope | str] = []
+        waiting: list[Scope | str] = [cls]
+        while waiting:
+            current = waiting.pop(0)
+            if current in order:
+                continue
+            order.append(current)
+            if isinstance(current, str):
+                continue
+            assert isinstance(current.node, ast.ClassDef)
+            for base in current.node.bases:
+                for value in self.values(base, current.parent or current, current.statement):
+                    if isinstance(value, Class):
+                        waiting.append(value.scope)
+                    elif isinstance(value, Library):
+                        waiting.append(api.canonical(value.name) or value.name)
+        return order
+
+    def function_named(self, cls: Scope, name: str) -> Scope | None:
+        """The method `name` of a class of the script or of its nearest base that has one."""
+        for each in self.ancestry(cls):
+            if isinstance(each, Scope):
+                for binding in each.bindings.get(name, ()):
+                    if binding.inner is not None and binding.kind == "function":
+                        return binding.inner
+        return None
+
+    def called_functions(self, site: Site) -> list[Scope]:
+        """The functions of the script that the call may run (a class: its ``__init__``)."""
+        found = []
+        for value in self.callee(site):
+            if isinstance(value, Class):
+                function = self.function_named(value.scope, "__init__")
+            else:
+                function = self.function_of(value)
+            if function is not None:
+                found.append(function)
+        return found
+
+    def function_of(self, value: Value) -> Scope | None:
+        """The function that gives what calling a value gives: the value itself, or its ``__call__``."""
+        if isinstance(value, Function):
+            return value.scope
+        if isinstance(value, UserInstance):
+            return self.function_named(value.scope, "__call__") or self.function_named(value.scope, "call")
+        return None
+
+    def heirs(self, cls: Scope) -> list[Scope]:
+        """The classes of any linked script that derive from `cls`, directly or not."""
+        found = self.memo.ask(("heirs", id(cls)), self._find_heirs, cls)
+        return sorted((value.scope for value in found if isinstance(value, Class)), key=self._order)
+
+    def _order(self, cls: Scope) -> tuple[str, int]:
+        """What sorts classes by their places."""
+        home = self._script.home(cls)
+        return home.path, home.statement_span(cls.statement).start if cls.statement is not None else 0
+
+    def _find_heirs(self, cls: Scope) -> Values:
+        found: list[Scope] = []
+        waiting = [cls]
+        while waiting:
+            base = waiting.pop()
+            for script in self._script.home(cls).users:
+                if base.name in script.code.mentioned:
+                    for other in script.names.possible_heirs:
+                        if other not in (cls, *found) and base in self.ancestry(other):
+                            found.append(other)
+                            waiting.append(other)
+        return frozenset(map(Class, found))
+
+    def fields(self, cls: Scope) -> list[str]:
+        """The fields that a dataclass, or a named tuple, is made of, in order; none for another class."""
+        found: dict[str, None] = {}
+        is_made_of_them = False
+        for each in reversed(self.ancestry(cls)):
+            if isinstance(each, str):
+                is_made_of_them = is_made_of_them or each == "typing.NamedTuple"
+            elif isinstance(each.node, ast.ClassDef):
+                decorators = (
+                    node.func if isinstance(node, ast.Call) else node for node in each.node.decorator_list
+                )
+                scope = each.parent or each
+                named = (self.full_names(node, scope, each.statement) for node in decorators)
+                is_made_of_them = is_made_of_them or any(
+                    not _DATACLASSES.isdisjoint(names) for names in named
+                )
+                for statement in each.node.body:
+                    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                        found[statement.target.id] = None
+        return list(found) if is_made_of_them else []
+
+    @cached_property
+    def possible_heirs(self) -> list[Scope]:
+        """The classes of this script that have a base which is plainly no library's."""
+        return [
+            cls
+            for cls in self._script.code.derived_classes
+            if isinstance(cls.node, ast.ClassDef) and not all(map(self.member_of_library, cls.node.bases))
+        ]
+
+    @cached_property
+    def assigned_attributes(
+        self,
+    ) -> tuple[dict[tuple[Scope | None, str], list[Binding]], dict[str, list[AttributeBinding]]]:
+        """What this script assigns to attributes: of ``self``, by class and attribute; and of the rest."""
+        own: dict[tuple[Scope | None, str], list[Binding]] = {}
+        others: dict[str, list[AttributeBinding]] = {}
+        for name, attributes in self._script.code.attributes.items():
+            for attribute in attributes:
+                scope = attribute.binding.scope
+                if self.is_self(attribute.base, scope):
+                    own.setdefault((class_around(scope), name), []).append(attribute.binding)
+                else:
+                    others.setdefault(name, []).append(attribute)
+        return own, others
+
+    def is_self(self, node: ast.expr, scope: Scope) -> bool:
+        """Whether `node` is the first parameter of the method that it stands in."""
+        function = _method_around(scope)
+        if function is None or not isinstance(node, ast.Name):
+            return False
+        # A lambda in the body of a class is passed on there, as a rule, and is no method.
+        if not isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return False
+        arguments = function.node.args
+        first = [*arguments.posonlyargs, *arguments.args][:1]
+        return bool(first) and first[0].arg == node.id and not is_decorated(function, "staticmethod")
+
+
+def class_around(scope: Scope) -> Scope | None:
+    """The class in a method of which the code stands."""
+    method = _method_around(scope)
+    return method.owner() if method is not None else None
+
+
+def _method_around(scope: Scope) -> Scope | None:
+    function = scope.function()
+    while function is not None and function.owner() is None:
+        function = function.parent.function() if function.parent is not None else None
+    return function
+
+
+def is_property(function: Scope) -> bool:
+    """Whether a method is read as an attribute."""
+    return is_decorated(function, "property", "cached_property")
+
+
+def is_decorated(function: Scope, *names: str) -> bool:
+    decorators = getattr(function.node, "decorator_list", [])
+    return any(last_name(decorator) in names for decorator in decorators)

@@ -1,0 +1,200 @@
+"""Containers: what is taken out of lists, tuples and dictionaries that the script writes out."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from trainshift.python.names.callers import Callers
+from trainshift.python.names.linked import LinkedScript
+from trainshift.python.names.memo import Memo
+from trainshift.python.names.occurrence import Occurrence, Step, joined, unseen_in
+from trainshift.python.names.values import Display, Instance, Value
+from trainshift.python.syntax.chunk_syntax import (
+    COMPREHENSIONS,
+    Binding,
+    ItemBinding,
+    Rest,
+    Slot,
+    dotted,
+    element_at,
+    last_name,
+)
+
+# Methods that add all that they are given, one by one.
+_ADDING_ALL = ("extend", "update")
+
+
+class Containers(Callers):
+    """What the containers of one script hold: the one place that unpacks, iterates and indexes."""
+
+    def __init__(self, script: LinkedScript, memo: Memo | None = None) -> None:
+        super().__init__(script, memo)
+        self._rests: dict[tuple[ast.expr, Rest], ast.List] = {}
+
+    def unpacked(self, at: Occurrence, path: tuple[Slot, ...]) -> Step:
+        """What unpacking takes out of a value along `path`."""
+        return self._along(Step((at,)), path)
+
+    def elements(self, at: Occurrence, path: tuple[Slot, ...] = ()) -> Step:
+        """What iterating an expression yields, unpacked along `path`."""
+        node, of_dictionary = at.node, False
+        if isinstance(node, ast.Call):
+            names = self.full_names(node.func, at.scope, at.statement)
+            first = path[0] if path and isinstance(path[0], int) else None
+            if "builtins.enumerate" in names and node.args:
+                return self.elements(at.part(node.args[0]), path[1:]) if first == 1 else unseen_in(at)
+            if "builtins.zip" in names:
+                given = element_at(node.args, first) if first is not None else None
+                return self.elements(at.part(given), path[1:]) if given is not None else unseen_in(at)
+            if isinstance(node.func, ast.Attribute) and node.func.attr in ("values", "items"):
+                of_dictionary = True
+                if node.func.attr == "items":
+                    if first != 1:
+                        return unseen_in(at)
+                    path = path[1:]
+                at = at.part(node.func.value)
+        found = [
+            self._held(value) if _is_display(value, of_dictionary) else unseen_in(at)
+            for value in self.values(at.node, at.scope, at.statement)
+        ]
+        return self._along(joined([*found, *self._added(at)]), path)
+
+    def item(self, at: Occurrence) -> Step:
+        """What a subscript takes."""
+        assert isinstance(at.node, ast.Subscript)
+        base = at.part(at.node.value)
+        values = self.values(base.node, base.scope, base.statement)
+        if isinstance(at.node.slice, ast.Slice):  # Some of the elements, in a container again.
+            return Step((base,), not values or not all(isinstance(value, Display) for value in values))
+        key = _constant(at.node.slice)
+        found = [
+            self._at_key(value, key) if isinstance(value, Display) else unseen_in(base)
+            for value in values
+            if not (isinstance(value, Instance) and value.cls == "builtins.dict")
+        ]
+        step = joined([*found, *self._added(base, key)])
+        return step if step.sources else unseen_in(base)
+
+    def _at_key(self, display: Display, key: object) -> Step:
+        """What a container holds at a key, put there where it is written out, or later under any name."""
+        found = self.entry(display, key)
+        if found is None and isinstance(key, str):
+            added = list(self.put_at(display, key))
+            found = joined(added) if added else None
+        return found or self._held(display)
+
+    def put_at(self, display: Display, key: str) -> Iterator[Step]:
+        """What is put into a container at a key after it was written out, by any name in any file."""
+        for script in self._script.linked:
+            for item in script.code.items_by_key.get(key, ()):
+                at = item.binding
+                if display in self.values(item.base, at.scope, at.statement):
+                    yield self._addition(at)
+
+    def added_at(self, at: Occurrence, key: str) -> Iterator[Step]:
+        """What may be put into the dictionary of a name at a key: unseen, where that is not told."""
+        for item in self.additions(at):
+            other = _constant(item.key) if item.key is not None else None
+            if other is None:
+                yield unseen_in(at)
+            elif other == key:
+                yield self._addition(item.binding)
+
+    def _along(self, step: Step, path: tuple[Slot, ...]) -> Step:
+        for slot in path:
+            steps = [
+                self._item(value, slot) if isinstance(value, Display) else unseen_in(source)
+                for source in step.sources
+                for value in self.values(source.node, source.scope, source.statement)
+            ]
+            step = joined([*steps, Step((), step.unseen, step.within)])
+        return step
+
+    def _item(self, display: Display, key: object) -> Step:
+        """What a container that is written out holds at an index, a key or the place of a starred target."""
+        return self.entry(display, key) or self._held(display)
+
+    def entry(self, display: Display, key: object) -> Step | None:
+        """What a container that is written out has at an index or a key; None if that is not seen."""
+        node = display.node
+        found: ast.expr | None = None
+        if isinstance(node, (ast.List, ast.Tuple)) and isinstance(key, Rest):
+            found = self._rest(node, key)
+        elif isinstance(node, (ast.List, ast.Tuple)) and isinstance(key, int):
+            found = element_at(node.elts, key)
+        elif isinstance(node, ast.Dict) and key is not None:
+            pairs = zip(node.keys, node.values, strict=True)
+            found = next((each for name, each in pairs if name is not None and _constant(name) == key), None)
+        elif isinstance(node, ast.Call) and key is not None:
+            found = next((word.value for word in node.keywords if word.arg == key), None)
+        return Step((Occurrence(found, display.scope, display.statement),)) if found is not None else None
+
+    def _held(self, display: Display) -> Step:
+        """Everything that a container holds that is written out."""
+        node, scope = display.node, display.scope
+        parts: list[ast.expr] = []
+        if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+            parts = node.elts
+        elif isinstance(node, ast.Dict):
+            parts = node.values
+        elif isinstance(node, ast.Call):
+            parts = [word.value for word in node.keywords]
+        elif isinstance(node, COMPREHENSIONS):
+            parts = [node.value if isinstance(node, ast.DictComp) else node.elt]
+            scope = scope.facts.scope_of[node]
+        return Step(tuple(Occurrence(part, scope, display.statement) for part in parts))
+
+    def _rest(self, node: ast.List | ast.Tuple, rest: Rest) -> ast.List:
+        """The list that a starred target takes, whose elements stand in a list that is written out."""
+        if (node, rest) not in self._rests:
+            end = len(node.elts) - rest.after
+            around = (*node.elts[: rest.before], *node.elts[end:])
+            plain = not any(isinstance(each, ast.Starred) for each in around)
+            taken = node.elts[rest.before : end] if plain else node.elts
+            self._rests[node, rest] = ast.copy_location(ast.List(taken, ast.Load()), node)
+        return self._rests[node, rest]
+
+    # Additions
+
+    def additions(self, at: Occurrence) -> Iterator[ItemBinding]:
+        """What is put into the container of this (dotted) name later, by assignment or by a method."""
+        node = at.node
+        items = list(self._script.item_bindings(last_name(node)))
+        name = dotted(node) if items else ""
+        for item in items if name else ():
+            if dotted(item.base) == name:
+                yield item
+
+    def _added(self, at: Occurrence, key: object = None) -> Iterator[Step]:
+        for item in self.additions(at):
+            other = _constant(item.key) if item.key is not None else None
+            if key is None or other is None or key == other:
+                yield self._addition(item.binding)
+
+    def _addition(self, binding: Binding) -> Step:
+        if binding.value is None:
+            return Step()
+        at = Occurrence(binding.value, binding.scope, binding.statement)
+        call = binding.target
+        method = call.func.attr if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else ""
+        all_of_it = method in _ADDING_ALL and isinstance(call, ast.Call) and binding.value in call.args
+        if all_of_it or binding.kind == "element":
+            return self.elements(at, binding.path)
+        return self.unpacked(at, binding.path)
+
+
+def _is_display(value: Value, of_dictionary: bool) -> TypeGuard[Display]:
+    """Whether a value is a container that is written out, of the kind that is asked for."""
+    if not isinstance(value, Display):
+        return False
+    return isinstance(value.node, ast.Dict | ast.DictComp | ast.Call) is of_dictionary
+
+
+def _constant(node: ast.expr) -> object:
+    """The number or string that a key is; None for any other."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        number = _constant(node.operand)
+        return -number if isinstance(number, int) else None
+    return node.value if isinstance(node, ast.Constant) else None

@@ -1,0 +1,52 @@
+"""The expressions of a program by their kind of syntax, found in one walk."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.script import HasScript
+from trainshift.python.syntax.chunk_syntax import Scope, Statement, children
+from trainshift.python.syntax.slotted_ast import kind_of
+
+_BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+# Half of all expressions, which hold no other one.
+_LEAVES = (ast.Name, ast.Constant)
+
+
+class Nodes:
+    """The expressions of one program, each with the scope and the statement in which it is read."""
+
+    def __init__(self, program: HasScript) -> None:
+        self._script = program.script
+
+    def of(self, *kinds: type[ast.expr]) -> Iterator[Occurrence]:
+        """Those of some kinds of syntax, statement by statement for each kind."""
+        for kind in kinds:
+            yield from self._by_kind.get(kind, ())
+
+    @cached_property
+    def _by_kind(self) -> dict[type[ast.AST], list[Occurrence]]:
+        found: dict[type[ast.AST], list[Occurrence]] = {}
+        for statement in self._script.statements:
+            for node, scope in _own(statement):
+                found.setdefault(kind_of(node), []).append(Occurrence(node, scope, statement))
+        return found
+
+
+def _own(statement: Statement) -> Iterator[tuple[ast.expr, Scope]]:
+    """Every expression of a statement itself, those of its blocks left out."""
+    scopes = statement.scope.facts.scope_of
+    waiting: list[tuple[ast.AST, Scope]] = [(statement.node, statement.scope)]
+    while waiting:
+        node, scope = waiting.pop()
+        if isinstance(node, ast.expr):
+            yield node, scope
+            if isinstance(node, _LEAVES):
+                continue
+            scope = scopes.get(node, scope)
+        for child in children(node):
+            if not isinstance(child, _BLOCKS) and not isinstance(child, ast.expr_context | ast.operator):
+                waiting.append((child, scope))

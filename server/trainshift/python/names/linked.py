@@ -1,0 +1,97 @@
+"""Linked: a script and the files that it is linked to, as far as names ask of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+from trainshift.python.names.occurrence import Occurrence, Step
+from trainshift.python.names.values import Values
+from trainshift.python.source.source import Span
+from trainshift.python.syntax.chunk_syntax import (
+    AttributeBinding,
+    Binding,
+    ItemBinding,
+    Scope,
+    Site,
+    Statement,
+)
+from trainshift.python.syntax.code import Code
+
+
+class LinkedNames(Protocol):
+    """What the names of one script are asked by those of another."""
+
+    @property
+    def possible_heirs(self) -> list[Scope]:
+        """The classes of the script that have a base which is plainly no library's."""
+
+    @property
+    def assigned_attributes(
+        self,
+    ) -> tuple[dict[tuple[Scope | None, str], list[Binding]], dict[str, list[AttributeBinding]]]:
+        """What the script assigns to attributes: of ``self``, by class and attribute; and of the rest."""
+
+    def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:
+        """Everything that an expression may stand for."""
+
+    def bound(self, binding: Binding) -> Values:
+        """The values that one binding gives to its name."""
+
+    def source_of(self, binding: Binding) -> Step:
+        """The occurrences that a binding has its value from."""
+
+    def steps_back(self, at: Occurrence) -> Step | None:
+        """The occurrences that may give the value of an expression, one step back."""
+
+    def lookup(
+        self, name: str, scope: Scope, statement: Statement | None
+    ) -> tuple[Scope | None, list[Binding]]:
+        """The bindings that a name may have where it is read, and the scope that holds them."""
+
+    def callers(self, function: Scope) -> tuple[list[Site], bool]:
+        """The calls that may run a function, and whether it may also be run from elsewhere."""
+
+    def calls_by_name(self, name: str, function: Scope) -> tuple[list[Site], bool]:
+        """The script's calls that may run a function, and whether it may be used otherwise than called."""
+
+
+class LinkedScript(Protocol):
+    """A script, as its names see it."""
+
+    @property
+    def code(self) -> Code: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def names(self) -> LinkedNames: ...
+    @property
+    def workspace(self) -> LinkedFiles | None: ...
+    @property
+    def users(self) -> Sequence[LinkedScript]: ...
+    @property
+    def linked(self) -> Sequence[LinkedScript]: ...
+    @property
+    def star_paths(self) -> Sequence[str]: ...
+    @property
+    def top_index(self) -> Mapping[Statement, int]: ...
+    @property
+    def scopes(self) -> Sequence[Scope]: ...
+    @property
+    def module_bindings(self) -> Mapping[str, list[Binding]]: ...
+    def home(self, scope: Scope) -> LinkedScript: ...
+    def site_of(self, call: ast.Call) -> Site: ...
+    def sites_named(self, *names: str) -> Iterator[Site]: ...
+    def loads(self, name: str) -> int: ...
+    def attribute_bindings(self, attribute: str) -> Iterator[AttributeBinding]: ...
+    def item_bindings(self, name: str) -> Iterator[ItemBinding]: ...
+    def statement_span(self, statement: Statement) -> Span: ...
+
+
+class LinkedFiles(Protocol):
+    """The files around a script, as its names see them."""
+
+    def script(self, path: str) -> LinkedScript | None: ...
+    def below(self, path: str, name: str) -> str: ...
+    def locate(self, script: LinkedScript, full_name: str) -> tuple[str, tuple[str, ...]]: ...

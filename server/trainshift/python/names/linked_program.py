@@ -1,0 +1,154 @@
+"""Joined: the files of a program as one script, in which rules see across files in both directions.
+
+Its text is that of the files one after another, with a line end between them, and its statements and calls
+are those of the files that run (`Reach`).  Names keep their files: a question about code is passed on to the
+names of the file that it stands in.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, Step
+from trainshift.python.names.reachability import Reach
+from trainshift.python.names.resolver import Resolver
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Values
+from trainshift.python.source.edit import Edit
+from trainshift.python.source.source import Source
+from trainshift.python.syntax.chunk_syntax import (
+    AttributeBinding,
+    Binding,
+    ItemBinding,
+    Scope,
+    Site,
+    Slot,
+    Statement,
+)
+from trainshift.python.syntax.chunks import Chunk
+from trainshift.python.syntax.code import Code
+
+T = TypeVar("T", AttributeBinding, ItemBinding)
+# No file ends where the next begins, so an offset is of one file.
+_BETWEEN = "\n"
+
+
+class Joined(Script):
+    """The linked scripts of one program, the started one first; offsets are those of the joined text."""
+
+    def __init__(self, scripts: Sequence[Script]) -> None:
+        self._scripts = tuple(scripts)
+        self.starts: list[int] = []
+        chunks: list[Chunk] = []
+        at = 0
+        for script in scripts:
+            self.starts.append(at)
+            chunks += [Chunk(at + each.offset, each.text, each.facts) for each in script.code.pieces]
+            at += len(script.source.text) + len(_BETWEEN)
+        text = _BETWEEN.join(script.source.text for script in scripts)
+        first = scripts[0]
+        super().__init__(_JoinedCode(Source(text), chunks, Reach(scripts)), first.workspace, first.path)
+        self.names = _JoinedNames(self, first.names.memo)
+
+    def home(self, scope: Scope) -> Script:
+        """The script of the file that the scope stands in."""
+        assert self.workspace is not None
+        return self.workspace.home(scope)
+
+    def text_of(self, scope: Scope) -> Script:
+        """The joined script itself, for code of its files."""
+        return self if id(scope.facts) in self.code.offsets else self.home(scope)
+
+    @property
+    def scripts(self) -> tuple[Script, ...]:
+        """The scripts of the program."""
+        return self._scripts
+
+    @property
+    def users(self) -> list[Script]:
+        """The scripts of the program."""
+        return list(self._scripts)
+
+    def at(self, offset: int) -> tuple[Script, int]:
+        """The script of the file that an offset of the joined text lies in, and the offset in that file."""
+        index = bisect_right(self.starts, offset) - 1
+        return self._scripts[index], offset - self.starts[index]
+
+    def start_of(self, script: Script) -> int:
+        """Where a file's text begins in the joined text."""
+        return self.starts[self._scripts.index(script)]
+
+    def parts(self, edits: tuple[Edit, ...]) -> list[tuple[Script, tuple[Edit, ...]]]:
+        """Edits, in text order, by the files that they are made in, in the files' own offsets."""
+        found: dict[Script, list[Edit]] = {script: [] for script in self._scripts}
+        for edit in edits:
+            script, start = self.at(edit.start)
+            found[script].append(edit.moved(start - edit.start))
+        return [(script, tuple(own)) for script, own in found.items()]
+
+
+class _JoinedCode(Code):
+    """The code of several files, of which the statements and calls that never run are left out."""
+
+    def __init__(self, source: Source, chunks: list[Chunk], reach: Reach) -> None:
+        super().__init__(source, chunks)
+        self._reach = reach
+
+    @cached_property
+    def statements(self) -> list[Statement]:
+        runs = self._reach.runs
+        return [each for facts in self.facts for each in facts.statements if runs(each.scope, each)]
+
+    @cached_property
+    def sites(self) -> list[Site]:
+        runs = self._reach.runs
+        return [each for facts in self.facts for each in facts.sites if runs(each.scope, each.statement)]
+
+    @cached_property
+    def scopes(self) -> list[Scope]:
+        runs = self._reach.runs
+        return [each for facts in self.facts for each in facts.scopes if runs(each, each.statement)]
+
+    @cached_property
+    def attributes(self) -> dict[str, list[AttributeBinding]]:
+        return {name: found for name, given in super().attributes.items() if (found := self._run(given))}
+
+    @cached_property
+    def items(self) -> dict[str, list[ItemBinding]]:
+        return {name: found for name, given in super().items.items() if (found := self._run(given))}
+
+    def _run(self, given: list[T]) -> list[T]:
+        return [each for each in given if self._reach.runs(each.binding.scope, each.binding.statement)]
+
+
+class _JoinedNames(Resolver):
+    """The names of several files: each question is one for the names of the file that it is about."""
+
+    _script: Joined
+
+    def _names_of(self, scope: Scope) -> Resolver:
+        return self._script.home(scope).names
+
+    def bindings(self, at: Occurrence) -> list[Binding]:
+        return self._names_of(at.scope).bindings(at)
+
+    def bound(self, binding: Binding) -> Values:
+        return self._names_of(binding.scope).bound(binding)
+
+    def source_of(self, binding: Binding) -> Step:
+        return self._names_of(binding.scope).source_of(binding)
+
+    def additions(self, at: Occurrence) -> Iterator[ItemBinding]:
+        return self._names_of(at.scope).additions(at)
+
+    def elements(self, at: Occurrence, path: tuple[Slot, ...] = ()) -> Step:
+        return self._names_of(at.scope).elements(at, path)
+
+    def unpacked(self, at: Occurrence, path: tuple[Slot, ...]) -> Step:
+        return self._names_of(at.scope).unpacked(at, path)
+
+    def item(self, at: Occurrence) -> Step:
+        return self._names_of(at.scope).item(at)

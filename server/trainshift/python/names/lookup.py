@@ -1,0 +1,129 @@
+"""Lookup: which bindings a name may have where it is read, and the questions that rules ask of values."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+from trainshift.libraries import api
+from trainshift.libraries.roles import KNOWN_MODULES
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.linked import LinkedScript
+from trainshift.python.names.memo import Memo
+from trainshift.python.names.reaching import Reaching
+from trainshift.python.names.values import NOTHING, Library, Values
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, dotted
+
+
+class Lookup(ABC):
+    """The names of one script, and what is asked of the values of its expressions.
+
+    A question about code of another script of the same workspace is passed on to that one's names.
+    """
+
+    def __init__(self, script: LinkedScript, memo: Memo | None = None) -> None:
+        self._script = script
+        self.memo = memo or Memo()
+        self._reachings: dict[tuple[Scope | None, str], Reaching] = {}
+        self._members: dict[str, Values] = {}
+        self._full_names: dict[Values, frozenset[str]] = {}
+
+    @abstractmethod
+    def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:
+        """Everything that `node` may stand for, read in `scope` at `statement`."""
+
+    def site_values(self, node: ast.expr, site: Site) -> Values:
+        """Everything that an expression inside a call may stand for."""
+        return self.values(node, site.scope, site.statement)
+
+    def callee(self, site: Site) -> Values:
+        """Everything that the called expression may stand for."""
+        return self.values(site.node.func, site.scope, site.statement)
+
+    def full_names(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> frozenset[str]:
+        """The full library names that `node` may resolve to (empty if none)."""
+        values = self.values(node, scope, statement)
+        found = self._full_names.get(values)
+        if found is None:
+            names = [value.name for value in values if isinstance(value, Library)]
+            found = self._full_names[values] = frozenset(api.canonical(name) or name for name in names)
+        return found
+
+    def calls(self, site: Site, *names: str) -> bool:
+        """Whether the call may be one of the library functions or classes `names`."""
+        return not self.full_names(site.node.func, site.scope, site.statement).isdisjoint(names)
+
+    def lookup(
+        self, name: str, scope: Scope, statement: Statement | None
+    ) -> tuple[Scope | None, list[Binding]]:
+        """The bindings that `name` may have where it is read, and the scope that holds them.
+
+        The scope is None for a module-level name; no bindings at all means a builtin, a name of
+        a star import, or an undefined name.
+        """
+        home = self._script.home(scope)
+        if home is not self._script:
+            return home.names.lookup(name, scope, statement)
+        current: Scope | None = scope
+        first = True
+        while current is not None and current.kind != "module":
+            skipped = current.kind == "class" and not first
+            if name in current.declared_global:
+                break
+            if not skipped and name in current.bindings and name not in current.declared_nonlocal:
+                return current, self._reaching(name, current, current.bindings[name], statement)
+            first = first and current.kind == "comprehension"
+            current = current.parent
+        bindings = self._script.module_bindings.get(name, [])
+        return None, self._reaching(name, None, bindings, statement)
+
+    def _reaching(
+        self, name: str, scope: Scope | None, bindings: list[Binding], statement: Statement | None
+    ) -> list[Binding]:
+        """Those of `bindings` that may still hold where `statement` begins.
+
+        Nothing tells when a function runs that reads a name of another one: then they are all.  Of a name of
+        the module they are those that may hold where the function is defined, or come later.
+        """
+        if len(bindings) < 2 or statement is None:
+            return bindings
+        home = statement.scope
+        is_inside = scope is None and home.kind != "module"
+        if not is_inside and scope is not None and home is not scope:
+            return bindings
+        key = (scope, name)
+        if key not in self._reachings:
+            self._reachings[key] = Reaching(self._script.top_index, bindings)
+        reaching = self._reachings[key]
+        found = reaching.within(statement) if is_inside else reaching.before(statement)
+        return found or bindings
+
+    def member_of_library(self, node: ast.expr) -> Values:
+        """What a dotted name stands for whose root always means one library: ``tf.keras.Model``, mostly."""
+        name = dotted(node)
+        root, dot, below = name.partition(".")
+        imported = self.libraries.get(root, ())
+        if len(imported) != 1:
+            return NOTHING
+        found = self._members.get(name)
+        if found is None:
+            (module,) = imported
+            found = self._members[name] = frozenset({Library(module + dot + below)})
+        return found
+
+    @cached_property
+    def libraries(self) -> dict[str, set[str]]:
+        """The names that always mean a library that is known, in any scope of the script; and which one."""
+        return {
+            name: {binding.full_name for binding in bindings}
+            for name, bindings in self._script.module_bindings.items()
+            if name not in self._script.code.local_names
+            and all(
+                binding.kind == "import" and binding.full_name.partition(".")[0] in KNOWN_MODULES
+                for binding in bindings
+            )
+        }
+
+    def _join(self, parts: Iterable[Values]) -> Values:
+        return NOTHING.union(*parts)

@@ -1,0 +1,91 @@
+"""Memo: what is known of the names of linked scripts, and the questions that are still open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import ANYTHING, NOTHING, Values
+
+Question: TypeAlias = tuple[object, ...]
+# An end for absurd scripts.
+_MOST_ANSWERS = 500_000
+# Questions are not followed through more questions than this, so that Python's stack is enough.
+_DEEPEST = 120
+
+
+class Memo:
+    """What is known so far, and the questions that are still open, of scripts that are linked.
+
+    After the `most` answers what is still unknown stays unknown.
+    """
+
+    def __init__(self, most: int = _MOST_ANSWERS) -> None:
+        self.known: dict[Question, Values] = {}
+        self._open: dict[Question, int] = {}
+        self._cut = 0
+        self._provisional: dict[Question, tuple[Values, int]] = {}
+        self._until: list[list[Question]] = []
+        self._left = most
+        self._pause: Callable[[], None] = lambda: None
+        self.flows: dict[Question, tuple[Occurrence, ...]] = {}
+        """What leads to an occurrence, for `flow`, found while no question was open."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no question is open, so that what is found is the last word."""
+        return not self._open
+
+    @contextmanager
+    def pausing(self, pause: Callable[[], None]) -> Iterator[None]:
+        """Until this ends `pause` is called before each new answer; it may raise to give up whatever asks."""
+        before, self._pause = self._pause, pause
+        try:
+            yield
+        finally:
+            self._pause = before
+
+    def is_open(self, question: Question) -> bool:
+        """Whether a question is being answered just now."""
+        return question in self._open
+
+    def ask(self, question: Question, find: Callable[..., Values], *given: object) -> Values:
+        """What `find` answers of what it is `given`, found once; nothing while it is being found.
+
+        An answer that was cut short by questions further out is not the last word; it is kept as long as
+        all of these are open.  They are numbered by depth, and a set of them is an integer's bits.
+        """
+        known = self.known.get(question)
+        if known is not None:
+            return known
+        if question in self._open:
+            self._cut |= 1 << self._open[question]
+            return NOTHING
+        if question in self._provisional:
+            answer, cut = self._provisional[question]
+            self._cut |= cut
+            return answer
+        depth = len(self._open)
+        if self._left <= 0 or depth >= _DEEPEST:
+            return ANYTHING
+        self._left -= 1
+        self._pause()
+        self._open[question] = depth
+        self._until.append([])
+        outer, self._cut = self._cut, 0
+        try:
+            answer = find(*given)
+        finally:
+            del self._open[question]
+            for each in self._until.pop():
+                del self._provisional[each]
+        cut = self._cut & ((1 << depth) - 1)
+        if cut:
+            self._provisional[question] = answer, cut
+            self._until[cut.bit_length() - 1].append(question)
+        else:
+            self.known[question] = answer
+        self._cut = outer | cut
+        return answer

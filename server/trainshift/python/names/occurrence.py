@@ -1,0 +1,79 @@
+"""Occurrence: an expression where it is read, and one step back from it to what may give its value."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
+
+
+class Occurrence(NamedTuple):
+    """An expression where it is read: what it stands for depends on that.
+
+    `site` is the call that is given it, if it was reached as an argument.  `tested` tells that its own truth
+    decides whether it is used: ``lr or 0.1``.
+    """
+
+    node: ast.expr
+    scope: Scope
+    statement: Statement | None
+    site: Site | None = None
+    tested: bool = False
+
+    def part(self, node: ast.expr) -> Occurrence:
+        """Another expression, read at the same place."""
+        return Occurrence(node, self.scope, self.statement)
+
+
+def of_call(site: Site) -> Occurrence:
+    """A call, where it is made."""
+    return Occurrence(site.node, site.scope, site.statement)
+
+
+def leading_to(
+    start: Occurrence, before: Callable[[Occurrence], Iterable[Occurrence]]
+) -> Iterator[Occurrence]:
+    """An occurrence and all that leads to it, each once, where `before` tells what leads to one."""
+    waiting, seen = [start], set[int]()
+    while waiting:
+        each = waiting.pop()
+        if id(each.node) not in seen:
+            seen.add(id(each.node))
+            yield each
+            waiting += before(each)
+
+
+class Step(NamedTuple):
+    """One step back: the occurrences that may give a value, and whether something unseen may give it too.
+
+    `within` holds the occurrences, as far as they are known, that something unseen is taken out of.
+    """
+
+    sources: tuple[Occurrence, ...] = ()
+    unseen: bool = False
+    within: tuple[Occurrence, ...] = ()
+
+
+UNSEEN = Step(unseen=True)
+
+
+def unseen_in(at: Occurrence) -> Step:
+    """Something unseen, taken out of an occurrence."""
+    return Step((), True, (at,))
+
+
+def joined(steps: Iterable[Step]) -> Step:
+    """What may come by any of several ways."""
+    every = list(steps)
+    if len(every) == 1:
+        return every[0]
+    sources: dict[Occurrence, None] = {}
+    within: dict[Occurrence, None] = {}
+    unseen = False
+    for step in every:
+        sources.update(dict.fromkeys(step.sources))
+        within.update(dict.fromkeys(step.within))
+        unseen = unseen or step.unseen
+    return Step(tuple(sources), unseen, tuple(within))

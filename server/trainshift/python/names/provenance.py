@@ -1,0 +1,422 @@
+"""Steps back: what may give an expression its value, one step back from where it is read.
+
+This is the one engine that follows values.  Whoever follows them from there on takes the steps that are given
+here, and decides only where to stop: at a call that makes a model, at a number, at what is written in a list.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from trainshift.libraries.roles import RECORDS
+from trainshift.python.names.classes import is_property
+from trainshift.python.names.containers import Containers
+from trainshift.python.names.linked import LinkedScript
+from trainshift.python.names.memo import Memo
+from trainshift.python.names.occurrence import UNSEEN, Occurrence, Step, joined, unseen_in
+from trainshift.python.names.values import (
+    RECORD,
+    Class,
+    Display,
+    Instance,
+    Module,
+    UserInstance,
+    Values,
+)
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Slot, alternatives, argument, dotted
+
+# A tuple, since this is asked very often: a union would be made anew each time.
+_NAMED = (ast.Name, ast.Attribute)
+_RECORDS = RECORDS | {RECORD}
+
+
+class Handed(NamedTuple):
+    """What a call hands to a parameter, and whether it may hand it nothing at all."""
+
+    step: Step
+    may_lack: bool = False
+
+
+class StepsBack(Containers):
+    """Where the values of one script come from."""
+
+    def __init__(self, script: LinkedScript, memo: Memo | None = None) -> None:
+        super().__init__(script, memo)
+        # The functions whose callers are being asked for what they collect.
+        self._collected: set[Scope] = set()
+
+    def steps_back(self, at: Occurrence) -> Step | None:
+        """The occurrences that may give the value of an expression, one step back.
+
+        None where the value is made right there: by a call, as a number, as a list that is written out.
+        """
+        if self._script.workspace is not None:
+            home = self._script.home(at.scope)
+            if home is not self._script:
+                return home.names.steps_back(at)
+        node = at.node
+        if isinstance(node, _NAMED):
+            steps = [self.source_of(binding) for binding in self.bindings(at)]
+            if isinstance(node, ast.Attribute):
+                steps += self._given_by_properties(node, at)
+                steps += self.given_to_fields(at)
+            step = joined(steps)
+            step = step if step.sources or step.unseen else UNSEEN
+        elif parts := alternatives(node):
+            return _choice(node, parts, at)
+        elif isinstance(node, ast.Subscript):
+            step = self.item(at)
+        elif isinstance(node, ast.Starred):
+            step = self.elements(at.part(node.value))
+        elif isinstance(node, ast.Await):
+            step = unseen_in(at.part(node.value))
+        elif (found := self._given_by_call(node, at)) is not None:
+            step = found
+        else:
+            return None
+        if at.tested:
+            return step._replace(sources=tuple(each._replace(tested=True) for each in step.sources))
+        return step
+
+    def bindings(self, at: Occurrence) -> list[Binding]:
+        """The bindings that a name or an attribute may have its value by; none for another expression."""
+        node = at.node
+        if isinstance(node, ast.Name):
+            return self.lookup(node.id, at.scope, at.statement)[1]
+        return list(dict.fromkeys(self._of_attribute(node, at))) if isinstance(node, ast.Attribute) else []
+
+    def source_of(self, binding: Binding) -> Step:
+        """The occurrences that a binding has its value from."""
+        if binding.kind == "parameter" and binding.inner is not None:
+            sites, elsewhere = self.callers(binding.inner)
+            step = self.handed(binding, sites, or_default=elsewhere)
+            return step._replace(unseen=step.unseen or elsewhere)
+        if binding.kind == "import":
+            return self._imported_from_files(binding)
+        if binding.kind == "deleted":
+            return Step()
+        if binding.value is None:
+            return UNSEEN
+        at = Occurrence(binding.value, binding.scope, binding.statement)
+        if binding.kind == "element":
+            return self.elements(at, binding.path)
+        return self.unpacked(at, binding.path) if binding.path else Step((at,))
+
+    def handed(self, binding: Binding, sites: Iterable[Site], or_default: bool = False) -> Step:
+        """What calls hand to a parameter: an argument, or the default where one leaves it out."""
+        function = binding.inner
+        assert function is not None
+        assert isinstance(binding.target, ast.arg)
+        given = [self._given(site, function, binding.target.arg) for site in sites]
+        step = joined(each.step for each in given)
+        if not or_default and not any(each.may_lack for each in given):
+            return step
+        if binding.value is None:
+            return step._replace(unseen=True)
+        default = Occurrence(binding.value, binding.scope, function.statement)
+        return step._replace(sources=(*step.sources, default))
+
+    # Arguments behind ``*`` and ``**``
+
+    def _given(self, site: Site, function: Scope, name: str) -> Handed:
+        """What a call hands to the parameter `name` of a function."""
+        given = self.argument(site, function, name)
+        if given is not None:
+            return Handed(Step((Occurrence(given, site.scope, site.statement, site),)))
+        ways = []
+        index = self.position(site, function, name)
+        starred = next((at for at, each in enumerate(site.node.args) if isinstance(each, ast.Starred)), None)
+        if starred is not None and index is not None and index >= starred:
+            spread = site.node.args[starred]
+            assert isinstance(spread, ast.Starred)
+            ways.append(self._spread(spread.value, index - starred, site))
+        return _either([*ways, self.given_by_key(site, name)])
+
+    def given(self, site: Site, position: int | None, *names: str) -> tuple[Occurrence, ...]:
+        """What a call is given at a position or under one of some names, also by a dictionary after ``**``.
+
+        Where that cannot be seen, it is the dictionary itself, or the sequence after ``*``.
+        """
+        node = argument(site.node, position, *names)
+        if node is not None:
+            return (Occurrence(node, site.scope, site.statement),)
+        step = joined(self.given_by_key(site, name).step for name in names)
+        spread = [
+            each.value for each in site.node.args if isinstance(each, ast.Starred) and position is not None
+        ]
+        hidden = [Occurrence(each, site.scope, site.statement, site) for each in spread]
+        return (*step.sources, *step.within, *hidden)
+
+    def given_by_key(self, site: Site, name: str) -> Handed:
+        """What the ``**`` arguments of a call hand to the keyword `name`."""
+        ways = [self._by_key(word.value, name, site) for word in site.node.keywords if word.arg is None]
+        return _either(ways)
+
+    def _by_key(self, mapping: ast.expr, name: str, site: Site) -> Handed:
+        function = self._collecting(mapping, site, "kwarg")
+        if function is not None:
+            return self._from_callers(function, lambda caller: self._keyword(caller, name))
+        values = self.values(mapping, site.scope, site.statement)
+        at = Occurrence(mapping, site.scope, site.statement, site)
+        ways = []
+        for value in values:
+            if not isinstance(value, Display) or not isinstance(value.node, ast.Dict | ast.Call):
+                return Handed(unseen_in(at))
+            ways.append(self._entry(value, name))
+            ways += (Handed(step) for step in self.put_at(value, name))
+        ways += (Handed(step) for step in self.added_at(at, name))
+        return _one_of(ways) if ways else Handed(unseen_in(at))
+
+    def _entry(self, mapping: Display, name: str) -> Handed:
+        """What a dictionary that is written out holds under a name."""
+        found = self.entry(mapping, name)
+        if found is not None:
+            return Handed(found)
+        node = mapping.node
+        names = node.keys if isinstance(node, ast.Dict) else [word.arg for word in node.keywords]  # type: ignore[attr-defined]
+        at = Occurrence(node, mapping.scope, mapping.statement)
+        return Handed(unseen_in(at)) if None in names else Handed(Step(), True)
+
+    def _keyword(self, site: Site, name: str) -> Handed:
+        """What a call hands on under a keyword that its function collects."""
+        for word in site.node.keywords:
+            if word.arg == name:
+                return Handed(Step((Occurrence(word.value, site.scope, site.statement, site),)))
+        return self.given_by_key(site, name)
+
+    def _spread(self, sequence: ast.expr, index: int, site: Site) -> Handed:
+        """What ``*sequence`` hands on at an index."""
+        function = self._collecting(sequence, site, "vararg")
+        if function is None:
+            return Handed(unseen_in(Occurrence(sequence, site.scope, site.statement, site)))
+        assert isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef)
+        after = len(function.node.args.posonlyargs) + len(function.node.args.args)
+        return self._from_callers(function, lambda caller: self._positional(caller, function, after + index))
+
+    def _positional(self, site: Site, function: Scope, index: int) -> Handed:
+        index -= self.bound_arguments(site, function)
+        before = site.node.args[: index + 1]
+        starred = next((at for at, each in enumerate(before) if isinstance(each, ast.Starred)), None)
+        if starred is not None:
+            spread = before[starred]
+            assert isinstance(spread, ast.Starred)
+            return self._spread(spread.value, index - starred, site)
+        if len(before) <= index:
+            return Handed(Step(), True)
+        return Handed(Step((Occurrence(before[index], site.scope, site.statement, site),)))
+
+    def _collecting(self, node: ast.expr, site: Site, collector: str) -> Scope | None:
+        """The function around a call that collects in `node` what it is given, as its `collector`."""
+        function = site.scope.function()
+        if function is None or not isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return None
+        own = getattr(function.node.args, collector)
+        named = own is not None and isinstance(node, ast.Name) and node.id == own.arg
+        return function if named and len(function.bindings.get(own.arg, ())) == 1 else None
+
+    def elements(self, at: Occurrence, path: tuple[Slot, ...] = ()) -> Step:
+        """What iterating an expression yields; for ``*args`` of a function, what its callers hand to it."""
+        function = self._of_varargs(at)
+        if function is None:
+            return super().elements(at, path)
+        assert isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef)
+        before = len(function.node.args.posonlyargs) + len(function.node.args.args)
+        return self._along(
+            self._from_callers(function, lambda caller: self._left(caller, function, before)).step, path
+        )
+
+    def _of_varargs(self, at: Occurrence) -> Scope | None:
+        """The function whose ``*args`` a name is."""
+        bindings = self.bindings(at) if isinstance(at.node, ast.Name) else []
+        if len(bindings) != 1 or not isinstance(bindings[0].target, ast.arg):
+            return None
+        function = bindings[0].scope
+        is_function = isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef)
+        return function if is_function and function.node.args.vararg is bindings[0].target else None  # type: ignore[union-attr]
+
+    def _left(self, site: Site, function: Scope, before: int) -> Handed:
+        """What a call hands on by position behind the named parameters of a function."""
+        rest = site.node.args[max(0, before - self.bound_arguments(site, function)) :]
+        at = Occurrence(site.node, site.scope, site.statement)
+        if any(isinstance(each, ast.Starred) for each in site.node.args):
+            return Handed(unseen_in(at))
+        sources = tuple(Occurrence(each, site.scope, site.statement, site) for each in rest)
+        return Handed(Step(sources), not sources)
+
+    def _from_callers(self, function: Scope, given: Callable[[Site], Handed]) -> Handed:
+        """What any of a function's callers hands on."""
+        if function in self._collected:  # It hands on to itself.
+            return Handed(Step(), True)
+        self._collected.add(function)
+        try:
+            sites, elsewhere = self.callers(function)
+            ways = [given(site) for site in sites]
+        finally:
+            self._collected.discard(function)
+        return _one_of([*ways, *([Handed(UNSEEN)] if elsewhere else [])])
+
+    def object_bindings(self, owner: UserInstance | Class, name: str) -> Iterator[Binding]:
+        """How an attribute of an object or class of the script's may be bound, in methods or from outside."""
+        is_self = isinstance(owner, UserInstance) and owner.node is None
+        heirs = self.heirs(owner.scope) if is_self else []
+        classes = {owner.scope, *heirs}
+        family = [each for each in self.ancestry(owner.scope) if isinstance(each, Scope)] + heirs
+        homes = dict.fromkeys([self._script, *(self._script.home(each) for each in family)])
+        for own, others in (home.names.assigned_attributes for home in homes):
+            for cls in family:
+                yield from own.get((cls, name), ())
+            for attribute in others.get(name, ()):
+                binding = attribute.binding
+                if any(
+                    isinstance(value, UserInstance | Class) and value.scope in classes
+                    for value in self.values(attribute.base, binding.scope, binding.statement)
+                ):
+                    yield binding
+
+    def _of_attribute(self, node: ast.Attribute, at: Occurrence) -> Iterator[Binding]:
+        """How an attribute may be bound: by its class, by its module, or under the same dotted name."""
+        for value in self._base(node, at):
+            if isinstance(value, UserInstance | Class):
+                yield from self.object_bindings(value, node.attr)
+                heirs = (
+                    self.heirs(value.scope) if isinstance(value, UserInstance) and value.node is None else []
+                )
+                for cls in (*self.ancestry(value.scope), *heirs):
+                    if isinstance(cls, Scope):
+                        yield from (each for each in cls.bindings.get(node.attr, ()) if each.kind == "value")
+            elif isinstance(value, Module) and self._script.workspace is not None:
+                script = self._script.workspace.script(value.path)
+                yield from script.module_bindings.get(node.attr, ()) if script is not None else ()
+        if not self.is_self(node.value, at.scope):
+            name = dotted(node.value)
+            for attribute in self._script.attribute_bindings(node.attr) if name else ():
+                own = self.is_self(attribute.base, attribute.binding.scope)
+                if dotted(attribute.base) == name and not own:
+                    yield attribute.binding
+
+    def _base(self, node: ast.Attribute, at: Occurrence) -> Values:
+        return self.values(node.value, at.scope, at.statement)
+
+    def _given_by_properties(self, node: ast.Attribute, at: Occurrence) -> Iterator[Step]:
+        for value in self._base(node, at):
+            if isinstance(value, UserInstance):
+                method = self.function_named(value.scope, node.attr)
+                if method is not None and is_property(method):
+                    yield _returns(method)
+
+    def given_to_fields(self, at: Occurrence) -> Iterator[Step]:
+        """What constructors are given for an attribute that is a field of what a dataclass makes."""
+        node = at.node
+        for value in self._base(node, at) if isinstance(node, ast.Attribute) else ():
+            if isinstance(value, UserInstance) and isinstance(node, ast.Attribute):
+                yield from self.field_values(value, node.attr)
+            elif isinstance(value, Instance) and value.cls in _RECORDS and isinstance(node, ast.Attribute):
+                yield from self._given_to_record(value, node.attr)
+
+    def _given_to_record(self, record: Instance, name: str) -> Iterator[Step]:
+        """What a library's object is given for an attribute, where it is made and later, in any file."""
+        site = self._script.site_of(record.node)
+        given = self._keyword(site, name).step
+        if given.sources:
+            yield given
+        for maker in self.site_values(site.node.func, site) if record.cls == RECORD else ():
+            names = argument(maker.node, 1, "field_names") if isinstance(maker, Instance) else None
+            fields = _texts(names) if names is not None else []
+            position = fields.index(name) if name in fields else len(site.node.args)
+            for each in site.node.args[position : position + 1]:
+                yield Step((Occurrence(each, site.scope, site.statement, site),))
+        for script in self._script.linked:
+            for attribute in script.attribute_bindings(name):
+                binding = attribute.binding
+                if record in self.values(attribute.base, binding.scope, binding.statement):
+                    yield self.source_of(binding)
+
+    def field_values(self, owner: UserInstance, name: str) -> Iterator[Step]:
+        """What constructors are given for a field of an object whose class has them made of its fields."""
+        fields = self.fields(owner.scope)
+        if name not in fields:
+            return
+        sites = [self._script.site_of(owner.node)] if owner.node is not None else self._makings(owner.scope)
+        for site in sites:
+            given = site.node.args[: fields.index(name) + 1]
+            if any(isinstance(each, ast.Starred) for each in given):
+                yield UNSEEN
+            elif len(given) > fields.index(name):
+                yield Step((Occurrence(given[-1], site.scope, site.statement, site),))
+            else:
+                yield self._keyword(site, name).step
+
+    def _makings(self, cls: Scope) -> list[Site]:
+        """The calls of a class by its name."""
+        scripts = self._script.home(cls).users
+        named = (site for script in scripts for site in script.sites_named(cls.name))
+        return [site for site in named if Class(cls) in self.callee(site)]
+
+    def _given_by_call(self, node: ast.expr, at: Occurrence) -> Step | None:
+        """What a call of the script's functions gives; None if it calls none of them."""
+        if not isinstance(node, ast.Call):
+            return None
+        values = self.values(node.func, at.scope, at.statement)
+        functions = [each for value in values if (each := self.function_of(value)) is not None]
+        if not functions:
+            return None
+        steps = [
+            UNSEEN if each.is_generator or isinstance(each.node, ast.AsyncFunctionDef) else _returns(each)
+            for each in functions
+        ]
+        return joined([*steps, Step(unseen=len(functions) < len(values))])
+
+    def _imported_from_files(self, binding: Binding) -> Step:
+        """What gives an imported name its value, in whatever file; files may import it from each other."""
+        workspace = self._script.workspace
+        steps: list[Step] = []
+        seen: set[Binding] = set()
+        waiting = [binding] if workspace is not None else []
+        while waiting and workspace is not None:
+            each = waiting.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            home = self._script.home(each.scope)
+            if each.kind != "import":
+                steps.append(home.names.source_of(each))
+                continue
+            path, names = workspace.locate(home, each.full_name)
+            script = workspace.script(path) if path and len(names) == 1 else None
+            if script is not None:
+                waiting += script.module_bindings.get(names[0], [])
+        return joined(steps) if steps else UNSEEN
+
+
+def _either(ways: list[Handed]) -> Handed:
+    """What one of several ways of a call to hand something on gives, of which none may do so."""
+    given = [way for way in ways if way.step.sources or way.step.unseen]
+    return Handed(joined(way.step for way in given), all(way.may_lack for way in given))
+
+
+def _one_of(ways: list[Handed]) -> Handed:
+    """What one of several calls hands on."""
+    return Handed(joined(way.step for way in ways), any(way.may_lack for way in ways))
+
+
+def _choice(node: ast.expr, parts: list[ast.expr], at: Occurrence) -> Step:
+    """The parts of which an expression is one; all but the last operand of ``or`` are used only if true."""
+    last = len(parts) - 1 if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) else 0
+    sources = (
+        Occurrence(part, at.scope, at.statement, tested=at.tested or index < last)
+        for index, part in enumerate(parts)
+    )
+    return Step(tuple(sources))
+
+
+def _texts(node: ast.expr) -> list[str]:
+    """The words of a string, or of a list of strings: the fields of a `namedtuple`."""
+    parts = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
+    texts = [each.value for each in parts if isinstance(each, ast.Constant)]
+    return [word for text in texts if isinstance(text, str) for word in text.replace(",", " ").split()]
+
+
+def _returns(function: Scope) -> Step:
+    return Step(tuple(Occurrence(value, function, statement) for value, statement in function.returns))

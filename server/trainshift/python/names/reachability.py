@@ -1,0 +1,119 @@
+"""Reach: what runs of the files of a program, told by names alone, so that what cannot be told counts as run.
+
+A file's own statements run when it is imported, those behind its ``__main__`` guard do not.  A function or a
+class runs where code that runs reads its name; so does a method, unless a library calls it by itself
+(spec.md 7.5).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from trainshift.python.names.script import Script
+from trainshift.python.syntax.chunk_syntax import Facts, Scope, Statement, behind_main_guard
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+# What reads names by their text: then any name may be read, or any attribute.
+_REFLECTION = frozenset({"globals", "vars", "eval", "exec", "import_module", "__import__"})
+_OF_ATTRIBUTES = frozenset({"getattr"})
+
+
+class Reach:
+    """What runs of `scripts`, the first of which is started and runs as a whole.
+
+    With `seen` an attribute that is read by its text counts as none, so that only what is seen to run does.
+    """
+
+    def __init__(self, scripts: Sequence[Script], seen: bool = False) -> None:
+        self._hiding = _REFLECTION if seen else _REFLECTION | _OF_ATTRIBUTES
+        self._start, *self._others = scripts
+        self._idle: set[Scope] = set()
+        run, read = self._spread()
+        if read is None:
+            return
+        for script in self._others:
+            for facts in script.facts:
+                self._idle.update(self._unused_methods(script, facts, read) if facts in run else facts.scopes)
+
+    def runs(self, scope: Scope, statement: Statement | None) -> bool:
+        """Whether code in `scope` may run, and `statement`, where it stands in one."""
+        if id(scope.facts) in self._start.code.offsets:
+            return True
+        current: Scope | None = scope
+        while current is not None:
+            if current in self._idle:
+                return False
+            current = current.parent
+        return statement is None or not behind_main_guard(statement)
+
+    def _spread(self) -> tuple[set[Facts], set[str] | None]:
+        """From what is started to what it reads: the chunks that run, the names they read (None: any)."""
+        waiting = list(self._start.facts)
+        defining: dict[str, list[Facts]] = {}
+        for script in self._others:
+            for facts in script.facts:
+                names = _defined(facts)
+                if names is None:
+                    waiting.append(facts)
+                for name in names or ():
+                    defining.setdefault(name, []).append(facts)
+        scripts = (self._start, *self._others)
+        renamed: dict[str, list[str]] = {}
+        for new, old in (each for script in scripts for each in script.code.renamed_imports):
+            renamed.setdefault(new, []).append(old)
+        run: set[Facts] = set()
+        read: set[str] = set()
+        while waiting:
+            facts = waiting.pop()
+            if facts in run:
+                continue
+            run.add(facts)
+            if not self._hiding.isdisjoint(facts.loads):
+                return run, None
+            fresh = [name for name in facts.loads if name not in read]
+            for name in fresh:
+                if name not in read:
+                    read.add(name)
+                    fresh += renamed.get(name, ())
+                    waiting += defining.get(name, ())
+        return run, read
+
+    @staticmethod
+    def _unused_methods(script: Script, facts: Facts, read: set[str]) -> Iterator[Scope]:
+        for scope in facts.scopes:
+            owner = scope.owner()
+            if owner is None or scope.name in read or scope.name.startswith("__"):
+                continue
+            bases = script.names.ancestry(owner)
+            known = [
+                each for each in bases if isinstance(each, Scope) and isinstance(each.node, ast.ClassDef)
+            ]
+            given = sum(len(each.node.bases) for each in known if isinstance(each.node, ast.ClassDef))
+            decorated = bool(getattr(scope.node, "decorator_list", ()))
+            # What the heir of a class that is not the workspace's defines, that class may call.
+            if not decorated and given < len(known):
+                yield scope
+
+
+def _defined(facts: Facts) -> list[str] | None:
+    """The names that a chunk of definitions, other names included, defines; None for one that runs anyway."""
+    names = []
+    for statement in facts.top:
+        node = statement.node
+        if isinstance(node, _DEFINITIONS) and not node.decorator_list:
+            names.append(node.name)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and _are_names(node.targets):
+            names += [each.id for each in node.targets if isinstance(each, ast.Name)]
+        elif not _is_main_guard(statement):
+            return None
+    return names
+
+
+def _are_names(targets: list[ast.expr]) -> bool:
+    return all(isinstance(each, ast.Name) for each in targets)
+
+
+def _is_main_guard(statement: Statement) -> bool:
+    body = statement.branches.get("body", [])
+    return bool(body) and list(statement.branches) == ["body"] and behind_main_guard(body[0])

@@ -1,0 +1,405 @@
+"""Names and values: what an expression stands for, as a set that may hold "unknown".
+
+This is σ of spec.md 1: rules ask what an expression resolves to, whatever its spelling, and get
+every value that it may have.  A name may be dotted (``self.optimizer``), come in as a parameter,
+out of a call, a container or a tuple.  Nothing is imported and nothing is run.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from collections.abc import Iterable
+
+from trainshift.libraries import api
+from trainshift.libraries.roles import (
+    DECORATORS,
+    HOROVOD_MEMBERS,
+    KNOWN_MODULES,
+    WRAPPED_TAPE,
+    is_horovod,
+    wraps_optimizer,
+    wraps_tape,
+)
+from trainshift.python.names.classes import class_around, is_decorated, is_property
+from trainshift.python.names.linked import LinkedScript
+from trainshift.python.names.occurrence import UNSEEN, Occurrence, Step
+from trainshift.python.names.provenance import StepsBack
+from trainshift.python.names.values import (
+    ANYTHING,
+    NOTHING,
+    RECORD,
+    UNKNOWN,
+    Class,
+    Display,
+    Function,
+    Instance,
+    Library,
+    Literal,
+    Member,
+    Module,
+    UserInstance,
+    Value,
+    Values,
+)
+from trainshift.python.syntax.chunk_syntax import (
+    COMPREHENSIONS,
+    Binding,
+    Scope,
+    Statement,
+    alternatives,
+    children,
+)
+
+# The making of an object that is of no heir's class.
+_NO_CALL = ast.Call(ast.Name("object", ast.Load()), [], [])
+_DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict, *COMPREHENSIONS)
+_NO_NAMES: tuple[str, ...] = ()
+_BUILTINS = frozenset(dir(builtins))
+# Calls that give what they are given, or a container of the same elements.
+_TRANSPARENT = DECORATORS | {
+    "builtins.list",
+    "builtins.tuple",
+    "builtins.sorted",
+    "builtins.reversed",
+    "builtins.iter",
+}
+_FIELD = "dataclasses.field"
+# What a call of these gives depends on where it stands, or on what it is given.
+_READ_FURTHER = _TRANSPARENT | {_FIELD, "functools.partial", "builtins.super", "builtins.dict"}
+_NAMING = (ast.Name, ast.Attribute)
+# What calls are called that may give what they are given; `getattr` may give anything.
+PASSING_ON = frozenset(name.rpartition(".")[2] for name in _TRANSPARENT) | {"DistributedOptimizer", "getattr"}
+
+
+class Resolver(StepsBack):
+    """Evaluates expressions of one script; answers are kept for the script's life."""
+
+    def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:
+        """Everything that `node` may stand for, read in `scope` at `statement`."""
+        question = (id(node), id(scope))
+        known = self.memo.known.get(question)
+        if known is not None:
+            return known
+        if self._script.workspace is not None:
+            home = self._script.home(scope)
+            if home is not self._script:
+                return home.names.values(node, scope, statement)
+        plain = self._plain(node)
+        if plain:
+            self.memo.known[question] = plain
+            return plain
+        return self.memo.ask(question, self._evaluate, node, scope, statement)
+
+    def _evaluate(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Values:
+        if isinstance(node, ast.Name):
+            return self._name(node.id, scope, statement)
+        if isinstance(node, ast.Attribute):
+            base = self.values(node.value, scope, statement)
+            return self._join(self._attribute(value, node.attr) for value in base)
+        if isinstance(node, ast.Call):
+            return self._call(node, scope, statement)
+        if isinstance(node, _DISPLAYS):
+            return frozenset({Display(node, scope, statement)})
+        if isinstance(node, ast.IfExp | ast.BoolOp | ast.NamedExpr):
+            return self._join(self.values(part, scope, statement) for part in alternatives(node))
+        if isinstance(node, ast.Subscript | ast.Starred):
+            return self._of(self.steps_back(Occurrence(node, scope, statement)) or UNSEEN)
+        if isinstance(node, ast.Lambda):
+            return frozenset({Function(scope.facts.scope_of[node])})
+        if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare):
+            operands = _operands(node)
+            known = [self.values(operand, scope, statement) for operand in operands]
+            if all(values and all(isinstance(value, Literal) for value in values) for values in known):
+                return frozenset({Literal(...)})
+        if isinstance(node, ast.JoinedStr):
+            return frozenset({Literal("")})
+        return ANYTHING
+
+    def _plain(self, node: ast.expr) -> Values:
+        """What an expression stands for that is the same wherever it is read; nothing for any other."""
+        if isinstance(node, _NAMING):
+            return self.member_of_library(node)
+        if isinstance(node, ast.Call):
+            return self._plain_call(node)
+        return frozenset({Literal(node.value)}) if isinstance(node, ast.Constant) else NOTHING
+
+    def _plain_call(self, node: ast.Call) -> Values:
+        """What a call of a library's own function or class makes, ``Dense(10)``, or of what that made."""
+        called = node.func
+        if isinstance(called, ast.Call):
+            return ANYTHING if self._library_called(called) else NOTHING
+        name = self._library_called(node)
+        return frozenset({Instance(api.returns(name) or name, node)}) if name else NOTHING
+
+    def _library_called(self, node: ast.Call) -> str:
+        """What a library calls what is called; empty where more has to be read to tell what that gives."""
+        for value in self.member_of_library(node.func) if isinstance(node.func, _NAMING) else ():
+            if isinstance(value, Library):
+                name = api.canonical(value.name) or value.name
+                if name not in _READ_FURTHER and not is_horovod(name):
+                    return name
+        return ""
+
+    def _name(self, name: str, scope: Scope, statement: Statement | None) -> Values:
+        _, bindings = self.lookup(name, scope, statement)
+        if bindings:
+            return self._join(self.bound(binding) for binding in bindings)
+        if name in self._script.module_bindings:
+            return ANYTHING
+        starred = self._starred(self._script, name)
+        if starred:
+            return starred
+        for module in reversed(self._script.code.star_imports):
+            full_name = f"{module}.{name}"
+            known = api.canonical(full_name) or api.is_module(full_name)
+            if known or (module.startswith("horovod") and name in HOROVOD_MEMBERS):
+                return frozenset({Library(full_name)})
+        return frozenset({Library(f"builtins.{name}")}) if name in _BUILTINS else ANYTHING
+
+    def bound(self, binding: Binding) -> Values:
+        """The values that one binding gives to its name."""
+        if binding.kind == "import":
+            return self._imported(binding)
+        if binding.kind == "function" and binding.inner is not None:
+            return frozenset({Function(binding.inner)})
+        if binding.kind == "class" and binding.inner is not None:
+            return frozenset({Class(binding.inner)})
+        if binding.kind == "parameter":
+            return self._parameter(binding)
+        if binding.kind == "deleted":
+            return NOTHING
+        if binding.value is None:
+            return ANYTHING
+        if binding.path or binding.kind == "element":
+            return self._of(self.source_of(binding))
+        return self.values(binding.value, binding.scope, binding.statement)
+
+    def _imported(self, binding: Binding) -> Values:
+        """What an import binds: of a module that is not known it may be any object."""
+        root = binding.full_name.partition(".")[0]
+        if root not in KNOWN_MODULES and self._script.workspace is not None:
+            where, last = binding.full_name, _NO_NAMES
+            if binding.statement is not None and isinstance(binding.statement.node, ast.ImportFrom):
+                # A name of the package comes before a module of the same name below it.
+                where, last = _split(where)
+            path, rest = self._script.workspace.locate(self._script, where)
+            if path:
+                return self._imported_from(path, (*rest, *last))
+        if binding.full_name.startswith("."):
+            return ANYTHING
+        module = Library(binding.full_name)
+        from_module = binding.statement is not None and isinstance(binding.statement.node, ast.ImportFrom)
+        if not from_module or root in KNOWN_MODULES or root in sys.stdlib_module_names:
+            return frozenset({module})
+        return frozenset({module, UNKNOWN})
+
+    def _imported_from(self, path: str, names: tuple[str, ...]) -> Values:
+        found: Values = frozenset({Module(path)})
+        for name in names:
+            found = self._join(self._attribute(value, name) for value in found)
+        return found
+
+    def _module_member(self, module: Module, name: str) -> Values:
+        """What a module of the workspace calls `name`: one of its own names, or a module below it."""
+        # Modules may import the name from each other.
+        return self.memo.ask((module, name), self._find_member, module, name)
+
+    def _starred(self, script: LinkedScript, name: str) -> Values:
+        """What `name` is through the script's star imports from the workspace; nothing if it is in none."""
+        for path in script.star_paths:
+            found = self._module_member(Module(path), name)
+            if found and found != ANYTHING:
+                return found
+        return NOTHING
+
+    def _find_member(self, module: Module, name: str) -> Values:
+        workspace = self._script.workspace
+        assert workspace is not None
+        script = workspace.script(module.path)
+        if script is not None:
+            found = self._join(script.names.bound(each) for each in script.module_bindings.get(name, ()))
+            found = found or self._starred(script, name)
+            if found:
+                return found
+        below = workspace.below(module.path, name)
+        return frozenset({Module(below)}) if below else ANYTHING
+
+    def attribute_of(self, value: Value, name: str) -> Values:
+        """Everything that an attribute of a value may stand for."""
+        return self._attribute(value, name)
+
+    def _attribute(self, value: Value, name: str) -> Values:
+        if isinstance(value, Library):
+            return frozenset({Library(f"{value.name}.{name}")})
+        if isinstance(value, Module):
+            return self._module_member(value, name)
+        if isinstance(value, Class):
+            bound = self.memo.ask(("bound", value, name), self._assigned, value, name)
+            return self._class_attribute(value.scope, name) | bound or ANYTHING
+        if isinstance(value, UserInstance):
+            own = self.memo.ask(("own", value, name), self._method, value, name)
+            bound = self.memo.ask(("bound", value, name), self._object_attribute, value, name)
+            if own or bound:
+                return own | bound | self._overridden(value, name)
+            if self.memo.is_open(("bound", value, name)):  # ``self.a = wrapped(self.a)``
+                return NOTHING
+            if any(isinstance(each, str) for each in self.ancestry(value.scope)):
+                return frozenset({Member(value, name)})
+            return ANYTHING
+        if isinstance(value, Instance):
+            return frozenset({Member(value, name)})
+        return ANYTHING
+
+    def _overridden(self, owner: UserInstance, name: str) -> Values:
+        """What a library gives ``self``, where only heirs have an attribute of that name."""
+        libraries = self.library_bases(owner.scope)
+        if owner.node is not None or all(map(_is_standard, libraries)) or not self.heirs(owner.scope):
+            return NOTHING
+        alone = UserInstance(owner.scope, _NO_CALL)
+        own = self.memo.ask(("own", alone, name), self._method, alone, name)
+        bound = self.memo.ask(("bound", alone, name), self._object_attribute, alone, name)
+        return frozenset() if own or bound else frozenset({Member(owner, name)})
+
+    def _class_attribute(self, cls: Scope, name: str) -> Values:
+        for each in self.ancestry(cls):
+            if isinstance(each, Scope) and name in each.bindings:
+                return self._join(self.bound(binding) for binding in each.bindings[name])
+        return NOTHING
+
+    def _method(self, owner: UserInstance, name: str) -> Values:
+        """What the classes that the object may be of give it; ``self`` may be of an heir."""
+        found = self._class_attribute(owner.scope, name)
+        for heir in self.heirs(owner.scope) if owner.node is None else ():
+            found = found.union(*(self.bound(binding) for binding in heir.bindings.get(name, ())))
+        bound: set[Value] = set()
+        for value in found:
+            if not isinstance(value, Function):
+                bound.add(value)
+            elif is_property(value.scope):
+                bound |= self._returned(value.scope)
+            else:
+                bound.add(Function(value.scope, owner))
+        return frozenset(bound)
+
+    def _object_attribute(self, owner: UserInstance, name: str) -> Values:
+        """What is assigned to an attribute of the object."""
+        given = map(self._of, self.field_values(owner, name))
+        return self._join([self._assigned(owner, name), *given])
+
+    def _assigned(self, owner: UserInstance | Class, name: str) -> Values:
+        return self._join(map(self.bound, self.object_bindings(owner, name)))
+
+    def _call(self, node: ast.Call, scope: Scope, statement: Statement | None) -> Values:
+        answers: set[Value] = set()
+        for value in self.values(node.func, scope, statement):
+            answers |= self._called(value, node, scope, statement)
+        return frozenset(answers)
+
+    def _called(self, value: Value, node: ast.Call, scope: Scope, statement: Statement | None) -> Values:
+        if isinstance(value, Library):
+            name = api.canonical(value.name) or value.name
+            first = node.args[0] if node.args else None
+            if wraps_optimizer(name) and first is not None:
+                return self.values(first, scope, statement)
+            if wraps_tape(name):
+                return frozenset({Instance(WRAPPED_TAPE, node)})
+            if name == _FIELD:
+                return self._field(node, scope, statement)
+            if name in _TRANSPARENT:
+                return self.values(first, scope, statement) if first is not None else frozenset({value})
+            if name == "functools.partial" and first is not None:
+                values = self.values(first, scope, statement)
+                return frozenset(v for v in values if isinstance(v, Function)) or ANYTHING
+            if name == "builtins.super" and not node.args:
+                base = self._base_of(scope)
+                return frozenset({UserInstance(base, node) if base is not None else Instance(name, node)})
+            if name == "builtins.dict" and node.keywords:
+                return frozenset({Display(node, scope, statement)})
+            return frozenset({Instance(api.returns(name) or name, node)})
+        if isinstance(value, Class):
+            return frozenset({UserInstance(value.scope, node)})
+        if isinstance(value, Function | UserInstance):
+            function = self.function_of(value)
+            return self._returned(function) if function is not None else ANYTHING
+        if isinstance(value, Instance) and value.cls == "collections.namedtuple":
+            return frozenset({Instance(RECORD, node)})
+        if isinstance(value, Member):
+            for cls in self._classes(value.owner):
+                returned = api.returns(f"{cls}.{value.name}")
+                if returned is not None:
+                    return frozenset({Instance(returned, node)})
+                if _is_standard(cls):
+                    return frozenset({Instance(f"{cls}.{value.name}", node)})
+        return ANYTHING
+
+    def _field(self, node: ast.Call, scope: Scope, statement: Statement | None) -> Values:
+        """What a dataclass' field is by default."""
+        given = {word.arg: word.value for word in node.keywords}
+        if "default" in given:
+            return self.values(given["default"], scope, statement)
+        made = self.values(given["default_factory"], scope, statement) if "default_factory" in given else ()
+        return self._join(self._called(value, node, scope, statement) for value in made)
+
+    def _base_of(self, scope: Scope) -> Scope | None:
+        """The class of the script's own that ``super()`` stands for in a method, if there is one."""
+        owner = class_around(scope)
+        bases = self.ancestry(owner)[1:2] if owner is not None else []
+        return next((base for base in bases if isinstance(base, Scope)), None)
+
+    def _classes(self, value: Instance | UserInstance) -> Iterable[str]:
+        return [value.cls] if isinstance(value, Instance) else self.library_bases(value.scope)
+
+    def _returned(self, function: Scope) -> Values:
+        if function.is_generator or isinstance(function.node, ast.AsyncFunctionDef):
+            return ANYTHING
+        if not function.returns:
+            return frozenset({Literal(None)})
+        return self.memo.ask(("returned", id(function)), self._joined_returns, function)
+
+    def _joined_returns(self, function: Scope) -> Values:
+        return self._join(self.values(value, function, statement) for value, statement in function.returns)
+
+    def _parameter(self, binding: Binding) -> Values:
+        return self.memo.ask(("parameter", id(binding)), self._find_parameter, binding)
+
+    def _find_parameter(self, binding: Binding) -> Values:
+        function = binding.inner
+        assert function is not None
+        assert isinstance(binding.target, ast.arg)
+        name = binding.target.arg
+        owner = function.owner()
+        if owner is not None and self.is_self(ast.Name(name, ast.Load()), function):
+            return frozenset(
+                {Class(owner) if is_decorated(function, "classmethod") else UserInstance(owner, None)}
+            )
+        return self._of(self.source_of(binding))
+
+    def _of(self, step: Step) -> Values:
+        """What the sources of a step stand for."""
+        found = self._join(self.values(each.node, each.scope, each.statement) for each in step.sources)
+        return found | ANYTHING if step.unseen else found
+
+
+def _split(full_name: str) -> tuple[str, tuple[str, ...]]:
+    """The module and the name of a ``from`` import; the dots of a relative one stay with the module."""
+    module, _, name = full_name.rpartition(".")
+    dots = full_name[: len(full_name) - len(full_name.lstrip("."))]
+    return (module if module.strip(".") else dots), (name,)
+
+
+def _operands(node: ast.expr) -> list[ast.expr]:
+    """The operands of an expression; those of a long sum all at once."""
+    found: list[ast.expr] = []
+    while isinstance(node, ast.BinOp):
+        found.append(node.right)
+        node = node.left
+    if found:
+        return [*found, node]
+    return [child for child in children(node) if isinstance(child, ast.expr)]
+
+
+def _is_standard(full_name: str) -> bool:
+    """Whether a class is one of Python's own library."""
+    return full_name.partition(".")[0] in sys.stdlib_module_names

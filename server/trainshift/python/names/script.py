@@ -1,0 +1,299 @@
+"""Script: the frozen bundle handed to every rule: source, statements, facts and resolved names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.resolver import PASSING_ON, Resolver
+from trainshift.python.source.edit import Edit
+from trainshift.python.source.source import Source, Span
+from trainshift.python.syntax.chunk_syntax import (
+    AttributeBinding,
+    Binding,
+    Facts,
+    ItemBinding,
+    Scope,
+    Site,
+    Statement,
+    last_name,
+)
+from trainshift.python.syntax.chunks import FactsCache, ParseFailure, parse
+from trainshift.python.syntax.code import Code
+
+if TYPE_CHECKING:
+    from trainshift.python.names.workspace import Workspace
+
+
+class HasScript(Protocol):
+    """Anything that analyses one script."""
+
+    script: Script
+
+
+class Script:
+    """One version of a script.  Every span it hands out is in code points of `source.text`.
+
+    With a `workspace` its names are followed into the files that it imports; `path` is its own file.
+    """
+
+    def __init__(self, code: Code, workspace: Workspace | None = None, path: str = "") -> None:
+        self.code = code
+        self.source = code.source
+        self.workspace = workspace
+        self.path = path
+        self.names = Resolver(self, workspace.memo if workspace is not None else None)
+
+    @property
+    def chunks(self) -> list[tuple[int, str]]:
+        """The offset and the text of every chunk."""
+        return self.code.chunks
+
+    @property
+    def facts(self) -> list[Facts]:
+        """The facts of every chunk."""
+        return self.code.facts
+
+    @property
+    def top(self) -> list[Statement]:
+        """The module's own statements, in order."""
+        return self.code.top
+
+    @property
+    def top_index(self) -> dict[Statement, int]:
+        """The place of each of the module's own statements."""
+        return self.code.top_index
+
+    @property
+    def statements(self) -> list[Statement]:
+        """Every statement, in text order, at any depth."""
+        return self.code.statements
+
+    @property
+    def sites(self) -> list[Site]:
+        """Every call."""
+        return self.code.sites
+
+    @property
+    def scopes(self) -> list[Scope]:
+        """Every function and class scope."""
+        return self.code.scopes
+
+    @property
+    def imports(self) -> list[Binding]:
+        """Every name that an import binds, at any depth."""
+        return self.code.imports
+
+    @property
+    def module_bindings(self) -> dict[str, list[Binding]]:
+        """How each name of the module is bound, functions' `global` bindings included."""
+        return self.code.module_bindings
+
+    @property
+    def identifiers(self) -> frozenset[str]:
+        """Every identifier of the script, attributes included: what a fresh name must avoid."""
+        return self.code.identifiers
+
+    def fresh(self, base: str, ours: Iterable[str] = (), taken: Iterable[str] = ()) -> str:
+        """`base`, or `base_2`, ...: the first that is not `taken`, nor the script's but as one of `ours`."""
+        taken = self.identifiers.difference(ours).union(taken)
+        name, number = base, 1
+        while name in taken:
+            number += 1
+            name = f"{base}_{number}"
+        return name
+
+    def siblings(self, statement: Statement) -> tuple[list[Statement], int]:
+        """The whole block that the statement stands in, and its place there.
+
+        A statement's own `block` ends with its chunk, which for the module is not the whole.
+        """
+        if statement.parent is None:
+            home = self.home(statement.scope)
+            return home.top, home.top_index[statement]
+        return statement.block, statement.index
+
+    def following(self, statement: Statement) -> Statement | None:
+        """The next statement of the same block."""
+        block, index = self.siblings(statement)
+        return block[index + 1] if index + 1 < len(block) else None
+
+    def preceding(self, statement: Statement) -> Statement | None:
+        """The statement before, in the same block."""
+        block, index = self.siblings(statement)
+        return block[index - 1] if index else None
+
+    def sites_named(self, *names: str) -> Iterator[Site]:
+        """Every call whose callee's last part is one of `names`."""
+        for name in names:
+            yield from self.code.sites_by_name.get(name, ())
+
+    def sites_calling(self, last_names: Collection[str]) -> list[Site]:
+        """The calls that may be of something of a library with one of these last names, in text order.
+
+        That is told by spelling: a call of another name is none, unless a linked script binds that name.
+        """
+        own = self._bound_names
+        return [
+            site
+            for site in self.sites
+            if site.name in last_names
+            or site.name in own
+            or (not site.name and self.may_be_callable(site.node.func))
+        ]
+
+    def may_be_callable(self, node: ast.expr) -> bool:
+        """Whether what is called without a name may be something of a library, or of the script's own.
+
+        ``Dense(8)(x)`` calls an object: only what passes its argument on, and what the script defines, may
+        give anything else.
+        """
+        name = last_name(node.func) if isinstance(node, ast.Call) else ""
+        return not name or name in PASSING_ON or name in self._bound_names
+
+    def may_run(self, call: ast.Call) -> bool:
+        """Whether a call may be of a function of this script, or of a linked one, by its name."""
+        name = last_name(call.func)
+        return name in self._bound_names if name else self.may_be_callable(call.func)
+
+    @cached_property
+    def _bound_names(self) -> frozenset[str]:
+        """The names that the script, or one that it is linked to, gives to something."""
+        scripts = [self] if self.workspace is None else [self, *self.workspace.reachable]
+        return frozenset().union(*(script.code.bound_names for script in scripts))
+
+    def site_of(self, call: ast.Call) -> Site:
+        """The site of a call node of this script, or of one that it is linked to."""
+        site = self.code.sites_by_node.get(call)
+        if site is None and self.workspace is not None:
+            found = (script.code.sites_by_node.get(call) for script in self.workspace.scripts)
+            site = next((each for each in found if each is not None), None)
+        if site is None:
+            raise KeyError(f"no call of the script: {ast.dump(call)}")
+        return site
+
+    def home(self, scope: Scope) -> Script:
+        """The script that the scope stands in: this one, or one that it is linked to."""
+        if self.workspace is None or id(scope.facts) in self.code.offsets:
+            return self
+        return self.workspace.home(scope)
+
+    @property
+    def may_be_imported(self) -> bool:
+        """Whether another file may import this script's names, as far as files are known."""
+        return self.workspace is not None and self.workspace.root_may_be_imported
+
+    @property
+    def users(self) -> list[Script]:
+        """The scripts that may call this one's functions: itself, and what is linked to it."""
+        workspace = self.workspace
+        if workspace is None or (workspace.root is self and not workspace.root_is_imported):
+            return [self]
+        return workspace.reachable
+
+    # The files that it is made of; one that joins several says otherwise.
+
+    @property
+    def scripts(self) -> tuple[Script, ...]:
+        """The scripts of the files, the started one first."""
+        return (self,)
+
+    def at(self, offset: int) -> tuple[Script, int]:
+        """The script of the file that an offset lies in, and the offset in that file."""
+        return self, offset
+
+    def line_at(self, offset: int) -> int:
+        """The 1-based line that an offset lies in, in its file."""
+        script, start = self.at(offset)
+        return script.source.line_of(start) + 1
+
+    def start_of(self, script: Script) -> int:
+        """Where the text of one of the files begins."""
+        return 0
+
+    def parts(self, edits: tuple[Edit, ...]) -> list[tuple[Script, tuple[Edit, ...]]]:
+        """Edits, in text order, by the files that they are made in, in the files' own offsets."""
+        return [(self, edits)]
+
+    @property
+    def linked(self) -> list[Script]:
+        """Itself, and every script of the program that it is read for."""
+        return [self] if self.workspace is None else self.workspace.reachable
+
+    def run_by_import(self, binding: Binding) -> Iterator[Script]:
+        """The scripts of the workspace whose own code an import runs."""
+        workspace = self.workspace
+        for path in workspace.run_by_import(self, binding) if workspace is not None else ():
+            imported = workspace.script(path) if workspace is not None else None
+            if imported is not None:
+                yield imported
+
+    @cached_property
+    def star_paths(self) -> list[str]:
+        """The files of the workspace of which the script imports everything."""
+        if self.workspace is None:
+            return []
+        found = (self.workspace.locate(self, module) for module in self.code.star_imports)
+        return [path for path, rest in found if path and not rest]
+
+    def loads(self, name: str) -> int:
+        """How often `name` is read, as a name or as an attribute."""
+        return self.code.loads.get(name, 0)
+
+    def attribute_bindings(self, attribute: str) -> Iterator[AttributeBinding]:
+        """Every ``base.attribute = ...`` of the script."""
+        yield from self.code.attributes.get(attribute, ())
+
+    def item_bindings(self, name: str) -> Iterator[ItemBinding]:
+        """Every ``base[...] = ...`` or ``base.append(...)`` where `base` ends in `name`."""
+        yield from self.code.items.get(name, ())
+
+    def text_of(self, scope: Scope) -> Script:
+        """The script whose text the spans of a scope's code are of: its home, or the joined text of all."""
+        return self.home(scope)
+
+    def span(self, node: ast.AST, within: Facts | Scope | Statement | Site) -> Span:
+        """Where `node` stands in its script, `within` telling the chunk that it belongs to."""
+        facts = _facts(within)
+        offset = self.text_of(facts.module).code.offsets[id(facts)]
+        span = facts.span(node)
+        return Span(offset + span.start, offset + span.end)
+
+    def statement_span(self, statement: Statement) -> Span:
+        """The statement's own code, decorators included, without its trailing comment."""
+        span = self.span(statement.node, statement)
+        decorators = getattr(statement.node, "decorator_list", None)
+        if decorators:
+            first = self.span(decorators[0], statement)
+            at = self.text_of(statement.scope).source.text.rindex("@", 0, first.start)
+            return Span(at, span.end)
+        return span
+
+    def header_span(self, statement: Statement) -> Span:
+        """The first line of a statement's own code, below its decorators: a compound statement's header."""
+        span = self.span(statement.node, statement)
+        line_end = self.text_of(statement.scope).source.line_end(span.start)
+        return Span(span.start, min(span.end, line_end))
+
+    def text(self, node: ast.AST, within: Facts | Scope | Statement | Site) -> str:
+        """The source text of `node`."""
+        span = self.span(node, within)
+        return self.text_of(_facts(within).module).source.text[span.start : span.end]
+
+
+def read_script(text: str, cache: FactsCache | None = None) -> Script | ParseFailure:
+    """Read a script; `text` is without byte order mark.  Broken syntax is a value, not an error."""
+    chunks = parse(text, cache)
+    if isinstance(chunks, ParseFailure):
+        return chunks
+    return Script(Code(Source(text), chunks))
+
+
+def _facts(within: Facts | Scope | Statement | Site) -> Facts:
+    if isinstance(within, Facts):
+        return within
+    if isinstance(within, Scope):
+        return within.facts
+    return within.scope.facts

@@ -1,0 +1,117 @@
+"""Uses of names: every place where one is read, for edits that rename it and rules that follow it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.script import HasScript
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Facts, Scope, Statement, children
+
+# Names through which a script may read others by their text: where it has one, nothing is renamed.
+REFLECTION = frozenset({"globals", "locals", "vars", "eval", "exec", "__all__"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A read of a name, in `scope` and `statement`.
+
+    `string` is the f-string that it stands in, where positions cannot be trusted before Python 3.12.
+    """
+
+    node: ast.Name
+    scope: Scope
+    statement: Statement
+    string: ast.JoinedStr | None
+
+
+class Readings:
+    """The readings of one script."""
+
+    def __init__(self, program: HasScript) -> None:
+        self._script = program.script
+        self._chunks: dict[Facts, dict[str, list[Reading]]] = {}
+
+    def of(self, name: str) -> list[Reading]:
+        """Every place where a name of this spelling is read, whatever it stands for there."""
+        chunks = (facts for facts in self._script.facts if facts.loads.get(name))
+        return [reading for facts in chunks for reading in self._of_chunk(facts).get(name, ())]
+
+    def _of_chunk(self, facts: Facts) -> dict[str, list[Reading]]:
+        """The readings of one chunk by name, found when one of them is first asked for."""
+        if facts not in self._chunks:
+            found: dict[str, list[Reading]] = {}
+            for statement in facts.statements:
+                for reading in readings_in(statement):
+                    found.setdefault(reading.node.id, []).append(reading)
+            self._chunks[facts] = found
+        return self._chunks[facts]
+
+    @cached_property
+    def quoted_words(self) -> set[str]:
+        """Every word in an annotation that is written as a string."""
+        return {
+            word
+            for statement in self._script.statements
+            for annotation in _annotations(statement.node)
+            for part in ast.walk(annotation)
+            if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            for word in re.findall(r"\w+", part.value)
+        }
+
+    def can_be_renamed(self, name: str) -> bool:
+        """Whether the name is read and bound by the script's own code only, and in its own scope only."""
+        script = self._script
+        if name in self.quoted_words or not script.identifiers.isdisjoint(REFLECTION):
+            return False
+        if any(name in scope.declared_global or name in scope.declared_nonlocal for scope in script.scopes):
+            return False
+        others = script.workspace.scripts if script.workspace is not None else ()
+        return not any(name in other.identifiers for other in others if other is not script)
+
+
+def readings_in(statement: Statement) -> Iterator[Reading]:
+    """Every name that a statement itself reads."""
+    for node, scope, string in parts_of(statement):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield Reading(node, scope, statement, string)
+
+
+def parts_of(statement: Statement) -> Iterator[tuple[ast.AST, Scope, ast.JoinedStr | None]]:
+    """Every node of a statement itself, with its scope and the f-string that it stands in.
+
+    What stands in the blocks of a compound statement belongs to the statements there.
+    """
+    scope_of = statement.scope.facts.scope_of
+    waiting: list[tuple[ast.AST, Scope, ast.JoinedStr | None]] = [(statement.node, statement.scope, None)]
+    while waiting:
+        node, scope, string = waiting.pop()
+        yield node, scope, string
+        if isinstance(node, ast.JoinedStr):
+            string = string or node
+        inner = scope_of[node] if isinstance(node, (ast.Lambda, *COMPREHENSIONS)) else scope
+        # The first thing that a comprehension iterates, and a lambda's defaults, are read outside.
+        outside = node.generators[0].iter if isinstance(node, COMPREHENSIONS) else None
+        for child in children(node):
+            if isinstance(child, ast.stmt):
+                continue
+            if isinstance(child, ast.comprehension):
+                for part in children(child):
+                    waiting.append((part, scope if part is outside else inner, string))
+            else:
+                waiting.append((child, scope if isinstance(child, ast.arguments) else inner, string))
+
+
+def _annotations(node: ast.stmt) -> Iterator[ast.expr]:
+    if isinstance(node, ast.AnnAssign):
+        yield node.annotation
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        given = node.args
+        for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
+            if each is not None and each.annotation is not None:
+                yield each.annotation
+        if node.returns is not None:
+            yield node.returns

@@ -1,0 +1,95 @@
+"""Values: what an expression may stand for, as a set that may hold "unknown"."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from trainshift.python.syntax.chunk_syntax import Scope, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A module, class or function of a library, by its full name as imported."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module of the workspace: the path of its file, or of the directory of a package without one."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """What calling the library's `cls` gave, at the call `node`; `cls` is canonical where known."""
+
+    cls: str
+    node: ast.Call
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A library attribute or method of an object: ``dataset.batch``."""
+
+    owner: Instance | UserInstance
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function or lambda of the script; `owner` is the object it is bound to, if any."""
+
+    scope: Scope
+    owner: UserInstance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """A class of the script."""
+
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class UserInstance:
+    """An object of a class of the script; `node` is the call that made it, None for ``self``."""
+
+    scope: Scope
+    node: ast.Call | None
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """A list, tuple, set, dict or comprehension written out in the script."""
+
+    node: ast.expr
+    scope: Scope
+    statement: Statement | None
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number, string or other constant, or arithmetic on such, whose value is not worked out but `...`."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that the script does not show."""
+
+
+Value: TypeAlias = (
+    Library | Module | Instance | Member | Function | Class | UserInstance | Display | Literal | Unknown
+)
+Values: TypeAlias = frozenset[Value]
+
+UNKNOWN = Unknown()
+NOTHING: Values = frozenset()
+ANYTHING: Values = frozenset({UNKNOWN})
+RECORD = "collections.namedtuple()"
+"""What calling a class of `namedtuple` gives."""

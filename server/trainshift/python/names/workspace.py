@@ -1,0 +1,228 @@
+"""Workspace: the scripts that one script is linked to by imports, found and read only when asked for.
+
+Modules are looked for as Python would find them if the script were run from its own directory or
+from one above it, up to the workspace's root: relative imports, packages with and without an
+``__init__.py``, ``src/`` layouts; what is found nowhere there, beside the file that imports it.  One that
+is not found is unknown; cycles do no harm.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from trainshift.libraries.roles import NOT_IN_WORKSPACES
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.linked import LinkedScript
+from trainshift.python.names.memo import Memo
+from trainshift.python.names.script import Script
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, for_type_checkers
+from trainshift.python.syntax.code import Code
+
+# More files than this are not looked into for one script, unless its program is to be converted.
+MOST_FILES = 100
+MOST_CONVERTED = 400
+# So many questions about names are answered for one script (more for a long one); the rest is unknown.
+_MOST_ANSWERS = 40_000
+# Directories above a script's own in which its imports are looked for.
+_MOST_LEVELS = 8
+
+
+class Files(Protocol):
+    """The files that scripts may import from; paths are absolute, with ``/`` between their parts."""
+
+    def read(self, path: str) -> Code | None:
+        """What a file says; None if there is no such file, or it is not Python."""
+
+    def has_file(self, path: str) -> bool:
+        """Whether there is such a file."""
+
+    def has_modules(self, path: str) -> bool:
+        """Whether there is such a directory with Python files right in it."""
+
+    def is_root(self, directory: str) -> bool:
+        """Whether modules are not looked for above `directory`."""
+
+    def may_be_imported(self, path: str) -> bool:
+        """Whether another file of the project may import the one at `path`."""
+
+
+class _Rewritten:
+    """Files of which some read otherwise than they do."""
+
+    def __init__(self, files: Files, codes: Mapping[str, Code]) -> None:
+        self._codes = codes
+        self._files = files
+        self.has_file, self.has_modules = files.has_file, files.has_modules
+        self.is_root, self.may_be_imported = files.is_root, files.may_be_imported
+
+    def read(self, path: str) -> Code | None:
+        """What a file would say."""
+        return self._codes.get(path) or self._files.read(path)
+
+
+class Workspace:
+    """The files around one script, the `root`, which is read with the names of all of them linked."""
+
+    def __init__(self, files: Files, path: str, code: Code, most: int = MOST_FILES) -> None:
+        self.memo = Memo(_MOST_ANSWERS + len(code.source.text))
+        self._most = most
+        self.left_out: dict[str, None] = {}
+        """The files that are imported and could not be read, or were not since there are too many."""
+        self._files = files
+        self._scripts: dict[str, Script | None] = {}
+        self._homes: dict[int, Script] = {}
+        self._modules: dict[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        self.root = Script(code, self, path)
+        self._add(path, self.root)
+
+    def rewritten(self, codes: Mapping[str, Code]) -> Workspace:
+        """The workspace as it would be if the files at some paths, the root's among them, read so."""
+        path = self.root.path
+        return Workspace(_Rewritten(self._files, codes), path, codes[path], self._most)
+
+    @property
+    def scripts(self) -> list[Script]:
+        """The scripts that were read so far."""
+        return [script for script in self._scripts.values() if script is not None]
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The files that were looked into so far, also those that are not Python."""
+        return frozenset(self._scripts)
+
+    @cached_property
+    def reachable(self) -> list[Script]:
+        """The root, and every script that is imported from it, directly or not, nearest first."""
+        found = [self.root]
+        for script in found:
+            for path in self.imported_by(script):
+                other = self.script(path)
+                if other is not None and other not in found:
+                    found.append(other)
+        return found
+
+    @cached_property
+    def root_is_imported(self) -> bool:
+        """Whether a script that the root imports, directly or not, imports from the root in turn."""
+        others = (script for script in self.reachable if script is not self.root)
+        return any(self.root.path in self.imported_by(script) for script in others)
+
+    def imported_by(self, script: Script) -> Iterator[str]:
+        """The files that a script imports from, a name that is a module of a package included."""
+        for binding in script.imports:
+            yield from self.run_by_import(script, binding)
+
+    def run_by_import(self, script: Script, binding: Binding) -> Iterator[str]:
+        """The files that one import runs: packages on the way, then the module; none for type checkers."""
+        if binding.statement is None or for_type_checkers(binding.statement):
+            return
+        # `import a.b` binds `a`, and runs the file of `a.b` too.
+        full = getattr(binding.target, "name", "")
+        name = full if full.startswith(f"{binding.full_name}.") else binding.full_name
+        for path in self._trail(script, name)[0]:
+            if path.endswith(".py"):
+                yield path
+
+    def script(self, path: str) -> Script | None:
+        """The script at `path`; None for a directory, and for what is not there or not Python."""
+        if path not in self._scripts:
+            read = self._files.read(path) if len(self._scripts) < self._most else None
+            if read is None:
+                self._scripts[path] = None
+                if path.endswith(".py"):
+                    self.left_out[path] = None
+            else:
+                self._add(path, Script(read, self, path))
+        return self._scripts[path]
+
+    def _add(self, path: str, script: Script) -> None:
+        self._scripts[path] = script
+        for facts in script.facts:
+            self._homes[id(facts)] = script
+
+    @cached_property
+    def root_may_be_imported(self) -> bool:
+        """Whether another file may import names from the root, so that none of them may go."""
+        return self._files.may_be_imported(self.root.path)
+
+    def home(self, scope: Scope) -> Script:
+        """The script that a scope stands in."""
+        return self._homes[id(scope.facts)]
+
+    def locate(self, script: LinkedScript, full_name: str) -> tuple[str, tuple[str, ...]]:
+        """The file (or directory) that a dotted name of an import leads to, and the names left over.
+
+        An empty path if the module is not in the workspace.  Leading dots are relative to the script.
+        """
+        trail, names = self._trail(script, full_name)
+        return (trail[-1], names) if trail else ("", ())
+
+    def _trail(self, script: LinkedScript, full_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The packages and the module that a dotted name leads through, and the names left over."""
+        directory = posixpath.dirname(script.path)
+        key = (directory, full_name)
+        if key not in self._modules:
+            self._modules[key] = self._find(directory, full_name)
+        return self._modules[key]
+
+    def _find(self, directory: str, full_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        name = full_name.lstrip(".")
+        level = len(full_name) - len(name)
+        parts = [part for part in name.split(".") if part]
+        if level:
+            for _ in range(level - 1):
+                directory = posixpath.dirname(directory)
+            package = posixpath.join(directory, "__init__.py")
+            return self._follow(package if self._has_file(package) else directory, parts)
+        if not parts or parts[0] in NOT_IN_WORKSPACES:
+            return (), ()
+        for place in dict.fromkeys((*self._first_places, *self._places(directory))):
+            path = self.below(place, parts[0])
+            if path:
+                return self._follow(path, parts[1:])
+        return (), ()
+
+    def _follow(self, path: str, parts: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        trail = [path]
+        for index, part in enumerate(parts):
+            below = self.below(trail[-1], part)
+            if not below:
+                return tuple(trail), tuple(parts[index:])
+            trail.append(below)
+        return tuple(trail), ()
+
+    def _has_file(self, path: str) -> bool:
+        return self._scripts.get(path) is not None or self._files.has_file(path)
+
+    def below(self, path: str, name: str) -> str:
+        """The module `name` of the package at `path` (a directory or its ``__init__.py``); "" if none."""
+        if posixpath.basename(path) == "__init__.py":
+            path = posixpath.dirname(path)
+        elif path.endswith(".py"):
+            return ""
+        inside = posixpath.join(path, name)
+        for file in (posixpath.join(inside, "__init__.py"), f"{inside}.py"):
+            if self._has_file(file):
+                return file
+        return inside if self._files.has_modules(inside) else ""
+
+    @cached_property
+    def _first_places(self) -> list[str]:
+        """Where Python looks first, whichever file imports: beside the root, and above it.
+
+        A root that has relative imports is run as a module, for which Python does not look beside it.
+        """
+        own, *above = self._places(posixpath.dirname(self.root.path))
+        is_module = any(binding.full_name.startswith(".") for binding in self.root.imports)
+        return [*above, own] if is_module else [own, *above]
+
+    def _places(self, directory: str) -> Iterator[str]:
+        for _ in range(_MOST_LEVELS):
+            yield directory
+            yield posixpath.join(directory, "src")
+            above = posixpath.dirname(directory)
+            if above == directory or self._files.is_root(directory):
+                return
+            directory = above

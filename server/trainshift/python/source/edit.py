@@ -1,0 +1,143 @@
+"""Edits, changes and their merge: the rules of disjointness and atomicity live here only.
+
+Every edit is a span of the one baseline text and what replaces it, so a change to one statement
+and the change to a whole file are made of the same objects.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from trainshift.python.source.source import Span
+
+
+class Side(IntEnum):
+    """What an insertion belongs to, which decides the order of insertions at one offset.
+
+    Text inside a line comes first, which may be the end of a statement; then lines that follow the statement,
+    those of deeper blocks before those of outer ones; then lines that precede one.
+    """
+
+    WITHIN = 0
+    AFTER = 1
+    BEFORE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the code points `start`..`end` of the baseline by `text` (an insertion if equal)."""
+
+    start: int
+    end: int
+    text: str
+    side: Side = Side.WITHIN
+    rank: int = 0
+
+    def moved(self, distance: int) -> Edit:
+        """The same edit `distance` code points further on."""
+        return replace(self, start=self.start + distance, end=self.end + distance)
+
+    @property
+    def _key(self) -> tuple[int, int, int, int]:
+        """Text order; an insertion sorts before a replacement that starts at the same offset."""
+        return (self.start, self.end, self.side, self.rank)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One rule applied to one statement: kept or dropped as a whole.
+
+    `target` is the statement's span.  `requires` are the edits that this change shares with
+    others (the Horovod import, a flag, a line split); equal ones collapse in a merge.
+    `doubts` say what was assumed because the script does not show it; `decisions` what the rule
+    decided that its user may want otherwise.  `optional` tells that all others are right without it.
+    `former` is the statement's span in the text that a person has, where the rules read another (`Passage`).
+    """
+
+    rule: str
+    title: str
+    target: Span
+    edits: tuple[Edit, ...]
+    requires: tuple[Edit, ...] = ()
+    doubts: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    optional: bool = False
+    former: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A change that was not made.
+
+    `essential` tells that without it the ranks would train apart, so that nothing else in the
+    file may be rewritten either.
+    """
+
+    rule: str
+    target: Span
+    reason: str
+    essential: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What a rule leaves alone on purpose, and what comes of it."""
+
+    rule: str
+    target: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The outcome of a merge: disjoint edits in text order, and the changes they come from."""
+
+    edits: tuple[Edit, ...]
+    changes: tuple[Change, ...]
+    dropped: tuple[Change, ...]
+
+
+def merge(changes: Iterable[Change]) -> Plan:
+    """Combine changes to one baseline; a change that overlaps an earlier one is dropped whole."""
+    placed: list[Edit] = []
+    shared: set[Edit] = set()
+    kept: list[Change] = []
+    dropped: list[Change] = []
+    for change in changes:
+        fresh = [edit for edit in dict.fromkeys(change.requires) if edit not in shared]
+        if _place(placed, [*change.edits, *fresh]):
+            shared.update(fresh)
+            kept.append(change)
+        else:
+            dropped.append(change)
+    return Plan(tuple(placed), tuple(kept), tuple(dropped))
+
+
+def _place(placed: list[Edit], edits: Sequence[Edit]) -> bool:
+    """Insert `edits` into the sorted disjoint list `placed`, all of them or none."""
+    done: list[Edit] = []
+    for edit in edits:
+        at = bisect_right(placed, edit._key, key=lambda other: other._key)
+        before = placed[at - 1] if at else None
+        after = placed[at] if at < len(placed) else None
+        if (before and before.end > edit.start) or (after and after.start < edit.end):
+            for undone in done:
+                placed.remove(undone)
+            return False
+        placed.insert(at, edit)
+        done.append(edit)
+    return True
+
+
+def apply(text: str, edits: Iterable[Edit]) -> str:
+    """The text after disjoint edits given in text order."""
+    pieces: list[str] = []
+    at = 0
+    for edit in edits:
+        pieces += (text[at : edit.start], edit.text)
+        at = edit.end
+    pieces.append(text[at:])
+    return "".join(pieces)

@@ -1,0 +1,87 @@
+"""Passage: the way from a text to what edits make of it, and back.
+
+What is known of the text after some edits (the spans and edits of a second step) is said of the text before
+them, so that both steps are edits of one baseline.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trainshift.python.source.edit import Edit
+from trainshift.python.source.source import Span
+
+
+class Passage:
+    """The way between the text before some disjoint `edits`, given in text order, and the text after them."""
+
+    def __init__(self, edits: Sequence[Edit]) -> None:
+        self.first = tuple(edits)
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        grown = 0
+        for edit in edits:
+            self._starts.append(edit.start + grown)
+            grown += len(edit.text) - (edit.end - edit.start)
+            self._ends.append(edit.end + grown)
+        self._olds = [edit.start for edit in edits]
+
+    def forward(self, offset: int) -> int:
+        """Where an offset of the first text is in the second; what is replaced begins where its text does."""
+        index = bisect_right(self._olds, offset) - 1
+        if index < 0:
+            return offset
+        edit = self.first[index]
+        return self._starts[index] if offset < edit.end else offset - edit.end + self._ends[index]
+
+    def back(self, span: Span) -> Span:
+        """Where a stretch of the second text stood in the first, without what was taken out around it."""
+        start = self._back(span.start)
+        return (
+            Span(start, max(start, self._back_end(span.end))) if span.end > span.start else Span(start, start)
+        )
+
+    def edits(self, edit: Edit) -> tuple[Edit, ...] | None:
+        """An edit of the second text as edits of the first; None where it replaces what the first step wrote.
+
+        What the first step takes out is left to it.
+        """
+        span = self.back(Span(edit.start, edit.end))
+        inner = [
+            index
+            for index in range(bisect_left(self._ends, edit.start), bisect_right(self._starts, edit.end))
+            if self._touches(index, edit)
+        ]
+        if any(self.first[index].text for index in inner):
+            return None
+        found: list[Edit] = []
+        start, text = span.start, edit.text
+        for index in inner:
+            out = self.first[index]
+            if span.start <= out.start and out.end <= span.end:
+                found.append(replace(edit, start=start, end=out.start, text=text))
+                start, text = out.end, ""
+        found.append(replace(edit, start=start, end=span.end, text=text))
+        return tuple(each for each in found if each.text or each.end > each.start or each is found[0])
+
+    def _touches(self, index: int, edit: Edit) -> bool:
+        """Whether an edit of the second text reaches into what one of the first step wrote, or over a gap."""
+        start, end = self._starts[index], self._ends[index]
+        if start == end:
+            return edit.start < start < edit.end
+        return start < edit.end and edit.start < end and (edit.end > edit.start or start < edit.start)
+
+    def _back(self, offset: int) -> int:
+        index = bisect_right(self._ends, offset) - 1
+        before = self.first[index].end - self._ends[index] if index >= 0 else 0
+        if index + 1 < len(self.first) and self._starts[index + 1] < offset:
+            return self.first[index + 1].start  # Inside of what was written.
+        return offset + before
+
+    def _back_end(self, offset: int) -> int:
+        index = bisect_left(self._starts, offset) - 1
+        if index < 0:
+            return offset
+        return self.first[index].end + max(0, offset - self._ends[index])

@@ -1,0 +1,1 @@
+"""The syntax of a file, chunk by chunk, and the precedence of expressions."""

@@ -1,0 +1,240 @@
+"""Code: what one parsed file says, looked up over all of its facts.
+
+Nothing here depends on what names stand for, so one reading serves every program that the file is a
+part of.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import TypeVar
+
+from trainshift.python.lazy import cached_property
+from trainshift.python.source.source import Source
+from trainshift.python.syntax.chunk_syntax import (
+    AttributeBinding,
+    Binding,
+    Facts,
+    ItemBinding,
+    Scope,
+    Site,
+    Statement,
+)
+from trainshift.python.syntax.chunks import Chunk
+
+T = TypeVar("T")
+_MADE_THERE = (ast.Call, ast.Constant)
+
+
+class Code:
+    """The text of a file, its `pieces`, and indices over their facts."""
+
+    def __init__(self, source: Source, pieces: list[Chunk]) -> None:
+        self.source = source
+        self.pieces = pieces
+
+    @cached_property
+    def chunks(self) -> list[tuple[int, str]]:
+        """The offset and the text of every piece."""
+        return [(piece.offset, piece.text) for piece in self.pieces]
+
+    @cached_property
+    def facts(self) -> list[Facts]:
+        """The facts of every piece."""
+        return [piece.facts for piece in self.pieces]
+
+    @cached_property
+    def offsets(self) -> dict[int, int]:
+        """The offset of every piece, by the identity of its facts."""
+        return {id(piece.facts): piece.offset for piece in self.pieces}
+
+    @cached_property
+    def top(self) -> list[Statement]:
+        """The module's own statements, in order."""
+        return [statement for facts in self.facts for statement in facts.top]
+
+    @cached_property
+    def top_index(self) -> dict[Statement, int]:
+        """The place of each of the module's own statements."""
+        return {statement: index for index, statement in enumerate(self.top)}
+
+    @cached_property
+    def statements(self) -> list[Statement]:
+        """Every statement, in text order, at any depth."""
+        return [statement for facts in self.facts for statement in facts.statements]
+
+    @cached_property
+    def sites(self) -> list[Site]:
+        """Every call."""
+        return [site for facts in self.facts for site in facts.sites]
+
+    @cached_property
+    def sites_by_name(self) -> dict[str, list[Site]]:
+        """Every call, by the last part of its callee."""
+        named: dict[str, list[Site]] = {}
+        for site in self.sites:
+            named.setdefault(site.name, []).append(site)
+        return named
+
+    @cached_property
+    def sites_by_statement(self) -> dict[Statement, list[Site]]:
+        """The calls that stand in each statement itself, not in its blocks."""
+        found: dict[Statement, list[Site]] = {}
+        for site in self.sites:
+            found.setdefault(site.statement, []).append(site)
+        return found
+
+    @cached_property
+    def sites_by_node(self) -> dict[ast.Call, Site]:
+        """Every call, by its node."""
+        return {site.node: site for site in self.sites}
+
+    @cached_property
+    def given(self) -> dict[Site, list[ast.expr]]:
+        """The arguments that are neither calls nor constants, of each call that has some."""
+        found: dict[Site, list[ast.expr]] = {}
+        for site in self.sites:
+            given = [each for each in site.node.args if not isinstance(each, _MADE_THERE)]
+            for word in site.node.keywords:
+                if not isinstance(word.value, _MADE_THERE):
+                    given.append(word.value)
+            if given:
+                found[site] = given
+        return found
+
+    @cached_property
+    def scopes(self) -> list[Scope]:
+        """Every function and class scope."""
+        return [scope for facts in self.facts for scope in facts.scopes]
+
+    @cached_property
+    def derived_classes(self) -> list[Scope]:
+        """The classes that have a base."""
+        return [each for each in self.scopes if isinstance(each.node, ast.ClassDef) and each.node.bases]
+
+    @cached_property
+    def imports(self) -> list[Binding]:
+        """Every name that an import binds, at any depth."""
+        return [binding for facts in self.facts for binding in facts.imports]
+
+    @cached_property
+    def bound_values(self) -> list[tuple[str, ast.expr]]:
+        """Every name or attribute that is assigned, with what it is assigned."""
+        return [named for facts in self.facts for named in facts.once(bound_values)]
+
+    @cached_property
+    def renamed_imports(self) -> list[tuple[str, str]]:
+        """The new and the old name (its last part) of every ``import ... as``."""
+        return [
+            (alias.asname, alias.name.rpartition(".")[2])
+            for alias in (binding.target for binding in self.imports)
+            if isinstance(alias, ast.alias) and alias.asname
+        ]
+
+    @cached_property
+    def module_bindings(self) -> dict[str, list[Binding]]:
+        """How each name of the module is bound, functions' `global` bindings included."""
+        merged: dict[str, list[Binding]] = {}
+        for facts in self.facts:
+            for name, bindings in facts.module.bindings.items():
+                merged.setdefault(name, []).extend(bindings)
+        for scope in self.scopes:
+            for name in scope.declared_global:
+                merged.setdefault(name, []).extend(scope.bindings.get(name, ()))
+        return merged
+
+    @cached_property
+    def star_imports(self) -> list[str]:
+        """The modules of which the script imports everything."""
+        bindings = self.module_bindings.get("*", [])
+        modules = [binding.full_name.removesuffix("*") for binding in bindings]
+        return [module.rstrip(".") or module for module in modules]
+
+    @cached_property
+    def identifiers(self) -> frozenset[str]:
+        """Every identifier of the script, attributes included: what a fresh name must avoid."""
+        return frozenset().union(*(names for each in self.facts for names in (each.bound_names, each.loads)))
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """Every name that some scope binds: what a variable of a fresh name must avoid."""
+        return self.local_names.union(*(facts.module.bindings for facts in self.facts))
+
+    @cached_property
+    def local_names(self) -> frozenset[str]:
+        """Every name that some scope below the module's binds."""
+        return frozenset().union(*(facts.once(_local_names) for facts in self.facts))
+
+    @cached_property
+    def bound_names(self) -> frozenset[str]:
+        """Every name of a variable or an attribute that something in the script binds."""
+        return self.variables.union(*(facts.attributes for facts in self.facts))
+
+    @cached_property
+    def mentioned(self) -> frozenset[str]:
+        """Every identifier, and the names under which other files know what is imported."""
+        return self.identifiers.union(old for _, old in self.renamed_imports)
+
+    @cached_property
+    def loads(self) -> dict[str, int]:
+        """How often each name is read, as a name or as an attribute."""
+        found: dict[str, int] = {}
+        for facts in self.facts:
+            for name, number in facts.loads.items():
+                found[name] = found.get(name, 0) + number
+        return found
+
+    @cached_property
+    def member_loads(self) -> dict[str, dict[str, int]]:
+        """How often each attribute is read of each name, by the attribute."""
+        found: dict[str, dict[str, int]] = {}
+        for facts in self.facts:
+            for (base, attribute), number in facts.member_loads.items():
+                of_bases = found.setdefault(attribute, {})
+                of_bases[base] = of_bases.get(base, 0) + number
+        return found
+
+    @cached_property
+    def attributes(self) -> dict[str, list[AttributeBinding]]:
+        """Every ``base.attribute = ...``, by the attribute."""
+        return _merged(facts.attributes for facts in self.facts)
+
+    @cached_property
+    def items(self) -> dict[str, list[ItemBinding]]:
+        """Every ``base[...] = ...`` or ``base.append(...)``, by the last part of the base."""
+        return _merged(facts.items for facts in self.facts)
+
+    @cached_property
+    def items_by_key(self) -> dict[str, list[ItemBinding]]:
+        """Every ``base["key"] = ...``, by the key."""
+        found: dict[str, list[ItemBinding]] = {}
+        for items in self.items.values():
+            for item in items:
+                if isinstance(item.key, ast.Constant) and isinstance(item.key.value, str):
+                    found.setdefault(item.key.value, []).append(item)
+        return found
+
+
+def _merged(parts: Iterable[dict[str, list[T]]]) -> dict[str, list[T]]:
+    found: dict[str, list[T]] = {}
+    for part in parts:
+        for name, values in part.items():
+            found.setdefault(name, []).extend(values)
+    return found
+
+
+def bound_values(facts: Facts) -> list[tuple[str, ast.expr]]:
+    """Every name or attribute that a chunk assigns, with what it is assigned."""
+    named = [item for scope in (facts.module, *facts.scopes) for item in scope.bindings.items()]
+    held = [(name, [each.binding for each in given]) for name, given in facts.attributes.items()]
+    return [
+        (name, each.value)
+        for name, bindings in (*named, *held)
+        for each in bindings
+        if each.kind == "value" and each.value
+    ]
+
+
+def _local_names(facts: Facts) -> set[str]:
+    return {name for scope in facts.scope_of.values() for name in scope.bindings}
