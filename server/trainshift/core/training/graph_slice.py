@@ -1,7 +1,7 @@
 """The backward slice of an operation of a graph: the calls whose results reach it.
 
-Names, containers and functions are read backwards from the expression.  A call that is not wanted and not of a
-function of the script passes its receiver and its arguments on; what is wanted is not looked behind.
+Names, containers and functions are read backwards from the expression.  A call that is not wanted and not of
+a function of the script passes its receiver and its arguments on; what is wanted is not looked behind.
 """
 
 from __future__ import annotations
