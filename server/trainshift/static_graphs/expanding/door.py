@@ -34,7 +34,6 @@ from trainshift.static_graphs.reading.reading import Reading
 _MENDED = frozenset(
     {"PD05", "PD06", "PD07", "PD08", "PD10", "PD18", "PD22", "PD26", "PD27", "PD09", "PD14", "PD16"}
 )
-_ROUNDS = 12
 _Made: TypeAlias = "tuple[list[Edit], list[Applied], set[str]]"
 
 
@@ -152,9 +151,11 @@ def _expanded(
     program: Program, function: StaticFunction, paddle: str, comments: Comments, line: int | None
 ) -> _Made | None:
     """The edits of one function; None where nothing of it becomes part of the graph."""
+    if function.is_too_deep:
+        raise CannotExpand(function.node, "its statements stand too deep within each other to be read")
     wanted = _statements_at(program, function, line)
     pinned: frozenset[str] = frozenset()
-    for _ in range(_ROUNDS):
+    while True:  # Each turn pins names of the function that were not pinned before.
         knowledge = Knowledge(function)
         write = Expressions(knowledge, program.script, paddle)
         write.pinned = pinned
@@ -167,7 +168,6 @@ def _expanded(
             if told.names <= pinned:
                 raise CannotExpand(function.node, f"`{told}` would have to be a tensor") from told
             pinned |= told.names
-    raise CannotExpand(function.node, "too many numbers would have to be tensors")
 
 
 def _is_expanded(function: StaticFunction) -> bool:

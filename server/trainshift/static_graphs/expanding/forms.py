@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
@@ -226,16 +226,28 @@ def _before(form: Form, live: Names) -> Names:
             return live_before(form.body, live) | live_before(form.orelse, live) | form.test.reads
         case Loop():
             head = live | form.test.reads | frozenset(form.test_flags) | frozenset(form.steps)
-            for _ in range(3):
-                head |= live_before(form.body, head)
-            return live_before(form.before, head)
+            return live_before(form.before, _until_stable(head, partial(live_before, form.body)))
+        case Kept() if form.is_loop:
+            return _until_stable(live, partial(_before_blocks, form))
         case Kept():
-            head = live
-            for _ in range(3 if form.is_loop else 1):
-                for top, block in form.blocks:
-                    head |= (live_before(block, head) - frozenset(top.binds)) | top.reads
-            return head
+            return live | _before_blocks(form, live)
     raise AssertionError(form)
+
+
+def _before_blocks(form: Kept, live: Names) -> Names:
+    """Return the names that may be read from the start of one of the blocks on."""
+    return frozenset[str]().union(
+        *((live_before(block, live) - frozenset(top.binds)) | top.reads for top, block in form.blocks)
+    )
+
+
+def _until_stable(names: Names, before: Callable[[Names], Names]) -> Names:
+    """Return the names that are live at the head of a loop, from those that are live after it."""
+    while True:
+        grown = names | before(names)
+        if grown == names:
+            return names
+        names = grown
 
 
 def walk(forms: Sequence[Form]) -> Iterator[Form]:

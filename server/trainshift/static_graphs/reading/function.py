@@ -9,7 +9,7 @@ from enum import Enum, IntEnum
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.syntax.chunk_syntax import FunctionNode, Scope, Statement
-from trainshift.static_graphs.reading.kinds import NOTHING, Env, Value
+from trainshift.static_graphs.reading.kinds import NOTHING, UNKNOWN, Env, Value
 from trainshift.static_graphs.reading.liveness import Liveness, Names
 
 
@@ -64,6 +64,8 @@ class StaticFunction:
     reached: set[Statement] = field(default_factory=set)
     at_first: dict[ast.AST, Truth] = field(default_factory=dict)
     """What the test of a `while` is before its first turn."""
+    is_too_deep: bool = False
+    """Whether its code stands too deep within itself to be read: nothing is known of it."""
     falls_through: bool = False
     """Whether its end may be reached without a `return`."""
     calls: dict[ast.Call, tuple[StaticFunction, ...]] = field(default_factory=dict)
@@ -112,11 +114,11 @@ class StaticFunction:
 
     def kind(self, node: ast.AST) -> Value:
         """What an expression may be at its place; nothing of it where no way leads there."""
-        return self.kinds.get(node, NOTHING)
+        return UNKNOWN if self.is_too_deep else self.kinds.get(node, NOTHING)
 
     def truth(self, node: ast.AST) -> Truth:
         """What an `if`, a loop, an `assert` or an operator becomes; PYTHON where no way leads there."""
-        return self.truths.get(node, Truth.PYTHON)
+        return Truth.EITHER if self.is_too_deep else self.truths.get(node, Truth.PYTHON)
 
     def graph_around(self, statement: Statement, *truths: Truth) -> list[Statement]:
         """The compound statements around one that become part of the graph, innermost first."""

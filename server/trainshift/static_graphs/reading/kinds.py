@@ -27,7 +27,8 @@ OPEN_SIZES = frozenset({Dim.SPEC, Dim.DATA, Dim.CHOSEN})
 """What is a tensor in a graph that is made of a function's source."""
 Size: TypeAlias = "int | Dim"
 Shape: TypeAlias = tuple[Size, ...]
-MOST_SOURCES = 12
+MOST_DEEP = 6
+"""So deep are containers within each other followed; what stands deeper is unknown."""
 NUMBER = "number"
 """The dtype of what is surely not of bools, and of which nothing else is known."""
 
@@ -178,7 +179,7 @@ class Value:
             self.constant if _same(self.constant, other.constant) else NO_CONSTANT,
             items,
             element if items is None else None,
-            self.things | other.things if len(self.things | other.things) <= MOST_SOURCES else frozenset(),
+            self.things | other.things,
             self.sources | other.sources,
             self.views | other.views,
         )
@@ -191,6 +192,21 @@ class Value:
     def bound(self) -> Value:
         """The value of a name where it surely has one."""
         return replace(self, unbound=False) if self.unbound else self
+
+
+def shallow(value: Value, deep: int = MOST_DEEP) -> Value:
+    """Return a value in which nothing is known of what stands too deep.
+
+    Without this a list that is put into itself, turn after turn, would grow for ever.
+    """
+    if value.items is None and value.element is None:
+        return value
+    if deep == 0:
+        return replace(value, items=None, element=UNKNOWN)
+    if value.items is not None:
+        return replace(value, items=tuple(shallow(each, deep - 1) for each in value.items))
+    assert value.element is not None
+    return replace(value, element=shallow(value.element, deep - 1))
 
 
 def _same(one: object, other: object) -> bool:

@@ -12,7 +12,6 @@ Names = frozenset[str]
 _NONE: Names = frozenset()
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_ROUNDS = 3
 
 
 def own_parts(node: ast.stmt) -> Iterator[ast.AST]:
@@ -148,7 +147,7 @@ class Liveness:
         tested = self._reads(node.test) if isinstance(node, ast.While) else _NONE
         targets = _NONE if isinstance(node, ast.While) else frozenset(bound_by(node.target))
         head = after | tested
-        for _ in range(_ROUNDS):
+        while True:
             body = self._block(statement.branches.get("body", []), head, _Loop(head, live))
             grown = head | (body - targets)
             if grown == head:

@@ -6,6 +6,7 @@ The door for what asks of static functions: ``program.fact(Reading)``.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from trainshift.python.names.values import Value as Thing
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement
 from trainshift.static_graphs.reading.elements import given_back
 from trainshift.static_graphs.reading.entries import (
+    TO_STATIC,
     Entry,
     entries,
     is_excluded,
@@ -33,6 +35,7 @@ from trainshift.static_graphs.reading.kinds import (
     Value,
     join,
     python,
+    shallow,
     tensor,
 )
 from trainshift.static_graphs.reading.names import NO_CALL, is_self_member
@@ -40,9 +43,9 @@ from trainshift.static_graphs.reading.uses import Uses, may_be_told
 from trainshift.static_graphs.reading.walker import Walker
 from trainshift.static_graphs.tables.shapes import dtype_of
 
-# So often are functions read anew that others gave more to.
-_ROUNDS = 3
-_MOST_FUNCTIONS = 400
+# So often is a function read anew before what it is given and gives back is unknown.
+_PATIENCE = 60
+# So deep calls are followed at once; others wait for their turn.
 _MOST_NESTED = 8
 
 
@@ -93,6 +96,8 @@ class _Walk(Walker):
         self._callers: dict[StaticFunction, set[StaticFunction]] = {}
         self._uses = Uses(self.evaluate)
         self._tries = False
+        self._times: Counter[StaticFunction] = Counter()
+        self._given_up: set[tuple[StaticFunction, str]] = set()
         self._closures: dict[Scope, Env] = {}
 
     def run(self) -> None:
@@ -110,13 +115,9 @@ class _Walk(Walker):
                 self._settle()
 
     def _settle(self) -> None:
-        for _ in range(_ROUNDS):
-            waiting, self._waiting = self._waiting, {}
-            if not waiting:
-                return
-            for function in waiting:
-                self._read(function)
-        self._waiting = {}
+        """Read functions until none is given more, or gives back more, than when it was read."""
+        while self._waiting:
+            self._read(next(iter(self._waiting)))
 
     def _forwards(self, script: Script) -> Iterator[Scope]:
         """The `forward` of every layer of a file."""
@@ -218,7 +219,8 @@ class _Walk(Walker):
     def _give(self, function: StaticFunction, name: str, value: Value) -> None:
         value = replace(value, sources=frozenset({name}) if value.tensor else frozenset(), views=frozenset())
         old = function.parameters.get(name, NOTHING)
-        new = old.joined(value)
+        new = shallow(old.joined(value))
+        new = self._patiently(function, name, old, new)
         if new != old:
             function.parameters[name] = new
             self._waiting[function] = None
@@ -291,18 +293,20 @@ class _Walk(Walker):
             and self.program.script.names.is_self(func, site.scope)
         )
 
-    def _callees(self, things: Iterable[Thing], deep: int = 0) -> Iterator[Scope]:
+    def _callees(self, things: Iterable[Thing], seen: frozenset[Thing] = frozenset()) -> Iterator[Scope]:
         names = self.program.script.names
         for value in things:
+            if value in seen:
+                continue
             if isinstance(value, UserInstance):
                 function = names.function_named(value.scope, "forward")
                 if function is not None:
                     yield function
-            elif isinstance(value, Instance) and value.cls == "paddle.jit.to_static" and deep < 3:
+            elif isinstance(value, Instance) and value.cls in TO_STATIC:
                 if value.node.args:
                     site = self.program.script.site_of(value.node)
                     given = self.evaluate(value.node.args[0], Frame(site.scope, site.statement, {}))
-                    yield from self._callees(given.things, deep + 1)
+                    yield from self._callees(given.things, seen | {value})
             elif isinstance(value, Function):
                 yield value.scope
 
@@ -314,19 +318,29 @@ class _Walk(Walker):
             return
         self._waiting.pop(function, None)
         self._stack.append(function)
+        self._times[function] += 1
         try:
-            value = self.walk(function, self._begin(function))
+            value = shallow(self.walk(function, self._begin(function)))
         except RecursionError:
-            # Values hold each other too deeply to be compared: nothing is said of such a function.
-            function.reached.clear()
+            function.is_too_deep = True
             value = UNKNOWN
         finally:
             self._stack.pop()
         value = function.returns.joined(value)
+        value = self._patiently(function, "return", function.returns, value)
         if value != function.returns:
             function.returns = value
             for caller in self._callers.get(function, ()):
                 self._waiting[caller] = None
+
+    def _patiently(self, function: StaticFunction, what: str, old: Value, new: Value) -> Value:
+        """Return a function's new result, or argument, which is unknown if it has changed for too long."""
+        if (function, what) in self._given_up:
+            return UNKNOWN
+        if new == old or self._times[function] <= _PATIENCE:
+            return new
+        self._given_up.add((function, what))
+        return UNKNOWN
 
     def _begin(self, function: StaticFunction) -> Env:
         env = {}
@@ -389,8 +403,8 @@ class _Walk(Walker):
         if caller is None or isinstance(function.node, ast.AsyncFunctionDef) or self._tries:
             return UNKNOWN
         way = self._other_way(function)
-        if way or len(self.functions) > _MOST_FUNCTIONS:
-            return self.unconverted(function, given, frame, node, way) if node and way else UNKNOWN
+        if way:
+            return self.unconverted(function, given, frame, node, way) if node else UNKNOWN
         known = self.functions.get(function)
         why = Why(node or caller.node, caller.scope, caller)
         if known is None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from trainshift.core.program import Program
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Statement, dotted
 from trainshift.static_graphs.reading.calls import Calls
@@ -23,11 +24,15 @@ from trainshift.static_graphs.reading.kinds import (
     join,
     join_envs,
     python,
+    shallow,
     tensor,
 )
 from trainshift.static_graphs.reading.uses import may_be_told
 
-_ROUNDS = 4
+_ITERATED = "for "
+"""What a `for` goes through is kept under this word and its place, which is no name of Python's."""
+_PATIENCE = 40
+"""After so many turns of a loop a name that still changes is unknown."""
 _DYNAMIC = frozenset(
     {"paddle.in_dynamic_mode", "paddle.in_dynamic_or_pir_mode", "paddle.framework.in_dynamic_mode",
      "paddle.fluid.framework.in_dygraph_mode", "paddle.fluid.in_dygraph_mode", "paddle.base.in_dygraph_mode"}
@@ -42,8 +47,23 @@ class _Exits:
     continues: list[Env] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class _Turned:
+    """A loop whose turns change no name any more: the names at its head, and on the ways out of it."""
+
+    head: Env
+    ended: Env
+    exits: _Exits
+    thrown: Env | None
+
+
 class Walker(Calls):
     """Interprets one function after the other."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self._turned: dict[Statement, _Turned] = {}
+        self._thrown: list[Env | None] = []
 
     def walk(self, function: StaticFunction, env: Env) -> Value:
         """What a function may return when it begins with some names; all else is written down in it."""
@@ -51,7 +71,13 @@ class Walker(Calls):
         if isinstance(node, ast.Lambda):
             return self.evaluate(node.body, Frame(function.scope, function.scope.statement, env, function))
         function.returned.clear()
-        end = self._block(function.block, env, function, None)
+        outer, self._thrown = self._thrown, []
+        for statement in function.statements:
+            self._turned.pop(statement, None)
+        try:
+            end = self._block(function.block, env, function, None)
+        finally:
+            self._thrown = outer
         values = list(function.returned.values())
         function.falls_through = end is not None
         if end is not None:
@@ -73,6 +99,7 @@ class Walker(Calls):
         node = statement.node
         frame = Frame(function.scope, statement, env, function)
         function.reached.add(statement)
+        self._throw(env)
         match node:
             case ast.Assign():
                 value = self.evaluate(node.value, frame)
@@ -118,7 +145,9 @@ class Walker(Calls):
                 return self._try(statement, env, function, exits)
             case ast.Match():
                 frame.judge(node, truth_of(self.evaluate(node.subject, frame)))
-                ways = [self._block(each, dict(env), function, exits) for each in statement.branches.values()]
+                captured = {name: UNKNOWN for case in node.cases for name in _captured(case.pattern)}
+                blocks = statement.branches.values()
+                ways = [self._block(each, {**env, **captured}, function, exits) for each in blocks]
                 return join_envs([env, *ways])
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 env.pop(node.name, None)
@@ -152,6 +181,7 @@ class Walker(Calls):
         if isinstance(target, ast.Name):
             if is_change and target.id not in frame.env:
                 return
+            value = shallow(value)
             frame.env[target.id] = value if is_change else self._refined(target.id, value, frame)
             if not is_change:
                 for name in [each for each in frame.env if each.startswith(f"{target.id}.")]:
@@ -165,7 +195,7 @@ class Walker(Calls):
             self.evaluate(target.value, frame)
             name = dotted(target)
             if name and (not is_change or name in frame.env) and frame.function is not None:
-                frame.env[name] = value
+                frame.env[name] = shallow(value)
                 frame.note(target, value)
         elif isinstance(target, ast.Subscript):
             self._set_item(target, value, frame)
@@ -315,55 +345,100 @@ class Walker(Calls):
         outer: _Exits | None,
     ) -> Env | None:
         function.before[statement] = dict(env)
-        head: Env = dict(env)
-        ended: Env = head
-        exits = _Exits()
-        iterated = NOTHING
+        known = self._turned.get(statement)
+        head = dict(env) if known is None else (join_envs([known.head, env]) or env)
+        if known is None or head != known.head:
+            known = self._turn_until_stable(statement, node, head, function)
+            self._turned[statement] = known
+        self._throw(known.thrown)
+        is_endless = isinstance(node, ast.While) and getattr(node.test, "value", None) is True
+        after = None if is_endless else dict(known.ended)
+        if statement.branches.get("orelse"):
+            after = self._block(statement.branches["orelse"], after, function, outer)
+        return join_envs([after, *known.exits.breaks])
+
+    def _turn_until_stable(
+        self,
+        statement: Statement,
+        node: ast.While | ast.For | ast.AsyncFor,
+        head: Env,
+        function: StaticFunction,
+    ) -> _Turned:
+        """Go through a loop until the names at its head no longer change.
+
+        A name that changes for too long is unknown from then on.
+        """
+        iterated = f"{_ITERATED}{node.lineno}:{node.col_offset}"
         if not isinstance(node, ast.While):
             frame = Frame(function.scope, statement, head, function)
-            iterated = self.evaluate(node.iter, frame)
-            frame.judge(node, _loop_truth(iterated))
-        for turn in range(_ROUNDS):
+            value = self.evaluate(node.iter, frame)
+            head[iterated] = value.joined(head.get(iterated, NOTHING))
+        widened: set[str] = set()
+        self._thrown.append(None)
+        turn = 0
+        while True:
             exits = _Exits()
-            before = dict(head)
             inside = dict(head)
             frame = Frame(function.scope, statement, inside, function)
             if isinstance(node, ast.While):
                 test = self.evaluate(node.test, frame)
                 truth = frame.judge(node, truth_of(test))
-                if turn == 0:
+                if turn == 0 and statement not in self._turned:
                     function.at_first[node] = truth
-                inside = self._narrowed(node.test, inside, frame, holds=True) or inside
+                ended = inside
+                inside = self._narrowed(node.test, dict(inside), frame, holds=True) or inside
             else:
-                self.assign(node.target, element_of(iterated), frame)
+                ended = head
+                frame.judge(node, _loop_truth(head[iterated]))
+                self.assign(node.target, element_of(head[iterated]), frame)
             end = self._block(statement.branches.get("body", []), inside, function, exits)
-            head = join_envs([head, end, *exits.continues]) or head
-            ended = head
-            if head == before:
-                break
-        is_endless = isinstance(node, ast.While) and getattr(node.test, "value", None) is True
-        after = None if is_endless else ended
-        if statement.branches.get("orelse"):
-            after = self._block(statement.branches["orelse"], after, function, outer)
-        return join_envs([after, *exits.breaks])
+            grown = join_envs([head, end, *exits.continues]) or head
+            turn += 1
+            if turn > _PATIENCE:
+                widened.update(name for name in grown if grown[name] != head.get(name))
+            grown.update(dict.fromkeys(widened, UNKNOWN))
+            if grown == head:
+                return _Turned(head, ended, exits, self._thrown.pop())
+            head = grown
+
+    def _throw(self, env: Env | None) -> None:
+        """Note the names with which an exception may be raised, if a `try` may catch it."""
+        if self._thrown and env is not None:
+            self._thrown[-1] = join_envs([self._thrown[-1], env])
 
     def _try(
         self, statement: Statement, env: Env, function: StaticFunction, exits: _Exits | None
     ) -> Env | None:
         branches = statement.branches
-        before = dict(env)
-        body = self._block(branches.get("body", []), env, function, exits)
-        ways: list[Env | None] = [self._block(branches.get("orelse", []), body, function, exits)]
-        thrown = join_envs([before, body]) or before
+        ending = branches.get("finally", [])
+        inner = _Exits() if ending and exits is not None else exits
+        self._thrown.append(dict(env))
+        body = self._block(branches.get("body", []), env, function, inner)
+        self._throw(body)
+        thrown = self._thrown.pop()
+        self._throw(thrown)
+        ways: list[Env | None] = [self._block(branches.get("orelse", []), body, function, inner)]
         for name, block in branches.items():
             if name.startswith("except"):
-                ways.append(self._block(block, dict(thrown), function, exits))
+                ways.append(self._block(block, dict(thrown or env), function, inner))
         after = join_envs(ways)
-        ending = branches.get("finally", [])
-        if after is None:
-            self._block(ending, dict(thrown), function, exits)
-            return None
-        return self._block(ending, after, function, exits)
+        if not ending:
+            return after
+        left = [*inner.breaks, *inner.continues] if inner is not None and inner is not exits else []
+        before = join_envs([after, *left]) or dict(thrown or env)
+        end = self._block(ending, before, function, exits)
+        if end is not None and inner is not None and exits is not None and inner is not exits:
+            exits.breaks += [dict(end) for _ in inner.breaks[:1]]
+            exits.continues += [dict(end) for _ in inner.continues[:1]]
+        return end if after is not None else None
+
+
+def _captured(pattern: ast.pattern) -> Iterator[str]:
+    """The names that a pattern binds."""
+    for each in ast.walk(pattern):
+        name = each.rest if isinstance(each, ast.MatchMapping) else getattr(each, "name", None)
+        if name:
+            yield name
 
 
 def _loop_truth(iterated: Value) -> Truth:
