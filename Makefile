@@ -96,7 +96,8 @@ test-rule: $(VENV)/.dev  ## Run what concerns one rule, in seconds: make test-ru
 	@test -n "$(RULE)" || { echo "Which rule? make test-rule RULE=hv05"; exit 2; }
 	$(BIN)/pytest -q -m "not proof and not editors" $(ONE_RULE)
 
-LINT = $(BIN)/ruff format --check -q . && $(BIN)/ruff check -q . && $(BIN)/mypy
+LINT = $(BIN)/ruff format --check -q . && $(BIN)/ruff check -q . && $(BIN)/lint-imports --no-logo && \
+  $(BIN)/python tests/gates.py && $(BIN)/mypy
 
 .PHONY: lint
 lint: $(VENV)/.dev

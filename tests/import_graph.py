@@ -1,58 +1,22 @@
-"""Prints how the modules of the server import each other: layers, circles, files per folder, lines per file.
+"""Prints how the modules of the server import each other: folders, circles, lines per file.
 
     python tests/import_graph.py
 
-`tests/test_tidy.py` checks what it shows.  Imports for type checking alone count like all others.
+The layers are contracts in `pyproject.toml`; `tests/gates.py` checks circles of folders.  Imports for type
+checking alone count like all others.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "server" / "trainshift"
 PREFIX = PACKAGE.name + "."
-
-# From the bottom up: a layer imports those before it, never one after it.  A folder belongs to the longest
-# entry that it begins with; `restrictions` and `transforms` stand side by side, and so do `calculus`,
-# `derivatives` and `static_graphs`.
-LAYERS = (
-    "libraries",
-    "python",
-    "python.source",
-    "python.syntax",
-    "python.flow",
-    "python.names",
-    "python.values",
-    "python.rewrite",
-    "core.tables",
-    "core.program",
-    "core.finding",
-    "core.layout",
-    "core.training",
-    "core.ranks",
-    "restrictions.facts",
-    "restrictions",
-    "rewriting",
-    "transforms",
-    "calculus",
-    "derivatives",
-    "static_graphs",
-    "engine",
-    "host",
-    "proving",
-    "lsp",
-    "cli",
-    "dev",
-)
-# Where a check of a script begins, and what a conversion alone may load.
-CHECKER = "engine.checking"
-CONVERSION = ("rewriting", "transforms", "engine.conversion")
-# By which a check asks the conversion, loaded only where something is found that may have an effect on it.
-ASKING = ("engine.effects.asking", "engine.effects.hazards")
 
 
 @cache
@@ -106,41 +70,41 @@ def graph() -> dict[str, frozenset[str]]:
     }
 
 
-def layer(module: str) -> int | None:
-    """The place of a module among the layers; None for what stands beside them (`entry`, `pages`)."""
-    matching = [each for each in LAYERS if f"{module}.".startswith(f"{each}.")]
-    return LAYERS.index(max(matching, key=len)) if matching else None
+def circles() -> list[list[str]]:
+    """The sets of modules that import each other, each in order of their names."""
+    return _components(graph())
 
 
-def upward() -> list[tuple[str, str]]:
-    """The imports that point from a layer to a higher one."""
-    return [
-        (name, other)
-        for name, others in graph().items()
-        for other in sorted(others)
-        if (below := layer(name)) is not None and (above := layer(other)) is not None and above > below
-    ]
+def folder_circles() -> list[list[str]]:
+    """The sets of folders whose modules import each other; a module at the top counts as a folder."""
+    edges: dict[str, set[str]] = {}
+    for name, others in graph().items():
+        edges.setdefault(folder(name), set()).update(map(folder, others))
+    return _components(edges)
 
 
-def reached(start: str, *without: str) -> set[str]:
-    """Every module that is loaded, or may be, when a module is used and none of some others."""
+def folder(module: str) -> str:
+    """The folder that a module stands in; the module itself where it stands at the top."""
+    parent = modules()[module].parent.relative_to(PACKAGE).as_posix()
+    return module if parent == "." else parent
+
+
+def _components(edges: Mapping[str, Collection[str]]) -> list[list[str]]:
+    """The strongly connected components of a graph that have more than one member."""
+    reach = {name: _reached(edges, name) for name in edges}
+    within = {name: frozenset({name, *(far for far in reach[name] if name in reach[far])}) for name in edges}
+    return sorted(sorted(members) for members in set(within.values()) if len(members) > 1)
+
+
+def _reached(edges: Mapping[str, Collection[str]], start: str) -> set[str]:
     found: set[str] = set()
     waiting = [start]
     while waiting:
         name = waiting.pop()
-        if name not in found and name not in without:
+        if name not in found:
             found.add(name)
-            waiting += graph().get(name, ())
+            waiting += edges.get(name, ())
     return found
-
-
-def circles() -> list[list[str]]:
-    """The sets of modules that import each other, each in order of their names."""
-    reach = {name: reached(name) - {name} for name in graph()}
-    within = {
-        name: frozenset({name, *(other for other in reach[name] if name in reach[other])}) for name in graph()
-    }
-    return sorted(sorted(each) for each in set(within.values()) if len(each) > 1)
 
 
 def files_per_folder() -> Counter[str]:
@@ -157,20 +121,18 @@ def lines_per_file() -> dict[str, int]:
 def main() -> None:
     """Print it all."""
     lines, counted = lines_per_file(), files_per_folder()
-    print("Layers, each of which imports only those above it:\n")
-    for index, name in enumerate(LAYERS):
-        own = [module for module in graph() if layer(module) == index]
-        used = {layer(other) for module in own for other in graph()[module]} - {None, index}
-        below = ", ".join(LAYERS[each] for each in sorted(each for each in used if each is not None))
-        size = sum(lines[each] for each in own)
-        print(f"  {name:20}{len(own):4} modules {size:6} lines   imports {below or '-'}")
-    print("\nImports that point upwards:", upward() or "none")
-    print("\nCircles:")
+    print("Folders: files, lines, and the folders that each imports:\n")
+    for name in sorted({*map(folder, graph())}):
+        own = [module for module in graph() if folder(module) == name]
+        used = sorted({folder(other) for module in own for other in graph()[module]} - {name})
+        size = sum(lines[module] for module in own)
+        print(f"  {name:26}{counted[name]:4} files {size:6} lines   imports {', '.join(used) or '-'}")
+    print("\nCircles of modules:")
     for circle in circles() or [["none"]]:
         print("  " + ", ".join(circle))
-    print("\nFiles per folder:")
-    for folder, count in sorted(counted.items()):
-        print(f"  {folder:24}{count:4}")
+    print("\nCircles of folders:")
+    for circle in folder_circles() or [["none"]]:
+        print("  " + ", ".join(circle))
     print("\nLongest files:")
     for name in sorted(lines, key=lambda each: -lines[each])[:15]:
         print(f"  {name:44}{lines[name]:5}")
