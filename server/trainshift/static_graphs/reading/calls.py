@@ -10,10 +10,17 @@ from dataclasses import replace
 from trainshift.python.names.values import Class, Function, Instance, Library, Member, UserInstance
 from trainshift.python.names.values import Value as Thing
 from trainshift.python.syntax.chunk_syntax import Scope
-from trainshift.static_graphs.reading.elements import element_of
+from trainshift.static_graphs.reading.elements import (
+    element_of,
+    in_any_order,
+    put_under,
+    updated,
+    value_under,
+)
 from trainshift.static_graphs.reading.entries import NOT_TO_STATIC, TO_STATIC, is_layer
 from trainshift.static_graphs.reading.expressions import Expressions
 from trainshift.static_graphs.reading.frame import Frame
+from trainshift.static_graphs.reading.heap import MUTABLE, Attribute, Cell, Stores
 from trainshift.static_graphs.reading.kinds import (
     NOTHING,
     NUMBER,
@@ -37,6 +44,7 @@ _HOLDING = frozenset({"LayerList", "Sequential", "LayerDict", "ParameterList", "
 _STRINGS = frozenset({"str", "repr", "format", "chr", "hex", "bin"})
 _CASTS = {"int": "int64", "float": "float32", "bool": "bool"}
 _GROWING = frozenset({"append", "insert", "extend", "add", "setdefault", "update", "appendleft"})
+_REORDERING = frozenset({"pop", "popleft", "popitem", "remove", "reverse", "sort", "clear", "rotate"})
 _ARRAYS = frozenset({"paddle.tensor.create_array", "paddle.tensor.array.create_array"})
 
 
@@ -94,42 +102,72 @@ class Calls(Expressions):
                     found = replace(found, views=base.sources | base.views)
                 if name.endswith("_"):
                     found = replace(found, sources=base.sources)
-        element = base.whole_element
-        if base.array or base.python & {"list", "dict", "set"}:
-            if name in _GROWING and given:
-                self._grow(called.value, base, name, given, frame)
-                found = found.joined(python("None"))
-            elif name in ("pop", "get", "popleft", "setdefault"):
-                found = found.joined(join([element or UNKNOWN, *given[1:]]))
-            elif name == "items":
-                found = found.joined(
-                    python("list", element=python("tuple", items=(UNKNOWN, element or UNKNOWN)))
-                )
-            elif name == "values":
-                found = found.joined(python("list", element=element or UNKNOWN))
-            elif name == "keys":
-                found = found.joined(python("list", element=python("str")))
-            elif name == "copy":
-                found = found.joined(base)
-            elif name in ("index", "count"):
-                found = found.joined(python("int"))
-            else:
-                found = found.joined(python("None"))
+        if base.array or base.python & MUTABLE:
+            found = found.joined(self._of_container(called, base, given, words, frame))
         if "ndarray" in base.python:
             found = found.joined(UNKNOWN if name in ("item", "tolist") else python("ndarray"))
         if base.among("str"):
             found = found.joined(python("list", element=python("str")) if "split" in name else python("str"))
         return found
 
-    def _grow(self, holder: ast.expr, base: Value, name: str, given: tuple[Value, ...], frame: Frame) -> None:
-        """A container takes another element."""
-        added = given[-1]
-        if name in ("extend", "update"):
-            added = added.whole_element or UNKNOWN
-        element = base.whole_element
-        grown = replace(base, items=None, element=added if element is None else element.joined(added))
-        if name == "append" and base.items is not None and len(base.items) < 32 and not base.array:
-            grown = replace(base, items=(*base.items, added), element=None)
+    def _of_container(
+        self, called: ast.Attribute, base: Value, given: tuple[Value, ...], words: Words, frame: Frame
+    ) -> Value:
+        """What a method of a list, dict or set gives; what it puts there is noted."""
+        name, element = called.attr, base.whole_element
+        if name in _GROWING and (given or words):
+            self._grow(called.value, base, name, given, words, frame)
+            if name == "setdefault":
+                return join([element or NOTHING, *given[1:]])
+            return python("None")
+        if name in _REORDERING:
+            self.assign(called.value, in_any_order(base), frame, is_change=True)
+        if name in ("pop", "popleft", "popitem"):
+            return _taken_out(name, base, given)
+        if name == "get":
+            held = value_under(base, given[0]) if given else element
+            return join([held or UNKNOWN, *(given[1:] or [constant(None)])])
+        if name == "items":
+            return _pairs(base)
+        if name == "values":
+            return (
+                python("list", items=base.items) if base.items else python("list", element=element or UNKNOWN)
+            )
+        if name == "keys":
+            return python("list", element=python("str"))
+        if name == "copy":
+            return replace(base, places=frozenset())
+        return python("int" if name in ("index", "count") else "None")
+
+    def _grow(
+        self,
+        holder: ast.expr,
+        base: Value,
+        name: str,
+        given: tuple[Value, ...],
+        words: Words,
+        frame: Frame,
+    ) -> None:
+        """A container takes other elements."""
+        grown = base
+        if name == "update":
+            for each in given:
+                grown = updated(grown, each)
+            for word, value in words.items():
+                grown = put_under(grown, constant(word), value)
+            added = join([*(each.whole_element or UNKNOWN for each in given), *words.values()])
+        else:
+            added = given[-1] if given else join(words.values())
+            if name == "extend":
+                added = element_of(added)
+            element = base.whole_element
+            if name == "append" and base.items is not None and len(base.items) < 32 and not base.array:
+                grown = replace(base, items=(*base.items, added))
+            else:
+                grown = replace(
+                    base, items=None, keys=None, element=added if element is None else element.joined(added)
+                )
+        self.store(dict.fromkeys(base.places, added), frame)
         self.assign(holder, grown, frame, is_change=True)
 
     # What a callee may be
@@ -285,9 +323,16 @@ class Calls(Expressions):
             kind = name if name in ("list", "tuple", "set") else "list"
             if not given:
                 return python(kind, items=())
-            return python(kind, items=first.items if name != "sorted" else None, element=element_of(first))
+            if first.items is None or first.keys is not None or name in ("sorted", "reversed", "set"):
+                return python(kind, element=element_of(first))
+            return python(kind, items=first.items)
         if name == "dict":
-            return python("dict", element=join([*words.values(), *filter(None, [first.whole_element])]))
+            made = python("dict", items=(), keys=())
+            if given:
+                made = updated(made, first)
+            for word, value in words.items():
+                made = put_under(made, constant(word), value)
+            return made
         if name in ("max", "min", "sum", "abs", "round", "pow", "divmod"):
             values = [element_of(each) if each.python & {"list", "tuple"} else each for each in given]
             if any(each.tensor is not None for each in values):
@@ -307,6 +352,10 @@ class Calls(Expressions):
             named = node.args[1].value
             found = self.member(first, named, frame) if isinstance(named, str) else UNKNOWN
             return found.joined(given[2]) if len(given) > 2 else found
+        if name == "setattr" and len(given) > 2 and isinstance(given[1].constant, str):
+            cells: Stores = {Attribute(cls, given[1].constant): given[2] for cls in classes_of(first)}
+            self.store(cells, frame)
+            return python("None")
         if name in ("type", "id", "hash", "print", "open", "input", "object"):
             return python("None" if name == "print" else "object")
         if name in ("map", "filter") and len(given) > 1:
@@ -336,6 +385,10 @@ class Calls(Expressions):
         return found.joined(UNKNOWN) if value.unknown and not value.python else found
 
     @abstractmethod
+    def store(self, stores: Mapping[Cell, Value], frame: Frame) -> None:
+        """Note that values are stored in cells of the heap."""
+
+    @abstractmethod
     def unconverted(
         self, function: Scope, given: tuple[Value, ...], frame: Frame, node: ast.Call, way: str
     ) -> Value:
@@ -354,6 +407,32 @@ class Calls(Expressions):
 
     @abstractmethod
     def assign(self, target: ast.expr, value: Value, frame: Frame, *, is_change: bool = False) -> None: ...
+
+
+def classes_of(value: Value) -> list[Scope | None]:
+    """The classes that an object may be of; None among them where that cannot be seen."""
+    found: list[Scope | None] = [
+        each.scope for each in ordered(value.things) if isinstance(each, UserInstance)
+    ]
+    return found if found and len(found) == len(value.things) else [None]
+
+
+def _taken_out(name: str, base: Value, given: tuple[Value, ...]) -> Value:
+    """What `pop` and its like take out of a container."""
+    if name == "popitem":
+        return python("tuple", items=(UNKNOWN, base.whole_element or UNKNOWN))
+    last = base.items[-1:] if base.items is not None and base.keys is None and not given else None
+    return last[0] if last else join([base.whole_element or UNKNOWN, *given[1:]])
+
+
+def _pairs(base: Value) -> Value:
+    """What the method `items` of a dict gives."""
+    if base.keys is not None and base.items:
+        pairs = zip(base.keys, base.items, strict=True)
+        return python(
+            "list", items=tuple(python("tuple", items=(constant(key), each)) for key, each in pairs)
+        )
+    return python("list", element=python("tuple", items=(UNKNOWN, base.whole_element or UNKNOWN)))
 
 
 def _given(operation: Operation, given: tuple[Value, ...], words: Words) -> dict[str, Value]:

@@ -6,14 +6,19 @@ import ast
 from dataclasses import replace
 
 from trainshift.static_graphs.reading.kinds import (
+    NO_CONSTANT,
     NOTHING,
     UNKNOWN,
     Dim,
     Tensor,
     Value,
+    constant,
     python,
     tensor,
 )
+
+_MOST_KEYS = 64
+"""So many values of a dict are told apart."""
 
 
 def element_of(value: Value) -> Value:
@@ -40,9 +45,54 @@ def element_of(value: Value) -> Value:
     return found if not found.is_nothing or value.items == () else found.joined(UNKNOWN)
 
 
+def value_under(value: Value, key: Value) -> Value | None:
+    """What a dict holds under a key; None where nothing is known of it."""
+    at = _place_of(value, key)
+    if at is not None and value.items is not None:
+        return value.items[at]
+    return value.whole_element
+
+
+def put_under(value: Value, key: Value, given: Value) -> Value:
+    """A dict that holds a value under a key."""
+    is_known = value.keys is not None and value.items is not None and len(value.items) < _MOST_KEYS
+    if not is_known or value.keys is None or value.items is None or key.constant is NO_CONSTANT:
+        element = value.whole_element
+        return replace(
+            value, items=None, keys=None, element=given if element is None else element.joined(given)
+        )
+    at = _place_of(value, key)
+    if at is None:
+        return replace(value, items=(*value.items, given), keys=(*value.keys, key.constant))
+    return replace(value, items=(*value.items[:at], given, *value.items[at + 1 :]))
+
+
+def updated(value: Value, other: Value) -> Value:
+    """A dict that has taken over all of another one."""
+    if other.among("dict") and other.keys is not None and other.items is not None:
+        for key, given in zip(other.keys, other.items, strict=True):
+            value = put_under(value, constant(key), given)
+        return value
+    element = UNKNOWN if other.whole_element is None else other.whole_element
+    return replace(value, items=None, keys=None, element=element.joined(value.whole_element or NOTHING))
+
+
+def _place_of(value: Value, key: Value) -> int | None:
+    """The place of a key among those of a dict, if both are known."""
+    for place, each in enumerate(value.keys or ()):
+        if constant(each) == constant(key.constant):
+            return place
+    return None
+
+
+def in_any_order(value: Value) -> Value:
+    """A container of which nobody knows any more where each element stands."""
+    return replace(value, items=None, keys=None, element=value.whole_element)
+
+
 def item_of(value: Value, index: int) -> Value:
     """What stands at an index of a value."""
-    if value.items is not None and -len(value.items) <= index < len(value.items):
+    if value.items is not None and value.keys is None and -len(value.items) <= index < len(value.items):
         found = value.items[index]
         return found if value.is_python else found.joined(element_of(value))
     return element_of(value)

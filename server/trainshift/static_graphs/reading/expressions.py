@@ -13,9 +13,18 @@ from trainshift.python.names.values import (
     Function,
 )
 from trainshift.python.syntax.slotted_ast import kind_of
-from trainshift.static_graphs.reading.elements import cut_out, element_of, item_of, sliced
+from trainshift.static_graphs.reading.elements import (
+    cut_out,
+    element_of,
+    item_of,
+    put_under,
+    sliced,
+    updated,
+    value_under,
+)
 from trainshift.static_graphs.reading.frame import Frame, truth_of
 from trainshift.static_graphs.reading.function import Truth
+from trainshift.static_graphs.reading.heap import MUTABLE
 from trainshift.static_graphs.reading.kinds import (
     NO_CONSTANT,
     NOTHING,
@@ -25,6 +34,7 @@ from trainshift.static_graphs.reading.kinds import (
     Value,
     constant,
     join,
+    join_envs,
     python,
     tensor,
 )
@@ -37,7 +47,7 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Sub: int.__sub__,
     ast.Mult: int.__mul__,
 }
-_MADE: dict[type[ast.AST], str] = {ast.ListComp: "list", ast.SetComp: "set"}
+_MADE: dict[type[ast.AST], str] = {ast.ListComp: "list", ast.SetComp: "set", ast.DictComp: "dict"}
 _MOST_DEEP = 32
 
 
@@ -51,13 +61,15 @@ class Expressions(Names):
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         """What an expression may be; written down for the frame's function."""
         if self._deep > _MOST_DEEP:
-            return UNKNOWN
+            return _unseen(node, frame)
         self._deep += 1
         try:
             read = self._READERS.get(kind_of(node))
             value = read(self, node, frame) if read is not None else UNKNOWN
             if value.tensor is not None and not value.sources:
                 value = replace(value, sources=frozenset({node}))
+            if value.python & MUTABLE and not value.places:
+                value = replace(value, places=frozenset({node}))
             return frame.note(node, value)
         finally:
             self._deep -= 1
@@ -169,25 +181,36 @@ class Expressions(Names):
         return element_of(self.evaluate(node.value, frame))
 
     def _dict(self, node: ast.Dict, frame: Frame) -> Value:
-        for key in node.keys:
-            if key is not None:
-                self.evaluate(key, frame)
-        return python("dict", element=join(self.evaluate(each, frame) for each in node.values))
+        keys = [self.evaluate(key, frame) if key is not None else None for key in node.keys]
+        values = [self.evaluate(each, frame) for each in node.values]
+        found = python("dict", items=(), keys=())
+        for key, value in zip(keys, values, strict=True):
+            found = updated(found, value) if key is None else put_under(found, key, value)
+        return found
 
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, frame: Frame
     ) -> Value:
-        inner = frame.inside(frame.scope.facts.scope_of[node], dict(frame.env))
-        for part in node.generators:
-            iterated = self.evaluate(part.iter, inner)
-            self.assign(part.target, element_of(iterated), inner)
-            for test in part.ifs:
-                inner.judge(test, truth_of(self.evaluate(test, inner)))
-        if isinstance(node, ast.DictComp):
-            self.evaluate(node.key, inner)
-            return python("dict", element=self.evaluate(node.value, inner))
-        kind = _MADE.get(kind_of(node), "generator")
-        return python(kind, element=self.evaluate(node.elt, inner))
+        scope = frame.scope.facts.scope_of[node]
+        inner = frame.inside(scope, dict(frame.env))
+        while True:
+            before = dict(inner.env)
+            for part in node.generators:
+                iterated = self.evaluate(part.iter, inner)
+                self.assign(part.target, element_of(iterated), inner)
+                for test in part.ifs:
+                    inner.judge(test, truth_of(self.evaluate(test, inner)))
+            if isinstance(node, ast.DictComp):
+                self.evaluate(node.key, inner)
+            made = self.evaluate(node.value if isinstance(node, ast.DictComp) else node.elt, inner)
+            joined = join_envs([before, inner.env]) or before
+            if joined == before:
+                break
+            inner = frame.inside(scope, joined)
+        for name, value in inner.env.items():
+            if name not in scope.bindings and value != frame.env.get(name):
+                frame.env[name] = value.joined(frame.env.get(name, NOTHING)).bound()
+        return python(_MADE.get(kind_of(node), "generator"), element=made)
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         base = self.evaluate(node.value, frame)
@@ -204,11 +227,15 @@ class Expressions(Names):
                         tensor=None,
                         unknown=False,
                         items=items,
+                        keys=None,
+                        places=frozenset(),
                         element=base.whole_element if items is None else None,
                     )
                 )
             elif _is_int(index.constant) and "dict" not in base.python:
                 found = found.joined(item_of(base, index.constant))  # type: ignore[arg-type]
+            elif base.among("dict"):
+                found = found.joined(value_under(base, index) or UNKNOWN)
             else:
                 found = found.joined(base.whole_element or UNKNOWN)
         elif base.things and "layer" in base.python:
@@ -273,6 +300,18 @@ class Expressions(Names):
         ast.Lambda: _lambda,
         ast.Call: lambda self, node, frame: self._call(node, frame),
     }
+
+
+def _unseen(node: ast.expr, frame: Frame) -> Value:
+    """Note that nothing is known of an expression, and of what stands in it."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.BoolOp | ast.IfExp) or (
+            isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.Not)
+        ):
+            frame.judge(each, Truth.EITHER)
+        if isinstance(each, ast.expr):
+            frame.note(each, UNKNOWN)
+    return UNKNOWN
 
 
 def _either(truths: list[Truth]) -> Truth:

@@ -9,6 +9,7 @@ from enum import Enum, IntEnum
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.syntax.chunk_syntax import FunctionNode, Scope, Statement
+from trainshift.static_graphs.reading.heap import Stores
 from trainshift.static_graphs.reading.kinds import NOTHING, UNKNOWN, Env, Value
 from trainshift.static_graphs.reading.liveness import Liveness, Names
 
@@ -61,6 +62,10 @@ class StaticFunction:
     ends: dict[Statement, tuple[Env | None, Env | None]] = field(default_factory=dict)
     before: dict[Statement, Env] = field(default_factory=dict)
     returned: dict[Statement, Value] = field(default_factory=dict)
+    stored: Stores = field(default_factory=dict)
+    """What it, and what it calls, stores in containers, attributes and names that are not its own."""
+    bound: dict[str, Value] = field(default_factory=dict)
+    """All that its names may be, anywhere in it."""
     reached: set[Statement] = field(default_factory=set)
     at_first: dict[ast.AST, Truth] = field(default_factory=dict)
     """What the test of a `while` is before its first turn."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -101,10 +102,11 @@ class Value:
     """All that an expression may be; nothing of it for one that is never reached.
 
     `python` holds names of Python's types ("object" for any other).  `constant` is the value of what is one
-    constant.  `items` are the elements of a tuple or list whose length is known, `element` what any element
-    of a container may be.  `things` are the functions, classes and layers that it may be.  `sources` are the
-    places where its tensors came to be (a node, or the name of a parameter), `views` those that they share
-    memory with.
+    constant.  `items` are the elements of a tuple or list whose length is known, or the values of a dict with
+    known `keys`; `element` is what any element of a container may be.  `things` are the functions, classes and
+    layers that it may be.  `sources` are the places where its tensors came to be (a node, or the name of a
+    parameter), `views` those that they share memory with; `places` are where its lists, dicts and sets were
+    made.
     `unbound` tells that the name may have no value at all.
     """
 
@@ -119,6 +121,8 @@ class Value:
     things: frozenset[Thing] = frozenset()
     sources: frozenset[object] = frozenset()
     views: frozenset[object] = frozenset()
+    places: frozenset[ast.AST] = frozenset()
+    keys: tuple[object, ...] | None = None
 
     @property
     def is_nothing(self) -> bool:
@@ -166,7 +170,13 @@ class Value:
         if other.tensor is not None:
             tensor = other.tensor if tensor is None else tensor.joined(other.tensor)
         items = None
-        if self.items is not None and other.items is not None and len(self.items) == len(other.items):
+        is_same = _same_keys(self.keys, other.keys)
+        if (
+            is_same
+            and self.items is not None
+            and other.items is not None
+            and len(self.items) == len(other.items)
+        ):
             items = tuple(a.joined(b) for a, b in zip(self.items, other.items, strict=True))
         one, another = self.whole_element, other.whole_element
         element = one if another is None else another if one is None else one.joined(another)
@@ -182,6 +192,8 @@ class Value:
             self.things | other.things,
             self.sources | other.sources,
             self.views | other.views,
+            self.places | other.places,
+            self.keys if items is not None else None,
         )
 
     @property
@@ -202,11 +214,17 @@ def shallow(value: Value, deep: int = MOST_DEEP) -> Value:
     if value.items is None and value.element is None:
         return value
     if deep == 0:
-        return replace(value, items=None, element=UNKNOWN)
+        return replace(value, items=None, keys=None, element=UNKNOWN)
     if value.items is not None:
         return replace(value, items=tuple(shallow(each, deep - 1) for each in value.items))
     assert value.element is not None
     return replace(value, element=shallow(value.element, deep - 1))
+
+
+def _same_keys(one: tuple[object, ...] | None, other: tuple[object, ...] | None) -> bool:
+    if one is None or other is None or len(one) != len(other):
+        return one is other
+    return all(map(_same, one, other))
 
 
 def _same(one: object, other: object) -> bool:

@@ -23,6 +23,7 @@ from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, argument
 from trainshift.static_graphs.reading.elements import element_of, item_of
 from trainshift.static_graphs.reading.entries import is_layer
 from trainshift.static_graphs.reading.frame import Frame
+from trainshift.static_graphs.reading.heap import Lookups
 from trainshift.static_graphs.reading.kinds import (
     NOTHING,
     NUMBERS,
@@ -69,9 +70,7 @@ class Names(ABC):
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._bound: dict[Binding, Value] = {}
-        self._held: dict[tuple[Scope, str], Value] = {}
-        self._holding: set[tuple[Scope, str]] = set()
+        self.lookups = Lookups()
 
     def home(self, scope: Scope) -> Script:
         """The script that some code stands in."""
@@ -103,15 +102,19 @@ class Names(ABC):
             if holder is frame.function.scope:
                 return NOTHING  # It is bound on no way that leads here.
         if bindings:
-            return join(map(self.of_binding, bindings))
+            return self.from_heap(join(map(self.of_binding, bindings)), frame)
         return self.of_things(names.values(node, frame.scope, frame.statement), frame)
+
+    @abstractmethod
+    def from_heap(self, value: Value, frame: Frame, cls: Scope | None = None, name: str = "") -> Value:
+        """What a value that is kept outside of a static function may be, by all that is stored in it.
+
+        It is that of an attribute `name` of a class, if these are given.
+        """
 
     def of_binding(self, binding: Binding) -> Value:
         """What a binding outside of static functions gives its name."""
-        if binding not in self._bound:
-            self._bound[binding] = NOTHING  # where it is asked about itself
-            self._bound[binding] = self._of_binding(binding)
-        return self._bound[binding]
+        return self.lookups.ask(binding, lambda: self._of_binding(binding))
 
     def _of_binding(self, binding: Binding) -> Value:
         names = self.home(binding.scope).names
@@ -273,15 +276,9 @@ class Names(ABC):
         if isinstance(thing, UserInstance):
             if name == "training":
                 return python("bool")
-            key = thing.scope, name
-            if key in self._holding:
-                return NOTHING  # ``self.a = self.a + 1``
-            if key not in self._held:
-                self._holding.add(key)
-                given = [self.of_binding(each) for each in self.own_bindings(thing, name)]
-                self._held[key] = join([*given, *self._registered(thing, name)])
-                self._holding.discard(key)
-            held = self._held[key]
+            given = [self.of_binding(each) for each in self.own_bindings(thing, name)]
+            held = join([*given, *self._registered(thing, name)])
+            held = self.from_heap(held, frame, thing.scope, name)
             method = self.home(thing.scope).names.function_named(thing.scope, name)
             if method is not None and any(_last(each) == "property" for each in _decorators(method)):
                 return self.called(method, thing, (), {}, frame, None)
@@ -302,7 +299,9 @@ class Names(ABC):
         """How the methods of an object's classes, and these themselves, bind an attribute of it."""
         for cls in self.home(thing.scope).names.ancestry(thing.scope):
             if isinstance(cls, Scope):
-                yield from self.home(cls).names.assigned_attributes[0].get((cls, name), ())
+                own, others = self.home(cls).names.assigned_attributes
+                every = [*own.get((cls, name), ()), *(each.binding for each in others.get(name, ()))]
+                yield from (each for each in every if not self.is_walked(each.scope))
                 yield from (each for each in cls.bindings.get(name, ()) if each.kind == "value")
 
     def _registered(self, thing: UserInstance, name: str) -> Iterator[Value]:
@@ -315,6 +314,10 @@ class Names(ABC):
                     given = argument(site.node, 1, "tensor", "parameter")
                     known = UNKNOWN if given is None else self.evaluate(given, _place(site))
                     yield known if known.is_tensor else tensor()
+
+    @abstractmethod
+    def is_walked(self, scope: Scope) -> bool:
+        """Whether a scope is, or lies in, a static function, of which all that it stores is known."""
 
     @abstractmethod
     def called(

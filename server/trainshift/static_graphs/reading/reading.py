@@ -26,6 +26,7 @@ from trainshift.static_graphs.reading.entries import (
 )
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth, Why
+from trainshift.static_graphs.reading.heap import Attribute, Cell, Stores, places_in, store, with_stored
 from trainshift.static_graphs.reading.kinds import (
     NOTHING,
     UNKNOWN,
@@ -38,6 +39,7 @@ from trainshift.static_graphs.reading.kinds import (
     shallow,
     tensor,
 )
+from trainshift.static_graphs.reading.liveness import read_in
 from trainshift.static_graphs.reading.names import NO_CALL, is_self_member
 from trainshift.static_graphs.reading.uses import Uses, may_be_told
 from trainshift.static_graphs.reading.walker import Walker
@@ -98,7 +100,13 @@ class _Walk(Walker):
         self._tries = False
         self._times: Counter[StaticFunction] = Counter()
         self._given_up: set[tuple[StaticFunction, str]] = set()
-        self._closures: dict[Scope, Env] = {}
+        self._heap: Stores = {}
+        self._changed: set[StaticFunction] = set()
+        self._asked: set[Cell | str] = set()
+        self._askers: set[StaticFunction] = set()
+        self._has_grown = False
+        self._within: dict[Scope, set[StaticFunction]] = {}
+        self._free: dict[Scope, list[tuple[str, Scope]]] = {}
 
     def run(self) -> None:
         """Read all static functions."""
@@ -118,6 +126,10 @@ class _Walk(Walker):
         """Read functions until none is given more, or gives back more, than when it was read."""
         while self._waiting:
             self._read(next(iter(self._waiting)))
+            if self._has_grown and not self._waiting:
+                self._has_grown = False
+                self.lookups.forget()
+                self._waiting.update(dict.fromkeys(self._askers))
 
     def _forwards(self, script: Script) -> Iterator[Scope]:
         """The `forward` of every layer of a file."""
@@ -131,7 +143,6 @@ class _Walk(Walker):
         function = StaticFunction(scope, self.home(scope), mode, why, is_entry)
         self.functions[scope] = function
         self._waiting[function] = None
-        function.closure = self._closures.get(scope, {})
         return function
 
     # Entries
@@ -330,8 +341,11 @@ class _Walk(Walker):
         value = self._patiently(function, "return", function.returns, value)
         if value != function.returns:
             function.returns = value
-            for caller in self._callers.get(function, ()):
-                self._waiting[caller] = None
+            self._changed.add(function)
+        if function in self._changed:
+            self._changed.discard(function)
+            for reader in (function, *self._within.get(function.scope, ())):
+                self._waiting.update(dict.fromkeys(self._callers.get(reader, ())))
 
     def _patiently(self, function: StaticFunction, what: str, old: Value, new: Value) -> Value:
         """Return a function's new result, or argument, which is unknown if it has changed for too long."""
@@ -381,13 +395,83 @@ class _Walk(Walker):
         """What a value is known to be by how the name that is bound to it is used."""
         return self._uses.by_use(name, statement, function, value)
 
-    def enclose(self, inner: object, function: StaticFunction, env: Env) -> None:
-        """Note the names around a nested function."""
-        assert isinstance(inner, Scope)
-        self._closures[inner] = env
+    # Cells of the heap, and names of functions around
+
+    def enclose(self, inner: Scope, frame: Frame) -> None:
+        """Note the names around a nested function that is made static for itself."""
         known = self.functions.get(inner)
         if known is not None:
-            known.closure = env
+            self._close(known, frame)
+
+    def stored_more(self, function: StaticFunction, cell: Cell) -> None:
+        """Have what depends on a cell of the heap read anew."""
+        self._changed.add(function)
+        value = function.stored.get(cell)
+        if value is None or not store(self._heap, cell, value):
+            return
+        if isinstance(cell, Attribute) and store(self._heap, Attribute(None, cell.name), value):
+            pass
+        key = cell.name if isinstance(cell, Attribute) else cell
+        self._has_grown = self._has_grown or key in self._asked
+
+    def from_heap(self, value: Value, frame: Frame, cls: Scope | None = None, name: str = "") -> Value:
+        """What a value that is kept outside of a static function may be, by all that is stored in it."""
+        if name:
+            self._asked.add(name)
+            value = join([value, *self._stored_in(cls, name)])
+        while True:
+            self._asked.update(places_in(value))
+            found = with_stored(value, self._heap)
+            if found == value:
+                break
+            value = found
+        function = frame.function or next(iter(self._stack[-1:]), None)
+        if function is not None:
+            self._askers.add(function)
+        return value
+
+    def _stored_in(self, cls: Scope | None, name: str) -> Iterator[Value]:
+        """What static functions store in an attribute of a class, of its bases, and of its heirs."""
+        for cell, value in [*self._heap.items()]:
+            if isinstance(cell, Attribute) and cell.name == name:
+                if cell.cls is None or cls is None or cell.cls is cls or self._are_kin(cell.cls, cls):
+                    yield value
+
+    def _are_kin(self, one: Scope, other: Scope) -> bool:
+        ancestry = self.home(one).names.ancestry(one), self.home(other).names.ancestry(other)
+        return other in ancestry[0] or one in ancestry[1]
+
+    def is_walked(self, scope: Scope) -> bool:
+        """Whether a scope is, or lies in, a static function, of which all that it stores is known."""
+        return self._is_static(scope)
+
+    def _close(self, inner: StaticFunction, frame: Frame) -> None:
+        """Note what the names around a nested function may be where it is called."""
+        caller = frame.function
+        assert caller is not None
+        for name, holder in self._free_names(inner.scope):
+            around = self.functions.get(holder)
+            value = frame.env.get(name) if holder is caller.scope else None
+            if value is None and self.home(caller.scope).names.lookup(name, caller.scope, None)[0] is holder:
+                value = frame.env.get(name, caller.closure.get(name))
+            if value is None and around is not None:
+                self._within.setdefault(holder, set()).add(inner)
+                value = around.bound.get(name)
+            if value is not None and store(inner.closure, name, value):
+                self._waiting[inner] = None
+
+    def _free_names(self, inner: Scope) -> list[tuple[str, Scope]]:
+        """Return the names that a nested function has from functions around it, with the scopes of these."""
+        if inner not in self._free:
+            found = []
+            is_nested = inner.parent is not None and inner.parent.function() is not None
+            assert inner.node is not None
+            for name in sorted(read_in(inner.node) | inner.declared_nonlocal) if is_nested else ():
+                holder, _ = self.home(inner).names.lookup(name, inner, None)
+                if holder is not None and holder is not inner:
+                    found.append((name, holder))
+            self._free[inner] = found
+        return self._free[inner]
 
     def called(
         self,
@@ -417,8 +501,10 @@ class _Walk(Walker):
                 caller.calls[node] = (*others, known)
         self._callers.setdefault(known, set()).add(caller)
         self._hand(known, given, words, node)
+        self._close(known, frame)
         if known in self._waiting and known not in self._stack and len(self._stack) < _MOST_NESTED:
             self._read(known)
+        self.store(known.stored, frame)
         return (
             known.returns if node is None else given_back(known.returns, (node,), [*given, *words.values()])
         )
@@ -444,7 +530,8 @@ class _Walk(Walker):
         tried = StaticFunction(function, self.home(function), frame.function.mode, frame.function.why)
         for argument, value in zip(self._parameters(tried), given, strict=False):
             tried.parameters[argument.arg] = value
-        tried.closure = self._closures.get(function, {})
+        self._close(tried, frame)
+        self._waiting.pop(tried, None)
         self._tries = True
         try:
             value = self.walk(tried, self._begin(tried))

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from trainshift.core.program import Program
 from trainshift.python.names.values import Function
-from trainshift.python.syntax.chunk_syntax import Statement, dotted
-from trainshift.static_graphs.reading.calls import Calls
-from trainshift.static_graphs.reading.elements import element_of, item_of
+from trainshift.python.syntax.chunk_syntax import Scope, Statement, dotted
+from trainshift.static_graphs.reading.calls import Calls, classes_of
+from trainshift.static_graphs.reading.elements import element_of, in_any_order, item_of, put_under
 from trainshift.static_graphs.reading.frame import Frame, truth_of
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
+from trainshift.static_graphs.reading.heap import (
+    MUTABLE,
+    Attribute,
+    Cell,
+    OuterName,
+    Stores,
+    store,
+    with_stored,
+)
 from trainshift.static_graphs.reading.kinds import (
     NOTHING,
     UNBOUND,
@@ -155,7 +164,7 @@ class Walker(Calls):
                     self.evaluate(default, frame)
                 inner = function.scope.facts.scope_of.get(node)
                 if inner is not None and not isinstance(node, ast.ClassDef):
-                    self.enclose(inner, function, env)
+                    self.enclose(inner, frame)
                     env[node.name] = python("function", things=frozenset({Function(inner)}))
             case ast.Import() | ast.ImportFrom():
                 for name, bindings in function.scope.bindings.items():
@@ -166,13 +175,16 @@ class Walker(Calls):
                 for target in node.targets:
                     if isinstance(target, ast.Name):
                         env[target.id] = UNBOUND
+                    elif isinstance(target, ast.Subscript):
+                        base = self.evaluate(target.value, frame)
+                        self.assign(target.value, in_any_order(base), frame, is_change=True)
             case _:
                 pass
         return env
 
     @abstractmethod
-    def enclose(self, inner: object, function: StaticFunction, env: Env) -> None:
-        """Note the names around a nested function."""
+    def enclose(self, inner: Scope, frame: Frame) -> None:
+        """Note the names around a nested function that is made static for itself."""
 
     # Bindings
 
@@ -181,7 +193,9 @@ class Walker(Calls):
         if isinstance(target, ast.Name):
             if is_change and target.id not in frame.env:
                 return
-            value = shallow(value)
+            value = shallow(_placed(value, target))
+            if frame.function is not None and not is_change:
+                self._bind_outside(target.id, value, frame)
             frame.env[target.id] = value if is_change else self._refined(target.id, value, frame)
             if not is_change:
                 for name in [each for each in frame.env if each.startswith(f"{target.id}.")]:
@@ -193,12 +207,58 @@ class Walker(Calls):
             self.assign(target.value, python("list", element=element_of(value)), frame)
         elif isinstance(target, ast.Attribute):
             self.evaluate(target.value, frame)
-            name = dotted(target)
-            if name and (not is_change or name in frame.env) and frame.function is not None:
-                frame.env[name] = shallow(value)
+            if frame.function is None:
+                return
+            name, value = dotted(target), shallow(_placed(value, target))
+            if not is_change:
+                classes = classes_of(frame.function.kind(target.value))
+                self.store({Attribute(cls, target.attr): value for cls in classes}, frame)
+            if name and (not is_change or name in frame.env):
+                frame.env[name] = value
                 frame.note(target, value)
         elif isinstance(target, ast.Subscript):
             self._set_item(target, value, frame)
+
+    def store(self, stores: Mapping[Cell, Value], frame: Frame) -> None:
+        """Note that values are stored in cells of the heap, and what the names at hand are by it."""
+        if frame.function is not None:
+            for cell, value in stores.items():
+                if store(frame.function.stored, cell, value):
+                    self.stored_more(frame.function, cell)
+        made: Stores = {cell: value for cell, value in stores.items() if isinstance(cell, ast.AST)}
+        for name, known in [*frame.env.items()] if made else ():
+            frame.env[name] = with_stored(known, made)
+        for cell, value in stores.items():
+            if isinstance(cell, Attribute):
+                ending = f".{cell.name}"
+                for name in [each for each in frame.env if each.endswith(ending)]:
+                    frame.env[name] = frame.env[name].joined(value)
+            elif isinstance(cell, OuterName) and self._names_cell(cell, frame):
+                outer = self.evaluate(ast.Name(cell.name, ast.Load()), replace(frame, function=None))
+                closure = frame.function.closure if frame.function is not None else {}
+                frame.env[cell.name] = frame.env.get(cell.name, closure.get(cell.name, outer)).joined(value)
+
+    def _names_cell(self, cell: OuterName, frame: Frame) -> bool:
+        """Whether a name is the same variable where an expression stands."""
+        return self.home(frame.scope).names.lookup(cell.name, frame.scope, None)[0] is cell.holder
+
+    @abstractmethod
+    def stored_more(self, function: StaticFunction, cell: Cell) -> None:
+        """Have what depends on a cell of the heap read anew."""
+
+    def _bind_outside(self, name: str, value: Value, frame: Frame) -> None:
+        """Note what a name is given for the functions within this one, or around it."""
+        function, scope = frame.function, frame.scope
+        assert function is not None
+        if store(function.bound, name, value):
+            self.stored_more(function, ast.Pass())
+        if name in scope.declared_nonlocal or name in scope.declared_global:
+            is_global = name in scope.declared_global
+            around = scope if is_global or scope.parent is None else scope.parent
+            holder = None if is_global else self.home(scope).names.lookup(name, around, None)[0]
+            cell = OuterName(holder, name)
+            if store(function.stored, cell, value):
+                self.stored_more(function, cell)
 
     def _refined(self, name: str, value: Value, frame: Frame) -> Value:
         """A value that is unknown, by how the name is used as long as it has it."""
@@ -227,12 +287,20 @@ class Walker(Calls):
         frame.note(target, value)
         if base.python & {"list", "dict"} and base.tensor is None:
             element = base.whole_element
-            grown = replace(base, items=None, element=value if element is None else element.joined(value))
+            added = element_of(value) if isinstance(target.slice, ast.Slice) else value
+            grown = replace(
+                base, items=None, keys=None, element=added if element is None else element.joined(added)
+            )
             at = index.constant
-            if base.items is not None and isinstance(at, int) and -len(base.items) <= at < len(base.items):
-                items = list(base.items)
-                items[at] = value
-                grown = replace(base, items=tuple(items), element=None)
+            is_list = base.items is not None and base.keys is None
+            if base.among("dict"):
+                grown = put_under(base, index, value)
+            elif is_list and base.items is not None and isinstance(at, int):
+                if -len(base.items) <= at < len(base.items):
+                    items = list(base.items)
+                    items[at] = value
+                    grown = replace(base, items=tuple(items), element=None)
+            self.store(dict.fromkeys(base.places, added), frame)
             self.assign(target.value, grown, frame, is_change=True)
 
     def _augmented(self, node: ast.AugAssign, frame: Frame) -> None:
@@ -245,6 +313,9 @@ class Walker(Calls):
         made = self.operated(operation, left, right)
         if made.tensor is not None:
             made = replace(made, sources=frozenset({node}))
+        if left.python & MUTABLE:
+            made = replace(made, places=made.places | left.places)
+            self.store(dict.fromkeys(left.places, element_of(right)), frame)
         self.assign(node.target, made, frame)
         frame.note(node, made)
 
@@ -431,6 +502,13 @@ class Walker(Calls):
             exits.breaks += [dict(end) for _ in inner.breaks[:1]]
             exits.continues += [dict(end) for _ in inner.continues[:1]]
         return end if after is not None else None
+
+
+def _placed(value: Value, target: ast.AST) -> Value:
+    """A value whose containers are known by a place."""
+    if value.python & MUTABLE and not value.places:
+        return replace(value, places=frozenset({target}))
+    return value
 
 
 def _captured(pattern: ast.pattern) -> Iterator[str]:

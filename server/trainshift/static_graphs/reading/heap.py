@@ -1,0 +1,121 @@
+"""Heap: what static functions store in containers, in attributes, and in names that are not their own.
+
+A container is known by the places where it may have been made, as in any points-to analysis.  What is stored
+in it through one name is then seen through all others.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
+
+from trainshift.python.syntax.chunk_syntax import Scope
+from trainshift.static_graphs.reading.kinds import NOTHING, UNKNOWN, Value, join, shallow
+
+MUTABLE = frozenset({"list", "dict", "set"})
+_PATIENCE = 20
+"""After so many turns a value that is defined by itself is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute of the objects of a class; of any object where the class is None."""
+
+    cls: Scope | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OuterName:
+    """A name that a function binds by `nonlocal` or `global`; the holder is None for a module."""
+
+    holder: Scope | None
+    name: str
+
+
+Cell: TypeAlias = "ast.AST | Attribute | OuterName"
+"""A container, by the place where it is made; an attribute; or a name."""
+Key = TypeVar("Key", bound=Hashable)
+Stores: TypeAlias = dict[Cell, Value]
+
+
+def store(stores: dict[Key, Value], cell: Key, value: Value) -> bool:
+    """Add a value to what a cell may hold.  Return whether the cell may hold more than before."""
+    old = stores.get(cell, NOTHING)
+    new = shallow(old.joined(value))
+    if new == old:
+        return False
+    stores[cell] = new
+    return True
+
+
+def with_stored(value: Value, stores: Mapping[Cell, Value]) -> Value:
+    """Return a value whose containers may also hold what is stored in them."""
+    if value.items is None and value.element is None and not value.places:
+        return value
+    found = value
+    if value.items is not None:
+        items = tuple(with_stored(each, stores) for each in value.items)
+        found = value if items == value.items else replace(value, items=items)
+    elif value.element is not None:
+        element = with_stored(value.element, stores)
+        found = value if element == value.element else replace(value, element=element)
+    added = [stores[place] for place in value.places if place in stores]
+    if added:
+        element = join([*added, found.whole_element or NOTHING])
+        if found.items is not None or element != found.element:
+            found = replace(found, items=None, keys=None, element=element)
+    return shallow(found)
+
+
+def places_in(value: Value) -> Iterator[ast.AST]:
+    """Yield the places where the containers of a value, and those in them, may have been made."""
+    yield from value.places
+    for each in (*(value.items or ()), *([value.element] if value.element is not None else ())):
+        yield from places_in(each)
+
+
+class Lookups:
+    """Values that are worked out when they are first asked for, and that may be defined by each other."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Value] = {}
+        self._how: dict[Hashable, Callable[[], Value]] = {}
+        self._readers: dict[Hashable, set[Hashable]] = {}
+        self._turns: dict[Hashable, int] = {}
+        self._open: list[Hashable] = []
+        self._stale: dict[Hashable, None] = {}
+
+    def ask(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
+        """Return the value of a key; nothing while it is being worked out for the first time."""
+        if key not in self._known:
+            self._known[key] = NOTHING
+            self._how[key] = work_out
+            self._work_out(key)
+            while self._stale and not self._open:
+                stale = next(iter(self._stale))
+                del self._stale[stale]
+                self._work_out(stale)
+        if self._open:
+            self._readers.setdefault(key, set()).add(self._open[-1])
+        return self._known[key]
+
+    def _work_out(self, key: Hashable) -> None:
+        turn = self._turns[key] = self._turns.get(key, 0) + 1
+        self._open.append(key)
+        try:
+            value = shallow(self._how[key]()) if turn <= _PATIENCE else UNKNOWN
+        finally:
+            self._open.pop()
+        if value != self._known[key]:
+            self._known[key] = value
+            self._stale.update(dict.fromkeys(self._readers.get(key, ())))
+
+    def forget(self) -> None:
+        """Have everything worked out anew when it is asked for again."""
+        assert not self._open
+        self._known.clear()
+        self._readers.clear()
+        self._turns.clear()
