@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.python.names.values import Instance
-from trainshift.python.syntax.chunk_syntax import Statement, dotted, root_name
+from trainshift.python.syntax.chunk_syntax import Statement, dotted
 from trainshift.static_graphs.judging import calls
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.liveness import bound_by
@@ -20,15 +20,24 @@ _LOGGERS = frozenset({"debug", "info", "warning", "error", "log", "exception"})
 
 
 def is_own(function: StaticFunction, node: ast.expr) -> bool:
-    """Whether a value is held by a name that the function itself binds, and does not have from outside."""
-    root = root_name(node)
-    if root is None or not isinstance(node, ast.Name):
-        return False
-    bindings = function.scope.bindings.get(root.id, ())
+    """Return whether a name stands for what the function itself has made, and does not have from outside."""
+    places = function.kind(node).places
+    if places:
+        return places <= function.own_nodes
+    return isinstance(node, ast.Name) and _is_own_name(function, node.id, frozenset())
+
+
+def _is_own_name(function: StaticFunction, name: str, seen: frozenset[str]) -> bool:
+    """Return whether the function binds a name, and not to another name for what it has from outside."""
+    bindings = function.scope.bindings.get(name, ())
+    aliases = {each.value for each in bindings if each.kind == "value" and not each.path}
+    names = {each.id for each in aliases if isinstance(each, ast.Name)} - seen - {name}
     return (
         bool(bindings)
         and all(each.statement is not None for each in bindings)
-        and root.id not in (function.scope.declared_global | function.scope.declared_nonlocal)
+        and name not in (function.scope.declared_global | function.scope.declared_nonlocal)
+        and not any(isinstance(each, ast.Attribute) and function.kind(each).is_kept for each in aliases)
+        and all(_is_own_name(function, each, seen | {name}) for each in names)
     )
 
 

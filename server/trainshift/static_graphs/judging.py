@@ -12,7 +12,7 @@ from trainshift.python.names.values import Library
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.static_graphs.reading.function import Mode, StaticFunction
+from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth
 from trainshift.static_graphs.reading.kinds import OPEN_SIZES
 from trainshift.static_graphs.reading.liveness import own_parts
 from trainshift.static_graphs.reading.reading import Reading
@@ -24,6 +24,10 @@ _LATER = {
     Mode.SOT: "Once it is saved, ",
     Mode.OPEN: "Once it is exported, ",
 }
+
+
+# Codes that are about what stands in control flow on tensors: in doubt where it may be Python's.
+_OF_CONTROL_FLOW = frozenset({"PD02", "PD04", "PD11", "PD12", "PD18", "PD19", "PD20", "PD22", "PD25", "PD27"})
 
 
 class Judge:
@@ -58,6 +62,7 @@ class Judge:
         It is at the header of the statement, or at `at`.  `sure` tells that it is seen; `always` that
         both ways of conversion have it (the codes with a lozenge in SPEC-STATIC §3).
         """
+        sure = sure and not (self.code in _OF_CONTROL_FLOW and _is_doubtful(function, statement))
         verdict = verdict_in(function.mode, always=always) if sure else Verdict.UNKNOWN
         if statement in self._said or (not sure and function.mode is Mode.OPEN):
             return
@@ -88,6 +93,14 @@ class Judge:
         """The text of a node on one line, shortened for a message."""
         text = " ".join(self.script.text(node, within).split())
         return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _is_doubtful(function: StaticFunction, statement: Statement) -> bool:
+    """Return whether a statement stands in control flow, or is some, of which none surely is the graph's."""
+    around = [statement, *function.graph_around(statement)]
+    parts = [node for each in around for node in own_parts(each.node)]
+    flow = [node for node in (*parts, *(each.node for each in around)) if function.may_be_graph(node)]
+    return bool(flow) and not any(function.truth(node) is Truth.GRAPH for node in flow)
 
 
 def name_of_paddle(script: Script) -> str:

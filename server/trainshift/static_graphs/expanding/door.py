@@ -246,6 +246,7 @@ def _unit(function: StaticFunction, program: Program, margin: str) -> str:
 def _check_function(program: Program, function: StaticFunction, write: Expressions) -> None:
     """Refuse what no statement of is to be expanded: generators, recursion, nested functions with a graph."""
     node = function.node
+    _refuse_inner_graph(program, function)
     if not _needs_graph(function, write):
         return
     if isinstance(node, ast.AsyncFunctionDef) or function.scope.is_generator:
@@ -259,16 +260,15 @@ def _check_function(program: Program, function: StaticFunction, write: Expressio
                 if callee not in seen:
                     seen.add(callee)
                     waiting.append(callee)
+
+
+def _refuse_inner_graph(program: Program, function: StaticFunction) -> None:
+    """Refuse a function within which another one has a graph."""
     reading = program.fact(Reading)
-    for each in ast.walk(node):
-        if isinstance(each, ast.FunctionDef) and each is not node:
+    for each in ast.walk(function.node):
+        if isinstance(each, ast.FunctionDef) and each is not function.node and each.name not in GENERATED:
             inner = reading.of(function.scope.facts.scope_of[each])
-            is_made = each.name in GENERATED
-            if (
-                inner is not None
-                and not is_made
-                and _needs_graph(inner, Expressions(Knowledge(inner), program.script, ""))
-            ):
+            if inner is not None and _needs_graph(inner, Expressions(Knowledge(inner), program.script, "")):
                 raise CannotExpand(each, "a function within this one has control flow on tensors")
 
 

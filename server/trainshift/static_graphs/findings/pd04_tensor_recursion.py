@@ -19,7 +19,7 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.judging import Judge, calls, reached
-from trainshift.static_graphs.reading.function import StaticFunction, Truth
+from trainshift.static_graphs.reading.function import StaticFunction
 
 
 def check(program: Program) -> Iterator[Finding]:
@@ -57,11 +57,7 @@ def _hangs_on_a_tensor(function: StaticFunction, statement: Statement) -> bool:
     """Whether a statement runs under a tensor condition, or after a `return` that does."""
     if function.graph_around(statement):
         return True
-    if any(
-        function.truth(node) is Truth.GRAPH
-        for node in ast.walk(statement.node)
-        if isinstance(node, ast.IfExp)
-    ):
+    if any(function.may_be_graph(node) for node in ast.walk(statement.node) if isinstance(node, ast.IfExp)):
         return True
     for each in function.statements:
         if each is statement:

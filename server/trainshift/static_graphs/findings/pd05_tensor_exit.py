@@ -60,6 +60,7 @@ def check(program: Program) -> Iterator[Finding]:
                         f"This loop begins as Python and is left by a tensor, which {_RAISES}",
                         "Begin with a tensor.",
                         at=judge.between(loop, leaving),
+                        sure=any(function.truth(each.node) is Truth.GRAPH for each in inside),
                         related=[(leaving.node, "it is left here")],
                         fix=_fixed(judge, function, loop),
                     )
@@ -96,7 +97,7 @@ def _conditions(function: StaticFunction, leaving: Statement, loop: Statement) -
     for each in leaving.ancestors():
         if each is loop:
             break
-        if function.truth(each.node) is Truth.GRAPH:
+        if function.may_be_graph(each.node):
             found.append(each)
     return found
 

@@ -21,7 +21,7 @@ from trainshift.core.program import Program
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.differences import difference
 from trainshift.static_graphs.judging import Judge
-from trainshift.static_graphs.reading.function import StaticFunction, Truth
+from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import constant
 
 
@@ -73,13 +73,13 @@ def _goes_on_around(function: StaticFunction, returned: Statement) -> bool:
     for below, each in pairwise([returned, *returned.ancestors()]):
         if each.scope is not function.scope or not isinstance(each.node, ast.If | ast.With):
             return False
-        is_graph = is_graph or function.truth(each.node) is Truth.GRAPH
+        is_graph = is_graph or function.may_be_graph(each.node)
         if (below is returned and below.branch == "body" and isinstance(each.node, ast.If)) or not is_graph:
             continue
         block = each.parent.branches[each.branch] if each.parent is not None else function.block
         own = each.branches.get(below.branch, [])
         others = [way for name, way in each.branches.items() if name != below.branch]
-        is_python = function.truth(each.node) is not Truth.GRAPH
+        is_python = not function.may_be_graph(each.node)
         if block[-1] is not each and not any(map(_returns, others)) and not (is_python and _returns(own)):
             return True
     return False
@@ -119,6 +119,6 @@ def _decided_by_tensors(function: StaticFunction, statement: Statement) -> bool:
         if each.scope is not function.scope:
             break
         if isinstance(each.node, ast.If | ast.For | ast.While | ast.Match | ast.Try):
-            if function.truth(each.node) is not Truth.GRAPH:
+            if not function.may_be_graph(each.node):
                 return False
     return True

@@ -22,7 +22,7 @@ from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.differences import mixture
 from trainshift.static_graphs.judging import Judge, bound_in, reached
-from trainshift.static_graphs.reading.function import StaticFunction, Truth
+from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import NOTHING
 from trainshift.static_graphs.reading.liveness import own_parts
 
@@ -31,10 +31,10 @@ def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD12")
     for function in judge.functions:
         for statement in reached(function):
-            if isinstance(statement.node, ast.If) and function.truth(statement.node) is Truth.GRAPH:
+            if isinstance(statement.node, ast.If) and function.may_be_graph(statement.node):
                 yield from _of_branches(judge, function, statement)
             for node in own_parts(statement.node):
-                if isinstance(node, ast.IfExp) and function.truth(node) is Truth.GRAPH:
+                if isinstance(node, ast.IfExp) and function.may_be_graph(node):
                     how = mixture(function.kind(node.body), function.kind(node.orelse))
                     if how:
                         yield from judge.say(

@@ -27,7 +27,7 @@ from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.python.syntax.precedence import handed_to
 from trainshift.static_graphs.judging import Judge, bound_in, loops, may_be_unrolled, reached
-from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth
+from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.reading.kinds import Env
 from trainshift.static_graphs.reading.liveness import read_in
 
@@ -36,10 +36,10 @@ def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD22")
     for function in judge.functions:
         for statement in reached(function):
-            if isinstance(statement.node, ast.If) and function.truth(statement.node) is Truth.GRAPH:
+            if isinstance(statement.node, ast.If) and function.may_be_graph(statement.node):
                 yield from _of_branches(judge, function, statement)
         for loop in loops(function):
-            if function.truth(loop.node) is Truth.GRAPH:
+            if function.may_be_graph(loop.node):
                 yield from _of_loop(judge, function, loop)
 
 

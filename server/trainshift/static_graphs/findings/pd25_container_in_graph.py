@@ -19,7 +19,7 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.syntax.chunk_syntax import Statement, dotted
 from trainshift.static_graphs.judging import Judge, bound_in, calls, loops, may_be_unrolled, reached
-from trainshift.static_graphs.reading.function import StaticFunction, Truth
+from trainshift.static_graphs.reading.function import StaticFunction
 
 _OTHER = frozenset({"insert", "extend", "pop", "remove", "sort", "reverse", "clear", "index", "count"})
 
@@ -46,7 +46,7 @@ def check(program: Program) -> Iterator[Finding]:
                         sure=grown[returned[0]],
                     )
         for loop in loops(function):
-            if function.truth(loop.node) is Truth.GRAPH:
+            if function.may_be_graph(loop.node):
                 yield from _carried(judge, function, loop)
 
 

@@ -28,7 +28,7 @@ from trainshift.core.program import Program
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.judging import Judge, bound_in, loops, may_be_unrolled, reached
 from trainshift.static_graphs.reading.entries import SAVING
-from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth
+from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.reading.kinds import Value
 from trainshift.static_graphs.reading.liveness import own_parts, read_in
 
@@ -42,12 +42,12 @@ def check(program: Program) -> Iterator[Finding]:
     ]
     for function in run_full if run_full and _trains(program) else ():
         for loop in loops(function):
-            carried = _carried(function, loop) if function.truth(loop.node) is Truth.GRAPH else ""
+            carried = _carried(function, loop) if function.may_be_graph(loop.node) else ""
             if carried:
                 what = f"A graph has no gradient of `{carried}`, which this loop changes"
                 yield from judge.say(function, loop, what, _DO, sure=not may_be_unrolled(function, loop))
         for statement in reached(function):
-            if isinstance(statement.node, ast.If) and function.truth(statement.node) is Truth.GRAPH:
+            if isinstance(statement.node, ast.If) and function.may_be_graph(statement.node):
                 problem = _problem(function, statement)
                 if problem:
                     yield from judge.say(function, statement, problem, _DO)
@@ -101,7 +101,7 @@ def _problem(function: StaticFunction, statement: Statement) -> str:
             return f"A graph loses the gradient of `{one}`, since the branch computes `{other}` from it"
         for top in block:
             for each in top.walk():
-                if isinstance(each.node, ast.If) and function.truth(each.node) is Truth.GRAPH:
+                if isinstance(each.node, ast.If) and function.may_be_graph(each.node):
                     read = set(read_in(each.node)) & set(bound_in(block[: block.index(top)]))
                     now = function.before.get(each, {})
                     read = {name for name in read if name not in now or _may_have_gradient(now[name])}

@@ -22,6 +22,7 @@ from trainshift.static_graphs.reading.expressions import Expressions
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.heap import MUTABLE, Attribute, Cell, Stores
 from trainshift.static_graphs.reading.kinds import (
+    NO_CONSTANT,
     NOTHING,
     NUMBER,
     UNKNOWN,
@@ -334,13 +335,16 @@ class Calls(Expressions):
                 made = put_under(made, constant(word), value)
             return made
         if name in ("max", "min", "sum", "abs", "round", "pow", "divmod"):
+            parts = [part for each in given for part in _summands(each)]
             values = [element_of(each) if each.python & {"list", "tuple"} else each for each in given]
-            if any(each.tensor is not None for each in values):
-                made = tensor(
-                    NUMBER,
-                    counts=next((v.tensor.counts for v in values if v.tensor and v.tensor.counts), None),
-                )
-                return made
+            known = [each.tensor for each in values if each.tensor is not None]
+            if known:
+                made = tensor(NUMBER, counts=next((each.counts for each in known if each.counts), None))
+                is_sure = any(each.is_tensor for each in parts) and name not in ("max", "min")
+                if is_sure or all(each.is_tensor for each in parts):
+                    return made
+                others = join(values)
+                return replace(others, tensor=made.tensor, constant=NO_CONSTANT)
             return join(values) if not any(each.unknown for each in values) else UNKNOWN
         if name in ("isinstance", "hasattr", "callable", "issubclass", "any", "all"):
             if name == "isinstance" and first.unknown:
@@ -415,6 +419,13 @@ def classes_of(value: Value) -> list[Scope | None]:
         each.scope for each in ordered(value.things) if isinstance(each, UserInstance)
     ]
     return found if found and len(found) == len(value.things) else [None]
+
+
+def _summands(value: Value) -> list[Value]:
+    """What is reckoned with where a value is given: itself, or what it holds, as far as that is seen."""
+    if not value.python & {"list", "tuple"}:
+        return [value]
+    return list(value.items) if value.items is not None and value.is_python else [element_of(value)]
 
 
 def _taken_out(name: str, base: Value, given: tuple[Value, ...]) -> Value:

@@ -48,6 +48,8 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Mult: int.__mul__,
 }
 _MADE: dict[type[ast.AST], str] = {ast.ListComp: "list", ast.SetComp: "set", ast.DictComp: "dict"}
+_REFERENCES = (ast.Name, ast.Attribute, ast.Subscript)
+"""What makes no container: it refers to one."""
 _MOST_DEEP = 32
 
 
@@ -68,7 +70,7 @@ class Expressions(Names):
             value = read(self, node, frame) if read is not None else UNKNOWN
             if value.tensor is not None and not value.sources:
                 value = replace(value, sources=frozenset({node}))
-            if value.python & MUTABLE and not value.places:
+            if value.python & MUTABLE and not value.places and not isinstance(node, _REFERENCES):
                 value = replace(value, places=frozenset({node}))
             return frame.note(node, value)
         finally:

@@ -109,6 +109,13 @@ class StaticFunction:
         return [each for top in self.block for each in top.walk() if each.scope is self.scope]
 
     @cached_property
+    def own_nodes(self) -> frozenset[ast.AST]:
+        """The nodes of its code, those of functions in it included, but for its parameters."""
+        body = self.node.body
+        parts = body if isinstance(body, list) else [body]
+        return frozenset(node for part in parts for node in ast.walk(part))
+
+    @cached_property
     def liveness(self) -> Liveness:
         """Which names are read where."""
         return Liveness(self.scope, self.block)
@@ -125,14 +132,26 @@ class StaticFunction:
         """What an `if`, a loop, an `assert` or an operator becomes; PYTHON where no way leads there."""
         return Truth.EITHER if self.is_too_deep else self.truths.get(node, Truth.PYTHON)
 
+    def may_be_graph(self, node: ast.AST) -> bool:
+        """Return whether control flow is seen to become part of the graph, at least on some way."""
+        truth = self.truth(node)
+        if truth is not Truth.EITHER:
+            return truth is Truth.GRAPH
+        asked = node.iter if isinstance(node, ast.For | ast.AsyncFor) else getattr(node, "test", node)
+        value = self.kind(asked)
+        element = value.element if value.python & {"range", "enumerate"} else None
+        return value.may_be_tensor or (element is not None and element.may_be_tensor)
+
     def graph_around(self, statement: Statement, *truths: Truth) -> list[Statement]:
-        """The compound statements around one that become part of the graph, innermost first."""
-        wanted = truths or (Truth.GRAPH,)
+        """Return the compound statements around one that may become part of the graph, innermost first.
+
+        With `truths` they are those that become one of these.
+        """
         found = []
         for each in statement.ancestors():
             if each.scope is not self.scope:
                 break
-            if self.truth(each.node) in wanted:
+            if self.truth(each.node) in truths or (not truths and self.may_be_graph(each.node)):
                 found.append(each)
         return found
 

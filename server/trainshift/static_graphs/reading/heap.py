@@ -70,6 +70,13 @@ def with_stored(value: Value, stores: Mapping[Cell, Value]) -> Value:
     return shallow(found)
 
 
+def placed(value: Value, place: ast.AST) -> Value:
+    """Return a value whose container has a place: a given one, where nothing shows where it was made."""
+    if value.python & MUTABLE and not value.places:
+        return replace(value, places=frozenset({place}))
+    return value
+
+
 def places_in(value: Value) -> Iterator[ast.AST]:
     """Yield the places where the containers of a value, and those in them, may have been made."""
     yield from value.places

@@ -95,6 +95,7 @@ class _Nothing(Enum):
 
 
 NO_CONSTANT = _Nothing.NOTHING
+_KEPT = frozenset({"list", "dict", "set", "object", "layer"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,9 @@ class Value:
 
     `python` holds names of Python's types ("object" for any other).  `constant` is the value of what is one
     constant.  `items` are the elements of a tuple or list whose length is known, or the values of a dict with
-    known `keys`; `element` is what any element of a container may be.  `things` are the functions, classes and
-    layers that it may be.  `sources` are the places where its tensors came to be (a node, or the name of a
-    parameter), `views` those that they share memory with; `places` are where its lists, dicts and sets were
-    made.
+    known `keys`; `element` is what any element of a container may be.  `things` are the functions, classes
+    and layers that it may be.  `sources` are the places where its tensors came to be (a node, or the name of
+    a parameter), `views` those that they share memory with; `places` are where its containers were made.
     `unbound` tells that the name may have no value at all.
     """
 
@@ -153,6 +153,11 @@ class Value:
     def is_none(self) -> bool:
         """Whether it is None, and nothing else."""
         return self.is_python and self.python == {"None"}
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it may be an object or a container, of which a change is seen through all its names."""
+        return self.tensor is None and (self.unknown or bool(self.python & _KEPT))
 
     def among(self, *types: str) -> bool:
         """Whether it is of these types of Python and nothing else."""

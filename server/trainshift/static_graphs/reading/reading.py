@@ -26,7 +26,15 @@ from trainshift.static_graphs.reading.entries import (
 )
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth, Why
-from trainshift.static_graphs.reading.heap import Attribute, Cell, Stores, places_in, store, with_stored
+from trainshift.static_graphs.reading.heap import (
+    Attribute,
+    Cell,
+    Stores,
+    placed,
+    places_in,
+    store,
+    with_stored,
+)
 from trainshift.static_graphs.reading.kinds import (
     NOTHING,
     UNKNOWN,
@@ -58,6 +66,10 @@ class Reading:
         self.program = program
         self._walk = _Walk(program)
         self._walk.run()
+        if self._walk.is_hasty:
+            again = _Walk(program, frozenset(self._walk.functions))
+            again.run()
+            self._walk = self._walk if again.is_hasty else again
 
     @property
     def everywhere(self) -> list[StaticFunction]:
@@ -89,8 +101,10 @@ class Reading:
 class _Walk(Walker):
     """Reads the static functions of a program, each as often as others give it more."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, foreseen: frozenset[Scope] = frozenset()) -> None:
         super().__init__(program)
+        self._foreseen = foreseen
+        self._asked_whether: set[tuple[Scope, bool]] = set()
         self.functions: dict[Scope, StaticFunction] = {}
         self.entries: list[Entry] = []
         self._stack: list[StaticFunction] = []
@@ -364,7 +378,8 @@ class _Walk(Walker):
                 continue
             if binding.kind != "parameter":  # `*args`, `**kwargs`
                 is_tuple = function.node.args.vararg is binding.target
-                env[name] = python("tuple" if is_tuple else "dict", element=UNKNOWN)
+                value = python("tuple" if is_tuple else "dict", element=UNKNOWN)
+                env[name] = placed(value, binding.target or function.node)
                 continue
             value = function.parameters.get(name, UNKNOWN)
             annotation = getattr(binding.target, "annotation", None)
@@ -376,7 +391,7 @@ class _Walk(Walker):
                 value = python(told) if value == UNKNOWN else value
             elif may_be_told(value):
                 value = self.by_use(name, None, function, value)
-            env[name] = value
+            env[name] = placed(value, binding.target or function.node)
         if self._has_self(function):
             own = function.node.args
             first = [*own.posonlyargs, *own.args][:1]
@@ -443,7 +458,16 @@ class _Walk(Walker):
 
     def is_walked(self, scope: Scope) -> bool:
         """Whether a scope is, or lies in, a static function, of which all that it stores is known."""
-        return self._is_static(scope)
+        function = scope.function()
+        is_walked = function is not None and (function in self.functions or function in self._foreseen)
+        if function is not None:
+            self._asked_whether.add((function, is_walked))
+        return is_walked
+
+    @property
+    def is_hasty(self) -> bool:
+        """Whether some function that was taken for a static one is none, or the other way round."""
+        return any((function in self.functions) != is_walked for function, is_walked in self._asked_whether)
 
     def _close(self, inner: StaticFunction, frame: Frame) -> None:
         """Note what the names around a nested function may be where it is called."""

@@ -20,6 +20,7 @@ from trainshift.static_graphs.reading.heap import (
     Cell,
     OuterName,
     Stores,
+    placed,
     store,
     with_stored,
 )
@@ -193,7 +194,7 @@ class Walker(Calls):
         if isinstance(target, ast.Name):
             if is_change and target.id not in frame.env:
                 return
-            value = shallow(_placed(value, target))
+            value = shallow(placed(value, target))
             if frame.function is not None and not is_change:
                 self._bind_outside(target.id, value, frame)
             frame.env[target.id] = value if is_change else self._refined(target.id, value, frame)
@@ -209,7 +210,7 @@ class Walker(Calls):
             self.evaluate(target.value, frame)
             if frame.function is None:
                 return
-            name, value = dotted(target), shallow(_placed(value, target))
+            name, value = dotted(target), shallow(placed(value, target))
             if not is_change:
                 classes = classes_of(frame.function.kind(target.value))
                 self.store({Attribute(cls, target.attr): value for cls in classes}, frame)
@@ -502,13 +503,6 @@ class Walker(Calls):
             exits.breaks += [dict(end) for _ in inner.breaks[:1]]
             exits.continues += [dict(end) for _ in inner.continues[:1]]
         return end if after is not None else None
-
-
-def _placed(value: Value, target: ast.AST) -> Value:
-    """A value whose containers are known by a place."""
-    if value.python & MUTABLE and not value.places:
-        return replace(value, places=frozenset({target}))
-    return value
 
 
 def _captured(pattern: ast.pattern) -> Iterator[str]:
