@@ -1,0 +1,200 @@
+"""The control-flow graph of a function, a lambda, a module, or any list of statements.
+
+Its nodes are `Point`s: a simple statement is one, and so is each part of the head of a compound one.  Its
+edges have kinds.  The graph has one `entry`, one normal `exit`, and one exceptional exit, `raised`.
+
+- What may fail has an edge of kind `RAISE` to the handlers around it, or to `raised`.
+- The block of a `finally` has one copy for each way in which control comes to it (falling off the end, an
+  exception, `return`, `break`, `continue`), so one statement may have several points: `points`, `starts` and
+  `ends` give all of them.  A manager of a `with` is left by such copies too.
+- A test with one outcome has one edge: `while True` goes on behind its loop by `break` alone.
+- Functions and classes inside of the code are simple statements: each body of a function has a graph of its
+  own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Kind(Enum):
+    """How control passes along an edge."""
+
+    FALL = "fall"
+    TRUE = "true"
+    FALSE = "false"
+    LOOP = "loop"
+    BREAK = "break"
+    CONTINUE = "continue"
+    RETURN = "return"
+    RAISE = "raise"
+
+
+class Role(Enum):
+    """What happens at a point."""
+
+    ENTRY = "entry"
+    EXIT = "normal exit"
+    RAISED = "exceptional exit"
+    STATEMENT = "a simple statement"
+    TEST = "the test of an `if` or a `while`"
+    ITERABLE = "what a `for` iterates is evaluated, once"
+    NEXT = "a `for` asks for its next element"
+    TARGET = "a `for` binds its target"
+    CONTEXT = "a manager of a `with` is entered, and bound"
+    LEAVE = "a manager of a `with` is left"
+    SUBJECT = "the subject of a `match` is evaluated"
+    CASE = "a pattern of a `match` is tried"
+    CAPTURE = "a pattern binds its names"
+    GUARD = "the guard of a case is tested"
+    TRY = "a `try` begins"
+    DISPATCH = "an exception looks for its handler"
+    HANDLER = "a handler compares the exception with its type"
+    CAUGHT = "a handler binds its name"
+    RESUME = "a `finally` goes on the way that led to it"
+
+
+@dataclass(eq=False, slots=True)
+class Point:
+    """A place of the graph.
+
+    `node` is the statement, handler (`HANDLER`, `CAUGHT`) or case (`CASE`, `CAPTURE`, `GUARD`) that it
+    belongs to, and `parts` is the syntax that is evaluated or bound here.  `index` numbers the points of one
+    graph.
+    """
+
+    index: int
+    role: Role
+    node: ast.AST | None = None
+    parts: tuple[ast.AST, ...] = ()
+    into: list[Edge] = field(default_factory=list)
+    out: list[Edge] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        line = getattr(self.node, "lineno", "")
+        return f"<{self.index} {self.role.name}{line and f' line {line}'}>"
+
+
+@dataclass(eq=False, slots=True)
+class Edge:
+    """A passage from one point to another.
+
+    It is `implicit` where an operation fails, without a `raise` or `assert`, and a `back` edge where it leads
+    to the head of a loop whose turn is over.
+    """
+
+    source: Point
+    kind: Kind
+    target: Point
+    implicit: bool = False
+    back: bool = False
+
+    def __repr__(self) -> str:
+        return f"{self.source!r} -{self.kind.value}-> {self.target!r}"
+
+
+class Cfg:
+    """A control-flow graph, looked up by the identity of the syntax that it was built from."""
+
+    def __init__(self) -> None:
+        self.all: list[Point] = []
+        self._points: dict[int, list[Point]] = {}
+        self._starts: dict[int, list[Point]] = {}
+        self._ends: dict[int, list[Edge]] = {}
+        self._kept: list[ast.AST] = []  # An `id` is its node's for as long as the node lives.
+        self._reachable: frozenset[Point] | None = None
+        self.entry = self.add(Role.ENTRY)
+        self.exit = self.add(Role.EXIT)
+        self.raised = self.add(Role.RAISED)
+
+    def add(self, role: Role, node: ast.AST | None = None, parts: Iterable[ast.AST] = ()) -> Point:
+        """Add a point, for the builder of the graph."""
+        point = Point(len(self.all), role, node, tuple(parts))
+        self.all.append(point)
+        for each in () if node is None else (node, *point.parts):
+            known = self._points.setdefault(id(each), [])
+            if point not in known[-1:]:
+                known.append(point)
+            self._kept.append(each)
+        return point
+
+    def place(self, node: ast.AST, start: Point, ends: Iterable[Edge]) -> None:
+        """Note where control comes to a copy of a statement, and by which edges it falls off its end."""
+        self._starts.setdefault(id(node), []).append(start)
+        self._ends.setdefault(id(node), []).extend(ends)
+        self._kept.append(node)
+
+    @property
+    def edges(self) -> Iterator[Edge]:
+        """All edges, by their sources."""
+        for point in self.all:
+            yield from point.out
+
+    def points(self, node: ast.AST) -> Sequence[Point]:
+        """Return the points of a statement's own head, or of a part of it (a test, a target, a handler)."""
+        return self._points.get(id(node), ())
+
+    def starts(self, node: ast.AST) -> Sequence[Point]:
+        """Return where control comes to a statement, or to a part of one, in each copy of it."""
+        return self._starts.get(id(node)) or self.points(node)
+
+    def ends(self, node: ast.AST) -> Sequence[Edge]:
+        """Return the edges by which control falls off the end of a statement, its blocks included."""
+        if id(node) in self._ends:
+            return self._ends[id(node)]
+        return [edge for point in self.points(node) for edge in point.out if edge.kind is not Kind.RAISE]
+
+    @property
+    def reachable(self) -> frozenset[Point]:
+        """The points that control may come to from the entry."""
+        if self._reachable is None:
+            self._reachable = frozenset(reached([self.entry]))
+        return self._reachable
+
+    def is_reachable(self, node: ast.AST) -> bool:
+        """Tell that control may come to a statement or a part of one."""
+        return any(point in self.reachable for point in self.starts(node))
+
+    def reverse_postorder(self) -> list[Point]:
+        """Return the points that are reachable, each before those it leads to, back edges aside."""
+        found: list[Point] = []
+        seen = {self.entry}
+        stack = [(self.entry, iter(self.entry.out))]
+        while stack:
+            point, edges = stack[-1]
+            for edge in edges:
+                if edge.target not in seen:
+                    seen.add(edge.target)
+                    stack.append((edge.target, iter(edge.target.out)))
+                    break
+            else:
+                found.append(point)
+                stack.pop()
+        return found[::-1]
+
+
+def reached(
+    starts: Iterable[Point], without: Iterable[Point] = (), *, implicit: bool = True, backward: bool = False
+) -> set[Point]:
+    """Return the points on the ways from some, these included; no way leads through a point of `without`.
+
+    Without `implicit`, edges along which an operation fails are not taken.  `backward` goes against the
+    edges.
+    """
+    barred = set(without)
+    found: set[Point] = set()
+    waiting = [point for point in starts if point not in barred]
+    while waiting:
+        point = waiting.pop()
+        if point in found:
+            continue
+        found.add(point)
+        for edge in point.into if backward else point.out:
+            if implicit or not edge.implicit:
+                beyond = edge.source if backward else edge.target
+                if beyond not in barred:
+                    waiting.append(beyond)
+    return found

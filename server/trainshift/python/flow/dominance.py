@@ -1,0 +1,175 @@
+"""Dominance: what control surely passes on its way, and which tests decide that it comes to a place.
+
+`Dominators` gives dominators from the entry, or with `post=True` post-dominators to the exits.  An operation
+that fails is left out of account unless `implicit` is set: else nearly nothing would post-dominate anything.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+
+from trainshift.python.flow.cfg import Cfg, Edge, Point, Role, reached
+
+At = Point | ast.AST
+
+
+def on_every_path(
+    cfg: Cfg, passed: At, start: At | None = None, end: At | None = None, *, implicit: bool = False
+) -> bool:
+    """Tell that each way from one place to another passes a third one.
+
+    Ways lead from the beginning of `start` (by default the entry) to the beginning of `end` (by default any
+    exit); a way that begins or ends at `passed` passes it.  Where no way leads there at all, the answer is
+    True.
+    """
+    starts = _points(cfg, start) if start is not None else [cfg.entry]
+    ends = _points(cfg, end) if end is not None else [cfg.exit, cfg.raised]
+    return reached(starts, _points(cfg, passed), implicit=implicit).isdisjoint(ends)
+
+
+def may_reach(cfg: Cfg, start: At, end: At, *, without: At | None = None, implicit: bool = True) -> bool:
+    """Tell that a way leads from behind the beginning of one place to another, not through a third one."""
+    beyond = [
+        edge.target for point in _points(cfg, start) for edge in point.out if implicit or not edge.implicit
+    ]
+    barred = _points(cfg, without) if without is not None else []
+    return not reached(beyond, barred, implicit=implicit).isdisjoint(_points(cfg, end))
+
+
+def _points(cfg: Cfg, at: At) -> list[Point]:
+    return [at] if isinstance(at, Point) else list(cfg.starts(at))
+
+
+class Dominators:
+    """The tree of dominators of one graph, or of post-dominators."""
+
+    def __init__(self, cfg: Cfg, *, post: bool = False, implicit: bool = False) -> None:
+        self._cfg = cfg
+        self._post = post
+        # Both exits are one root for post-dominators: a point behind them stands for it.
+        self._root = Point(-1, Role.EXIT) if post else cfg.entry
+        self._implicit = implicit
+        alive = reached([cfg.entry], implicit=implicit)
+        self._ahead: dict[Point, list[Point]] = {point: [] for point in alive}
+        self._ahead[self._root] = []
+        for point in alive:
+            for edge in point.out:
+                if (implicit or not edge.implicit) and edge.target in alive:
+                    first, then = (edge.target, point) if post else (point, edge.target)
+                    self._ahead[first].append(then)
+        if post:
+            exits = [each for each in (cfg.exit, cfg.raised) if each in alive]
+            self._ahead[self._root] += exits
+            # A loop without end leads to no exit: its points are taken to be right before one.
+            ending = self._reach(exits)
+            self._ahead[self._root] += [point for point in alive if point not in ending]
+        self.immediate: Mapping[Point, Point] = self._solve()
+
+    def _reach(self, starts: Iterable[Point]) -> set[Point]:
+        found: set[Point] = set()
+        waiting = list(starts)
+        while waiting:
+            point = waiting.pop()
+            if point not in found:
+                found.add(point)
+                waiting += self._ahead.get(point, ())
+        return found
+
+    def _solve(self) -> dict[Point, Point]:
+        order: list[Point] = []
+        seen = {self._root}
+        stack = [(self._root, iter(self._ahead[self._root]))]
+        while stack:
+            point, following = stack[-1]
+            for then in following:
+                if then not in seen:
+                    seen.add(then)
+                    stack.append((then, iter(self._ahead[then])))
+                    break
+            else:
+                order.append(point)
+                stack.pop()
+        order.reverse()
+        place = {point: index for index, point in enumerate(order)}
+        behind: dict[Point, list[Point]] = {point: [] for point in order}
+        for point in order:
+            for then in self._ahead[point]:
+                behind[then].append(point)
+        found = {self._root: self._root}
+        changed = True
+        while changed:
+            changed = False
+            for point in order[1:]:
+                known = [each for each in behind[point] if each in found]
+                new = known[0]
+                for other in known[1:]:
+                    while new is not other:
+                        if place[new] > place[other]:
+                            new = found[new]
+                        else:
+                            other = found[other]
+                if found.get(point) is not new:
+                    found[point] = new
+                    changed = True
+        return found
+
+    def dominates(self, above: At, below: At) -> bool:
+        """Tell that control surely passes one place before it comes to (or, `post`, after it leaves) another.
+
+        A place dominates itself.  One that has several points, in copies of a `finally`, does so by any of
+        them for each of the other's.
+        """
+        over = set(_points(self._cfg, above))
+        under = [point for point in _points(self._cfg, below) if point in self.immediate]
+        return all(not over.isdisjoint(self._chain(point)) or self._is_cut(over, point) for point in under)
+
+    def _is_cut(self, over: set[Point], point: Point) -> bool:
+        """Tell that several points together are on every way, though none of them is alone."""
+        if len(over) < 2:
+            return False
+        found: set[Point] = set()
+        waiting = [each for each in (self._root,) if each not in over]
+        while waiting:
+            each = waiting.pop()
+            if each not in found:
+                found.add(each)
+                waiting += [then for then in self._ahead[each] if then not in over]
+        return point not in found
+
+    def _chain(self, point: Point) -> Iterable[Point]:
+        while True:
+            yield point
+            above = self.immediate[point]
+            if above is point:
+                return
+            point = above
+
+
+class ControlDependence:
+    """The edges that decide whether control comes to a point (Ferrante, Ottenstein and Warren)."""
+
+    def __init__(self, cfg: Cfg, *, implicit: bool = False) -> None:
+        self._cfg = cfg
+        post = Dominators(cfg, post=True, implicit=implicit)
+        self._edges: dict[Point, list[Edge]] = {}
+        for source in post.immediate:
+            out = [each for each in source.out if each.target in post.immediate]
+            out = [each for each in out if implicit or not each.implicit]
+            if len(out) < 2:
+                continue
+            stop = post.immediate[source]
+            for edge in out:
+                point = edge.target
+                while point is not stop:
+                    self._edges.setdefault(point, []).append(edge)
+                    if post.immediate[point] is point:
+                        break
+                    point = post.immediate[point]
+
+    def of(self, at: At) -> list[Edge]:
+        """Return the edges of tests, nearest ones only, of which one must be taken to come to a place."""
+        found: list[Edge] = []
+        for point in _points(self._cfg, at):
+            found += [edge for edge in self._edges.get(point, ()) if edge not in found]
+        return found

@@ -1,0 +1,92 @@
+"""Liveness: the names that may be read from a point on, before they are bound again.
+
+A function inside of the code reads names of the code when it runs.  Where it is only called by its own name,
+it counts as read wherever that name is read.  Where it escapes (it is passed on, returned, stored,
+decorated), it may run at any time: what it reads is live everywhere from its definition on, at the exits
+too.  Names that the code declares `global` or `nonlocal` are live everywhere, since others may read them.
+`locals()` and the like read all.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from trainshift.python.flow.cfg import Cfg, Point, reached
+from trainshift.python.flow.names import (
+    NONE,
+    Names,
+    closures,
+    point_uses,
+    surely_bound,
+)
+from trainshift.python.flow.solver import Analysis, Solution, solve
+
+
+class Liveness:
+    """The names that are live in one graph.
+
+    `at_exit` are those that are read after a normal exit, `at_raise` those that are read after an exceptional
+    one. Without `escapes`, functions that escape count as run where they are made, and no later.
+    """
+
+    def __init__(
+        self, cfg: Cfg, at_exit: Iterable[str] = (), at_raise: Iterable[str] = (), *, escapes: bool = True
+    ) -> None:
+        self._solution: Solution[Names] = solve(
+            cfg, _Live(cfg, frozenset(at_exit), frozenset(at_raise), escapes)
+        )
+
+    def before(self, at: Point | ast.AST) -> Names:
+        """Return the names that are live where control comes to a statement; none where it never does."""
+        return self._solution.before(at) or NONE
+
+    def after(self, at: Point | ast.AST) -> Names:
+        """Return the names that are live behind a statement, of a compound one when all of it is done."""
+        return self._solution.after(at) or NONE
+
+
+class _Live(Analysis[Names]):
+    forward = False
+
+    def __init__(self, cfg: Cfg, at_exit: Names, at_raise: Names, escapes: bool) -> None:
+        self._at = {cfg.exit: at_exit, cfg.raised: at_raise}
+        self._read: dict[Point, Names] = {}
+        self._bound: dict[Point, Names] = {}
+        self._captured: dict[Point, Names] = {}
+        inside = closures(cfg)
+        own = {point: point_uses(point) for point in cfg.all}
+        every = frozenset().union(*(each.bound for each in own.values()), at_exit)
+        always = frozenset(name for each in own.values() for name in each.declared)
+        for point, used in own.items():
+            read = set(used.read)
+            if point in inside.escaping:
+                read |= inside.escaping[point].captured
+            for name in (used.read | used.captured) & inside.by_name.keys():
+                called = inside.by_name[name]
+                if name in used.read or point in inside.escaping:
+                    read |= called.captured
+                    if called.reads_all:
+                        read |= every
+            if used.reads_all:
+                read |= every
+            self._read[point] = frozenset(read)
+            self._bound[point] = surely_bound(point)
+        if escapes:
+            for point, used in inside.escaping.items():
+                captured = every if used.reads_all else frozenset(used.captured)
+                for later in reached([point]) if captured else ():
+                    self._captured[later] = self._captured.get(later, NONE) | captured
+        if always:
+            for point in cfg.all:
+                self._captured[point] = self._captured.get(point, NONE) | always
+
+    def boundary(self, point: Point) -> Names:
+        return self._at[point]
+
+    def join(self, left: Names, right: Names) -> Names:
+        return left | right
+
+    def transfer(self, point: Point, state: Names) -> Names:
+        found = (state - self._bound[point]) | self._read[point]
+        return found | self._captured.get(point, NONE)

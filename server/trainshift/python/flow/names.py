@@ -1,0 +1,353 @@
+"""Names in the flow of one scope: what a point reads, binds, and captures in a function inside of it.
+
+A function, a lambda and a generator expression read names of the scope around them when they are *run*, which
+may be later than where they stand: these names are captured.  A list, set or dictionary comprehension and the
+body of a class run where they stand.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from trainshift.python.flow.cfg import Cfg, Point, Role
+from trainshift.python.flow.evaluation import FUNCTIONS
+
+Names = frozenset[str]
+NONE: Names = frozenset()
+
+# Calls that use up a generator before they return.
+_CONSUMERS = frozenset(
+    {"all", "any", "dict", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple", "bytes"}
+)
+# Calls that may read every name of the scope.
+_READS_ALL = frozenset({"locals", "vars", "dir", "eval", "exec"})
+
+
+@dataclass
+class Uses:
+    """What code does to the names of the scope that it stands in."""
+
+    read: set[str] = field(default_factory=set)
+    bound: set[str] = field(default_factory=set)
+    captured: set[str] = field(default_factory=set)
+    """Read by functions, lambdas and generators inside, whenever these run."""
+    rebound: set[str] = field(default_factory=set)
+    """Bound by functions inside, by `nonlocal` or `global`, whenever these run."""
+    declared: set[str] = field(default_factory=set)
+    """Declared `global` or `nonlocal` in the scope itself."""
+    reads_all: bool = False
+    """Whether a call such as `locals()` may read every name."""
+    binds_any: bool = False
+    """Whether `from module import *` may bind any name."""
+
+
+def uses(*nodes: ast.AST | None) -> Uses:
+    """Return what code does to the names of its scope; bodies of compound statements are part of it."""
+    found = Uses()
+    for node in nodes:
+        if node is not None:
+            _collect(node, found)
+    return found
+
+
+def point_uses(point: Point) -> Uses:
+    """Return what is done to names at one point of a graph."""
+    found = Uses()
+    match point.role:
+        case Role.CASE:
+            _collect(point.parts[0], found)
+            found.bound.clear()
+        case Role.CAPTURE:
+            _collect(point.parts[0], found)
+            found.read.clear()
+        case Role.CAUGHT:
+            name = getattr(point.node, "name", None)
+            found.bound.update([name] if name else ())
+        case _:
+            for part in point.parts:
+                _collect(part, found)
+    return found
+
+
+def _collect(node: ast.AST, found: Uses) -> None:
+    match node:
+        case ast.Name(id=name, ctx=context):
+            if isinstance(context, ast.Load):
+                found.read.add(name)
+            elif isinstance(context, ast.Del):
+                found.read.add(name)
+                found.bound.add(name)
+            else:
+                found.bound.add(name)
+        case ast.AugAssign(target=ast.Name(id=name)):
+            found.read.add(name)
+            found.bound.add(name)
+            _collect(node.value, found)
+        case ast.AnnAssign(target=ast.Name(), value=None):
+            _collect(node.annotation, found)  # it binds nothing
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            found.bound.add(node.name)
+            for part in (*node.decorator_list, node.args, node.returns):
+                if part is not None:
+                    _collect(part, found)
+            _capture(function_uses(node), found)
+        case ast.Lambda():
+            _collect(node.args, found)
+            _capture(function_uses(node), found)
+        case ast.ClassDef():
+            _of_class(node, found)
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            _of_comprehension(node, found, lazy=isinstance(node, ast.GeneratorExp))
+        case ast.Call(func=func, args=[ast.GeneratorExp() as generator]) if _consumes(func):
+            _collect(func, found)
+            _of_comprehension(generator, found, lazy=False)
+            for keyword in node.keywords:
+                _collect(keyword, found)
+        case ast.Call(func=ast.Name(id=name)) if name in _READS_ALL:
+            found.reads_all = True
+            _collect_parts(node, found)
+        case ast.alias(name=name, asname=alias):
+            if name == "*":
+                found.binds_any = True
+            else:
+                found.bound.add(alias or name.partition(".")[0])
+        case ast.Global(names=names) | ast.Nonlocal(names=names):
+            found.declared.update(names)
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            found.bound.add(name)
+            _collect_parts(node, found)
+        case ast.MatchMapping(rest=str(name)):
+            found.bound.add(name)
+            _collect_parts(node, found)
+        case ast.Constant():
+            pass
+        case _:
+            _collect_parts(node, found)
+
+
+def _collect_parts(node: ast.AST, found: Uses) -> None:
+    for part in ast.iter_child_nodes(node):
+        _collect(part, found)
+
+
+def _consumes(func: ast.expr) -> bool:
+    match func:
+        case ast.Name(id=name):
+            return name in _CONSUMERS
+        case ast.Attribute(value=ast.Constant(), attr="join"):
+            return True
+    return False
+
+
+def _capture(inner: Uses, found: Uses) -> None:
+    found.captured |= inner.read | inner.captured
+    found.rebound |= inner.bound | inner.rebound
+    found.reads_all |= inner.reads_all
+
+
+def function_uses(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Uses:
+    """Return what the body of a function does to the names of scopes around it, when it runs."""
+    body: Sequence[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else node.body
+    own = uses(*body)
+    local = (own.bound | parameters(node.args)) - own.declared
+    return Uses(
+        read=own.read - local,
+        bound=own.bound & own.declared,
+        captured=own.captured - local,
+        rebound=own.rebound - local,
+        reads_all=own.reads_all,
+    )
+
+
+def parameters(arguments: ast.arguments) -> set[str]:
+    """Return the names of the parameters of a function."""
+    return {each.arg for each in all_parameters(arguments)}
+
+
+def all_parameters(arguments: ast.arguments) -> list[ast.arg]:
+    """Return the parameters of a function, in order, those with stars last."""
+    plain = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return [*plain, *(each for each in (arguments.vararg, arguments.kwarg) if each is not None)]
+
+
+def _of_class(node: ast.ClassDef, found: Uses) -> None:
+    for part in (*node.decorator_list, *node.bases, *node.keywords):
+        _collect(part, found)
+    own = uses(*node.body)
+    # A name of the class may be read from around it before the class binds it; methods never see its names.
+    found.read |= own.read
+    found.captured |= own.captured
+    found.rebound |= own.rebound
+    found.bound |= own.bound & own.declared
+    found.reads_all |= own.reads_all
+    found.bound.add(node.name)
+
+
+def _of_comprehension(
+    node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, found: Uses, *, lazy: bool
+) -> None:
+    first, *_ = node.generators
+    _collect(first.iter, found)
+    inner = Uses()
+    results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+    targets = {name for each in node.generators for name in uses(each.target).bound}
+    for index, generator in enumerate(node.generators):
+        _collect(generator.target, inner)
+        for part in (*([generator.iter] if index else []), *generator.ifs):
+            _collect(part, inner)
+    for part in results:
+        _collect(part, inner)
+    read = inner.read - targets
+    if lazy:
+        found.captured |= read
+        found.rebound |= inner.bound - targets
+    else:
+        found.read |= read
+        found.bound |= inner.bound - targets  # by `:=`
+    found.captured |= inner.captured - targets
+    found.rebound |= inner.rebound - targets
+    found.reads_all |= inner.reads_all
+
+
+def surely_bound(point: Point) -> Names:
+    """Return the names that are bound anew whenever a point is done without an exception."""
+    if point.role is Role.CAUGHT or not point.parts:
+        return frozenset(point_uses(point).bound)
+    if point.role is Role.CASE:
+        return NONE
+    found: set[str] = set()
+    for part in point.parts:
+        found |= _surely_bound(part)
+    return frozenset(found)
+
+
+def _surely_bound(node: ast.AST) -> set[str]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            return {name}
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return {node.name}
+        case ast.AnnAssign(value=None):
+            return set()
+        case ast.BoolOp(values=values):
+            return _surely_bound(values[0])
+        case ast.IfExp(test=test):
+            return _surely_bound(test)
+        case ast.Compare(left=left, comparators=comparators):
+            return _surely_bound(left) | _surely_bound(comparators[0])
+        case ast.Assert(test=test):
+            return _surely_bound(test)
+        case ast.Lambda() | ast.GeneratorExp() | ast.ListComp() | ast.SetComp() | ast.DictComp():
+            return set()
+        case ast.alias(name=name, asname=alias):
+            return set() if name == "*" else {alias or name.partition(".")[0]}
+        case ast.MatchOr(patterns=patterns):
+            return _surely_bound(patterns[0]) if patterns else set()
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            return {name}.union(*map(_surely_bound, ast.iter_child_nodes(node)))
+        case ast.MatchMapping(rest=str(name)):
+            return {name}.union(*map(_surely_bound, ast.iter_child_nodes(node)))
+    return set[str]().union(*map(_surely_bound, ast.iter_child_nodes(node)))
+
+
+@dataclass(frozen=True)
+class Closures:
+    """The functions inside of a scope, and when they may run.
+
+    A function that is only ever called by its own name (a `def`, or `name = lambda ...`) runs where that name
+    is read.  Any other may be kept by somebody, and run at any time from its definition on: it escapes.
+    """
+
+    by_name: dict[str, Uses]
+    escaping: dict[Point, Uses]
+    """Where a function that escapes is made, and what it does to names when it runs."""
+
+
+def closures(cfg: Cfg) -> Closures:
+    """Find the functions inside of a graph's code and tell which of them escape."""
+    made: dict[str, list[Point]] = {}
+    elsewhere: set[Point] = set()
+    for point in cfg.all:
+        own = point_uses(point)
+        if own.captured or own.rebound or _makes_function(point):
+            name = _function_name(point)
+            if name is None:
+                elsewhere.add(point)
+            else:
+                made.setdefault(name, []).append(point)
+    escaping = {name for name in made if _escapes(name, cfg)}
+    by_name: dict[str, Uses] = {}
+    for name, points in made.items():
+        if name in escaping:
+            elsewhere.update(points)
+        else:
+            by_name[name] = _together(point_uses(point) for point in points)
+    # What a function does includes what those do that it calls.
+    changed = True
+    while changed:
+        changed = False
+        for inner in by_name.values():
+            for name in inner.captured & by_name.keys():
+                other = by_name[name]
+                if not (other.captured <= inner.captured and other.rebound <= inner.rebound):
+                    inner.captured |= other.captured
+                    inner.rebound |= other.rebound
+                    inner.reads_all |= other.reads_all
+                    changed = True
+    found: dict[Point, Uses] = {}
+    for point in elsewhere:
+        own = point_uses(point)
+        called = _together([own, *(by_name[name] for name in own.captured & by_name.keys())])
+        found[point] = called
+    return Closures(by_name, found)
+
+
+def _together(several: Iterable[Uses]) -> Uses:
+    found = Uses()
+    for each in several:
+        found.captured |= each.captured
+        found.rebound |= each.rebound
+        found.reads_all |= each.reads_all
+    return found
+
+
+def _makes_function(point: Point) -> bool:
+    return isinstance(point.node, FUNCTIONS)
+
+
+def _function_name(point: Point) -> str | None:
+    """The name that a point gives to the one function that it makes."""
+    match point.node:
+        case ast.FunctionDef(name=name, decorator_list=[], args=args):
+            return None if _captures(args) or _is_generator(point.node) else name
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda(args=args, body=body)):
+            return None if _captures(args) or isinstance(body, ast.Yield | ast.YieldFrom) else name
+    return None
+
+
+def _captures(node: ast.AST) -> bool:
+    return bool(uses(node).captured)
+
+
+def _is_generator(function: ast.FunctionDef) -> bool:
+    """Tell that calling a function only makes a generator, which runs later."""
+    return any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(function))
+
+
+def _escapes(name: str, cfg: Cfg) -> bool:
+    """Tell that a function's name is read other than to call it, by the scope or a function inside of it."""
+    seen: set[int] = set()
+    for point in cfg.all:
+        for part in point.parts:
+            if id(part) not in seen:
+                seen.add(id(part))
+                called = {id(each.func) for each in ast.walk(part) if isinstance(each, ast.Call)}
+                for each in ast.walk(part):
+                    if isinstance(each, ast.Name) and each.id == name and id(each) not in called:
+                        if isinstance(each.ctx, ast.Load):
+                            return True
+                    if isinstance(each, (ast.Global, ast.Nonlocal)) and name in each.names:
+                        return True
+    return False

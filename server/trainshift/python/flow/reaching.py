@@ -1,0 +1,121 @@
+"""Reaching definitions: which bindings of a name may still hold at a point.
+
+A function inside of the code may bind names of the code by `nonlocal` or `global` when it runs.  Such a
+binding reaches every point from the function's definition on, and nothing replaces it there.  `from module
+import *` may bind any name: it is a definition of the name `*`, which `of` counts for every name.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trainshift.python.flow.cfg import Cfg, Point, Role, reached
+from trainshift.python.flow.cfg_builder import Code
+from trainshift.python.flow.names import all_parameters, point_uses, surely_bound
+from trainshift.python.flow.solver import Analysis, Solution, solve
+
+ANY = "*"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A binding of a name: by a point of the graph, by a parameter (`node` is the `ast.arg`), or from
+    elsewhere.
+
+    `node` is the statement, handler, case or parameter that binds; it is None for a name that the code gets
+    from outside of it.  `inside` tells that a function inside of the code binds it, when it runs.
+    """
+
+    name: str
+    node: ast.AST | None
+    inside: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Definition)
+            and self.name == other.name
+            and self.node is other.node
+            and self.inside == other.inside
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.name, id(self.node), self.inside))
+
+
+Definitions = frozenset[Definition]
+_NONE: Definitions = frozenset()
+
+
+class Reaching:
+    """The definitions that reach the points of one graph.
+
+    `code` is what the graph was built of: of a function, the parameters are definitions at the entry.
+    `outside` are names that have values at the entry from elsewhere.
+    """
+
+    def __init__(self, cfg: Cfg, code: Code | None = None, outside: Iterable[str] = ()) -> None:
+        at_entry = {Definition(name, None) for name in outside}
+        if isinstance(code, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            at_entry |= {Definition(each.arg, each) for each in all_parameters(code.args)}
+        self._analysis = _Reach(cfg, frozenset(at_entry))
+        self._solution: Solution[Definitions] = solve(cfg, self._analysis)
+
+    def before(self, at: Point | ast.AST) -> Definitions:
+        """Return the definitions that reach a statement; none where control never comes to it."""
+        return self._solution.before(at) or _NONE
+
+    def after(self, at: Point | ast.AST) -> Definitions:
+        """Return the definitions that hold behind a statement."""
+        return self._solution.after(at) or _NONE
+
+    def of(self, name: str, at: Point | ast.AST) -> Definitions:
+        """Return the definitions of a name that a statement, or a part of one, may read.
+
+        They include bindings that the statement itself makes while it is evaluated, such as `(y := f()) + y`.
+        """
+        cfg = self._solution.cfg
+        found = self.before(at)
+        for point in [at] if isinstance(at, Point) else cfg.starts(at):
+            found |= self._analysis.while_evaluated(point)
+        return frozenset(each for each in found if each.name in (name, ANY))
+
+
+class _Reach(Analysis[Definitions]):
+    def __init__(self, cfg: Cfg, at_entry: Definitions) -> None:
+        self._at_entry = at_entry
+        self._made: dict[Point, Definitions] = {}
+        self._kept: dict[Point, Definitions] = {}
+        self._bound: dict[Point, frozenset[str]] = {}
+        self._evaluated: dict[Point, Definitions] = {}
+        for point in cfg.all:
+            used = point_uses(point)
+            bound = {*used.bound, *({ANY} if used.binds_any else ())}
+            self._made[point] = frozenset(Definition(name, point.node) for name in bound)
+            self._bound[point] = surely_bound(point)
+            self._evaluated[point] = frozenset(
+                each for each in self._made[point] if each.name in used.read or _is_compound(point)
+            )
+            inside = frozenset(Definition(name, point.node, inside=True) for name in used.rebound)
+            for later in reached([point]) if inside else ():
+                self._kept[later] = self._kept.get(later, _NONE) | inside
+
+    def while_evaluated(self, point: Point) -> Definitions:
+        """The definitions that a point makes and may read itself."""
+        return self._evaluated[point] if point.role is not Role.CASE else _NONE
+
+    def boundary(self, point: Point) -> Definitions:
+        return self._at_entry
+
+    def join(self, left: Definitions, right: Definitions) -> Definitions:
+        return left | right
+
+    def transfer(self, point: Point, state: Definitions) -> Definitions:
+        bound = self._bound[point]
+        left = frozenset(each for each in state if each.name not in bound) if bound else state
+        return left | self._made[point] | self._kept.get(point, _NONE)
+
+
+def _is_compound(point: Point) -> bool:
+    return isinstance(point.node, ast.ClassDef)
