@@ -303,6 +303,7 @@ FURTHER: dict[str, dict[str, Any]] = {
     "determinant": {"rows": [[1.0, 2.0, 0.5], [0.3, 1.5, 2.2], [0.7, 0.1, 1.1]]},
     "updated_without_change": {"state": {"x": 1.0, "v": 0.4}, "rows": [{"y": 0.7}, {"y": 0.3}], "k": 0.6},
     "of_two_kinds": {"xs": [0.7, 0.4, 1.1], "k": 0.6},
+    "chosen_where_it_is_called": {"x": 0.7, "k": 0.6},
     "of_a_dict_or_a_list": {"some": {"a": 1.0, "b": 0.4}, "others": [0.7, 1.2, 0.3], "k": 0.6},
 }
 

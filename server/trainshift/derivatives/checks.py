@@ -239,6 +239,7 @@ class Checks:
             isinstance(node.func, ast.Name)
             and (function.owner(node.func.id) or node.func.id in module.functions)
         ) or not isinstance(node.func, ast.Name | ast.Attribute):
+            self._callee(reader, node)
             return
         for part in (*node.args, *(each.value for each in node.keywords)):
             made = (module.dotted(node.func) or "numpy").startswith(("numpy", "tensorflow"))
@@ -295,6 +296,14 @@ class Checks:
                 reader.value(value) and param in {*row.params} - {*row.reverse} - table.STILL and row.reverse
             ):
                 self.refuse(value, f"no derivative of {text} by {param} is known")
+
+    def _callee(self, reader: Reader, node: ast.Call) -> None:
+        """Refuses a call of which it is not known whether its value is a function: its pullback takes none."""
+        if not self.whole.reverse or reader.target(node) is not None or not reader.value(node):
+            return
+        if len({one.gives_functions for one in reader.possible(node)}) > 1:
+            text = ast.unparse(node.func)
+            self.refuse(node, f"{text} may be a function that returns a function, or one that does not")
 
     def _shared(self, function: Function) -> None:
         """Two names for what is changed: which of them a change on the way back belongs to is not known.

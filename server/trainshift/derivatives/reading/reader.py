@@ -440,7 +440,8 @@ class Reader(KindReader):
 
     def _unknown_function(self, node: ast.Call, actives: list[bool]) -> bool:
         self.kind(node.func).tell("function")
-        found = any(actives) or self.value(node.func)
+        # Asked whatever the arguments are: it notes the functions that are used as values.
+        found = self.value(node.func) or any(actives)
         known = self.known(node)
         for inner in self.whole.escaping():
             if not inner.takes(node):
