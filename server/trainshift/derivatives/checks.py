@@ -298,7 +298,7 @@ class Checks:
                 self.refuse(value, f"no derivative of {text} by {param} is known")
 
     def _callee(self, reader: Reader, node: ast.Call) -> None:
-        """Refuses a call of which it is not known whether its value is a function: its pullback takes none."""
+        """Refuse a call that may or may not return a function: the pullback of one that does takes no bar."""
         if not self.whole.reverse or reader.target(node) is not None or not reader.value(node):
             return
         if len({one.gives_functions for one in reader.possible(node)}) > 1:
