@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import pytest
 from derived import close, loaded
@@ -15,6 +15,8 @@ from trainshift.calculus.syntax import Const
 from trainshift.calculus.values import Dual
 from trainshift.derivatives import Derived, derive
 
+Mode = Literal["forward", "reverse"]
+MODES: tuple[Mode, ...] = ("forward", "reverse")
 POINTS = (Fraction(-3, 2), Fraction(1, 3), Fraction(2))
 
 
@@ -79,12 +81,12 @@ SAME = [
 def by_term(term: Term, rules: str, at: Fraction) -> float:
     """The derivative of a term at a point, by a set of rules of the calculus."""
     found = evaluate(TRANSFORMATIONS[rules].at(term, Const(at))).value
-    return float(found)  # type: ignore[arg-type]
+    return float(found)
 
 
-def by_python(text: str, mode: str, at: float) -> float | None:
+def by_python(text: str, mode: Mode, at: float) -> float | None:
     """The derivative of ``f(x)`` at a point; None if it is refused."""
-    found = derive(text, "f", mode, ("x",))  # type: ignore[arg-type]
+    found = derive(text, "f", mode, ("x",))
     if not isinstance(found, Derived):
         return None
     module = loaded(found.text)
@@ -94,8 +96,8 @@ def by_python(text: str, mode: str, at: float) -> float | None:
 
 
 @pytest.mark.parametrize("same", SAME, ids=lambda same: same.rule)
-@pytest.mark.parametrize("mode", ["forward", "reverse"])
-def test_a_rule_for_python_gives_the_derivative_of_the_calculus(same: Same, mode: str) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_a_rule_for_python_gives_the_derivative_of_the_calculus(same: Same, mode: Mode) -> None:
     text = f"import numpy as np\n\n\ndef f(x):\n    {same.python}\n"
     term = parse(same.term)
     rules = ["forward"] if mode == "forward" else ["reverse", "reverse-shift", "reverse-meta"]
@@ -120,7 +122,7 @@ def test_random_terms_have_the_same_derivative_as_python(first: int) -> None:
         run = evaluate_dual(term, Fraction(7, 10)).value
         assert isinstance(run, Dual)
         assert close(loaded(text).f(0.7), float(run.primal)), text
-        for mode in ("forward", "reverse"):
+        for mode in MODES:
             found = by_python(text, mode, 0.7)
             if found is not None:
                 differentiated += 1

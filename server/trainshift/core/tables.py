@@ -6,6 +6,8 @@ the script's own which defines them.
 
 from __future__ import annotations
 
+from trainshift.libraries.containers import MUTATING
+
 _LOG_LEVELS = ("debug", "info", "warning", "warn", "error", "critical", "exception", "log", "fatal")
 
 # Functions whose one effect is text on the terminal.
@@ -323,13 +325,6 @@ ACTING = frozenset(
         "assign",
         "assign_add",
         "assign_sub",
-        "pop",
-        "popleft",
-        "popitem",
-        "append",
-        "extend",
-        "insert",
-        "remove",
         "send",
         "update_state",
         "reset_state",
@@ -353,14 +348,11 @@ TRAINING_METHODS = frozenset(
 TAKING_METHODS = frozenset({"get_next", "__next__", "next", "next_batch", "readline"})
 
 # Other methods that change their object, whatever it is.
-CHANGING_METHODS = frozenset(
-    {
-        "add", "appendleft", "batch_scatter_update", "clear", "discard", "extendleft", "fit_on_texts",
-        "merge_state", "put", "put_nowait", "reset", "reset_metrics", "reverse", "rotate", "scatter_add",
-        "scatter_nd_add", "scatter_nd_update", "scatter_sub", "scatter_update", "set_weights", "setdefault",
-        "setflags", "sort", "update", "set_value", "itemset", "load_state_dict", "step",
-    }
-)  # fmt: skip
+CHANGING_METHODS = MUTATING | {
+    "batch_scatter_update", "fit_on_texts", "itemset", "load_state_dict", "merge_state", "put", "put_nowait",
+    "reset", "reset_metrics", "scatter_add", "scatter_nd_add", "scatter_nd_update", "scatter_sub",
+    "scatter_update", "set_value", "set_weights", "setflags", "step",
+}  # fmt: skip
 
 # Methods of TensorFlow's objects that change them.
 TENSORFLOW_CHANGING = frozenset(

@@ -10,12 +10,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from trainshift.libraries.containers import adding_to
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Display, Instance, Literal, Module, UserInstance, Values
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
 
-_ADDING = ("append", "insert", "extend")
 _COPYING = frozenset({"builtins.list", "builtins.tuple", "builtins.sorted"})
 
 
@@ -166,7 +166,7 @@ class _Reader:
         return [Occurrence(node, at.scope, at.statement, at) for node, at in found if node is not None]
 
     def _additions(self) -> Iterator[Site]:
-        for site in self._script.sites_named(*_ADDING):
+        for site in self._script.sites_named(*adding_to("list")):
             if isinstance(site.node.func, ast.Attribute) and dotted(site.node.func.value):
                 values = self._names.site_values(site.node.func.value, site)
                 held = {value.node for value in values if isinstance(value, Display)}

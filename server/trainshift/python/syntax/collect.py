@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainshift.libraries.containers import ADDING
 from trainshift.libraries.roles import imported_as
 from trainshift.python.syntax.chunk_syntax import (
     COMPREHENSIONS,
@@ -22,10 +23,8 @@ from trainshift.python.syntax.chunk_syntax import (
 )
 from trainshift.python.syntax.slotted_ast import for_lean
 
-# Keras 2 as a package of its own: what it has, TensorFlow has too.
-_ADDING_METHODS = frozenset(
-    {"append", "extend", "insert", "add", "update", "setdefault", "assign", "assign_add"}
-)
+# A variable comes to hold more by its methods, as a container does.
+_ADDING_METHODS = ADDING | {"assign", "assign_add"}
 
 
 def read_facts(text: str, body: list[ast.stmt], first_line: int = 0) -> Facts:

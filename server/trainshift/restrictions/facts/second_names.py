@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainshift.libraries.containers import ADDING
 from trainshift.python.syntax.chunk_syntax import Binding, Facts, alternatives, dotted
-
-_ADDING = ("append", "insert", "add", "extend", "setdefault")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +78,4 @@ def _adds(target: ast.AST | None) -> bool:
     """Whether an item comes into its container by assignment or by a method that adds one."""
     if not isinstance(target, ast.Call):
         return True
-    return isinstance(target.func, ast.Attribute) and target.func.attr in _ADDING
+    return isinstance(target.func, ast.Attribute) and target.func.attr in ADDING

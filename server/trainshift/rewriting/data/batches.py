@@ -13,6 +13,7 @@ from itertools import pairwise
 from trainshift.core.program import Program
 from trainshift.core.ranks.work.seeds import Order, Seeds
 from trainshift.core.training.executions import counted_in, functions_reached
+from trainshift.libraries.containers import ADDING
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.rewriting.datasets.draws import Draws
@@ -26,8 +27,8 @@ _NEXT = ("get_next", "next")
 _GROWN = (ast.Gt, ast.GtE, ast.Lt, ast.LtE)
 # What a loop goes through that is no data.
 _COUNTING = frozenset({"builtins.range", "itertools.count", "itertools.repeat"})
-# Methods by which a container comes to hold more.
-_GROWING = ("add", "append", "appendleft", "extend", "insert", "push", "put", "remember", "store", "update")
+# Methods by which a container, or a buffer of past steps, comes to hold more.
+_GROWING = ADDING | {"push", "put", "remember", "store"}
 
 
 def draws_batches(program: Program, loop: Statement) -> bool:

@@ -15,13 +15,14 @@ from trainshift.core.training.alike import Alike
 from trainshift.core.training.executions import LOOPS, Executions, innermost_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.libraries.containers import ADDING
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Statement, last_name
 from trainshift.rewriting.data.iterated import Iterated
 from trainshift.rewriting.datasets.draws import OF_WORLDS, Draws
 
 _READING = frozenset({"run", "eval"})
-_GROWING = frozenset({"add", "append", "appendleft", "extend", "update", "update_state"})
+_GROWING = ADDING | {"update_state"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from trainshift.core.training.executions import Executions
 from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
+from trainshift.libraries.containers import ADDING
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Site, Statement, expression_path
@@ -190,7 +191,7 @@ class GuardForms:
             for site in self._script.sites
             if statement in site.statement.path() and self._effects.acts(site)
         ]
-        if any(site.name not in ("append", "extend", "insert", "remove") for site in acting):
+        if any(site.name not in (ADDING | {"remove"}) for site in acting):
             return "the block under it does what every rank must do"
         body = [part for each in statement.branches["body"] for part in ast.walk(each.node)]
         bound = {part.id for part in body if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
