@@ -22,6 +22,8 @@ class Need(NamedTuple):
     value: ast.expr
     what: str
     counts: Dim | None
+    is_sure: bool
+    """Whether it is a tensor on every way."""
 
 
 def needs(function: StaticFunction, statement: Statement) -> Iterator[Need]:
@@ -32,7 +34,9 @@ def needs(function: StaticFunction, statement: Statement) -> Iterator[Need]:
         for value, what in _needed(function, node):
             if node in message and what in ("`str`", "`repr`"):
                 continue  # The graph tells nothing of it, and the text only shows another tensor.
-            yield Need(node, value, what, _counted(function.kind(value)))
+            kind = function.kind(value)
+            is_sure = kind.is_tensor or kind.tensor is None
+            yield Need(node, value, what, _counted(kind), is_sure)
 
 
 def _counted(value: Value) -> Dim | None:
@@ -51,22 +55,24 @@ def _needed(function: StaticFunction, node: ast.AST) -> Iterator[tuple[ast.expr,
             yield from _by_call(function, node)
         case ast.BinOp(op=ast.Mult()):
             for one, other in ((node.left, node.right), (node.right, node.left)):
-                if kind(one).among("list", "tuple", "str") and kind(other).is_tensor:
+                if kind(one).among("list", "tuple", "str") and kind(other).may_be_tensor:
                     yield other, "`*` of a list"
         case ast.Subscript():
             base = kind(node.value)
             is_held = base.tensor is None and bool(base.python & _HOLDERS) and not base.unknown
-            if is_held and not isinstance(node.slice, ast.Slice) and kind(node.slice).is_tensor:
+            if is_held and not isinstance(node.slice, ast.Slice) and kind(node.slice).may_be_tensor:
                 yield node.slice, "the key of a dict" if base.among("dict") else "the index of a list"
         case ast.FormattedValue():
             counts = kind(node.value).tensor
-            if kind(node.value).is_tensor and (node.format_spec is not None or (counts and counts.counts)):
+            if kind(node.value).may_be_tensor and (
+                node.format_spec is not None or (counts and counts.counts)
+            ):
                 yield node.value, "the text of a number"
         case ast.Compare():
             yield from _by_comparison(function, node)
         case ast.Starred():
             value = kind(node.value)
-            if value.is_tensor and value.tensor is not None and value.tensor.shape:
+            if value.tensor is not None and value.tensor.shape:
                 if value.tensor.shape[0] in OPEN_SIZES:
                     yield node.value, "the number of elements of `*`"
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
@@ -79,7 +85,7 @@ def _needed(function: StaticFunction, node: ast.AST) -> Iterator[tuple[ast.expr,
                     if function.truth(test) is Truth.GRAPH:
                         yield test, "the condition of a comprehension"
         case ast.Match():
-            if kind(node.subject).is_tensor:
+            if kind(node.subject).may_be_tensor:
                 yield node.subject, "the subject of a `match`"
 
 
@@ -89,7 +95,7 @@ def _is_range(function: StaticFunction, node: ast.expr) -> bool:
 
 def _numbers(function: StaticFunction, node: ast.expr) -> Iterator[ast.expr]:
     if isinstance(node, ast.Call):
-        yield from (each for each in node.args if function.kind(each).is_tensor)
+        yield from (each for each in node.args if function.kind(each).may_be_tensor)
 
 
 def _by_call(function: StaticFunction, node: ast.Call) -> Iterator[tuple[ast.expr, str]]:
@@ -97,15 +103,17 @@ def _by_call(function: StaticFunction, node: ast.Call) -> Iterator[tuple[ast.exp
     for name in sorted(function.named.get(node, ())):
         root, _, last = name.rpartition(".")
         if root == "math":
-            yield from ((each, f"`math.{last}`") for each in node.args if kind(each).is_tensor)
+            yield from ((each, f"`math.{last}`") for each in node.args if kind(each).may_be_tensor)
         elif root == "builtins" and last in _COMPARING:
             for each in node.args:
                 value = kind(each)
                 element = value.whole_element
-                if value.is_tensor or (element is not None and element.is_tensor and len(node.args) == 1):
+                if value.may_be_tensor or (
+                    element is not None and element.may_be_tensor and len(node.args) == 1
+                ):
                     yield each, f"`{last}`"
         elif root == "builtins" and last in ("str", "repr"):
-            yield from ((each, f"`{last}`") for each in node.args[:1] if kind(each).is_tensor)
+            yield from ((each, f"`{last}`") for each in node.args[:1] if kind(each).may_be_tensor)
         elif (
             root == "builtins"
             and last in ("list", "tuple")
@@ -118,7 +126,7 @@ def _by_call(function: StaticFunction, node: ast.Call) -> Iterator[tuple[ast.exp
                 parts = each.elts if isinstance(each, ast.Tuple | ast.List) else [each]
                 for part in parts:
                     known = kind(part).tensor
-                    if kind(part).is_tensor and known is not None and known.counts:
+                    if known is not None and known.counts:
                         yield part, f"`{name.replace('numpy', 'np', 1)}`"
 
 
@@ -127,11 +135,11 @@ def _by_comparison(function: StaticFunction, node: ast.Compare) -> Iterator[tupl
     operands = [node.left, *node.comparators]
     if any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
         for each in operands:
-            if kind(each).is_tensor:
+            if kind(each).may_be_tensor:
                 yield each, "`in`"
         return
     if len(node.ops) > 1 and not any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
-        found = next((each for each in operands if kind(each).is_tensor), None)
+        found = next((each for each in operands if kind(each).may_be_tensor), None)
         if found is not None:
             yield found, "a comparison of three"
         return

@@ -47,5 +47,6 @@ def check(program: Program) -> Iterator[Finding]:
                         f"and {need.what} needs a number",
                         "Use a function of Paddle's, or give the dimension.",
                         at=need.node if hasattr(need.node, "lineno") else need.value,
+                        sure=need.is_sure,
                         always=need.counts is Dim.DATA,
                     )

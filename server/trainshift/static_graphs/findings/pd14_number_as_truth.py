@@ -35,7 +35,7 @@ def check(program: Program) -> Iterator[Finding]:
             for node in _tested(function, statement):
                 value = function.kind(node)
                 known = value.tensor
-                if known is None or not value.is_tensor or isinstance(node, ast.BoolOp):
+                if known is None or isinstance(node, ast.BoolOp):
                     continue
                 is_number = known.dtype not in ("", "bool") and not known.counts
                 if known.has_one_element is False:
@@ -45,6 +45,7 @@ def check(program: Program) -> Iterator[Finding]:
                         f"`{judge.code_of(node, statement)}` has several elements: a graph tests one",
                         "Write which are meant, such as `.all()` or `.any()`.",
                         at=node,
+                        sure=value.is_tensor,
                     )
                 elif is_number:
                     yield from judge.say(
@@ -53,6 +54,7 @@ def check(program: Program) -> Iterator[Finding]:
                         f"`{judge.code_of(node, statement)}` is a number: it means `> 0`, in a graph `!= 0`",
                         "Write `> 0`.",
                         at=node,
+                        sure=value.is_tensor,
                         fix=_fixed(judge, statement, node),
                     )
 

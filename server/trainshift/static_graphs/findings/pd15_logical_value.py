@@ -28,7 +28,7 @@ def check(program: Program) -> Iterator[Finding]:
         for statement in reached(function):
             conditions = _conditions(statement.node)
             for node in own_parts(statement.node):
-                if not isinstance(node, ast.BoolOp) or function.truth(node) is not Truth.GRAPH:
+                if not isinstance(node, ast.BoolOp) or not function.may_be_graph(node):
                     continue
                 word = "and" if isinstance(node.op, ast.And) else "or"
                 if _guards(function, node):
@@ -38,6 +38,7 @@ def check(program: Program) -> Iterator[Finding]:
                         f"Both sides of this `{word}` run in a graph, where the left guards the right",
                         "Write an `if` of its own for the left side.",
                         at=node,
+                        sure=function.truth(node) is Truth.GRAPH,
                         always=True,
                     )
                 elif node not in conditions and _changes(function, node):
@@ -47,6 +48,7 @@ def check(program: Program) -> Iterator[Finding]:
                         f"In a graph `{judge.code_of(node, statement)}` is a bool, not one of its sides",
                         "Write `paddle.where`, or an `if`.",
                         at=node,
+                        sure=function.truth(node) is Truth.GRAPH,
                         always=True,
                     )
 
@@ -75,7 +77,7 @@ def _changes(function: StaticFunction, node: ast.BoolOp) -> bool:
     """Whether some side is seen to be no bool."""
     for each in node.values:
         value = function.kind(each)
-        if value.is_tensor and value.dtype not in ("", "bool"):
+        if value.may_be_tensor and value.dtype not in ("", "bool"):
             return True
         if value.is_python and not value.among("bool"):
             return True
@@ -85,7 +87,7 @@ def _changes(function: StaticFunction, node: ast.BoolOp) -> bool:
 def _guards(function: StaticFunction, node: ast.BoolOp) -> bool:
     """Whether a test of an index or a size, on a tensor, stands before what it guards."""
     for index, left in enumerate(node.values[:-1]):
-        if not function.kind(left).is_tensor or not isinstance(left, ast.Compare):
+        if not function.kind(left).may_be_tensor or not isinstance(left, ast.Compare):
             continue
         tested = _asked(left)
         sized = {

@@ -46,7 +46,7 @@ def check(program: Program) -> Iterator[Finding]:
                         f"`{judge.code_of(need.value, statement)}`, which a graph has not",
                         _advice(need.node),
                         at=need.node if hasattr(need.node, "lineno") else need.value,
-                        sure=not _may_be_counted(function, statement, need.value),
+                        sure=need.is_sure and not _may_be_counted(function, statement, need.value),
                         fix=_fixed(judge, function, statement, need),
                     )
 
