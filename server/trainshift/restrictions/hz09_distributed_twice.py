@@ -34,6 +34,7 @@ from trainshift.core.training.steps import Steps
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Site, argument
+from trainshift.python.values.backward_slice import backward_slice
 from trainshift.restrictions.facts.places import beside, hazard, replaced
 from trainshift.restrictions.restriction import Findings
 
@@ -65,16 +66,9 @@ def check(program: Program) -> Findings:
 
 def _inner(program: Program, given: ast.expr, site: Site, wraps: dict[ast.Call, Site]) -> Site | None:
     """The wrap whose result an expression is, through names."""
-    waiting, seen = [(Occurrence(given, site.scope, site.statement), 0)], set[int]()
-    while waiting:
-        at, depth = waiting.pop()
-        if id(at.node) in seen or depth > _DEEPEST:
-            continue
-        seen.add(id(at.node))
+    for at in backward_slice(program.names, Occurrence(given, site.scope, site.statement)):
         if isinstance(at.node, ast.Call) and at.node in wraps:
             return wraps[at.node]
-        step = program.names.steps_back(at)
-        waiting += [(each, depth + 1) for each in step.sources] if step is not None else []
     return None
 
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -41,7 +41,9 @@ from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries.common import is_common
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.script import Script
 from trainshift.python.names.values import Instance, Library, Unknown
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
@@ -334,16 +336,13 @@ def _reaches_tensorflow(program: Program, binding: Binding) -> bool:
     if workspace is None:
         return False
     path, _ = workspace.locate(program.script, binding.full_name)
-    waiting, seen = [path], {"", program.script.path}
-    while waiting:
-        path = waiting.pop()
-        script = workspace.script(path) if path not in seen else None
-        seen.add(path)
-        if script is not None:
-            if any(each.full_name.partition(".")[0] in _NEEDED for each in script.imports):
-                return True
-            waiting += workspace.imported_by(script)
-    return False
+
+    def read(paths: Iterable[str]) -> list[Script]:
+        others = (workspace.script(each) for each in paths if each not in ("", program.script.path))
+        return [script for script in others if script is not None]
+
+    scripts = reachable(read([path]), lambda script: read(workspace.imported_by(script)))
+    return any(each.full_name.partition(".")[0] in _NEEDED for script in scripts for each in script.imports)
 
 
 # Moving it

@@ -35,9 +35,10 @@ from trainshift.core.program import Program
 from trainshift.core.training.loop_kinds import FITTING
 from trainshift.core.training.loops import LAUNCHERS, Loops
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import closure
 from trainshift.python.names.values import Function, Member
 from trainshift.python.source.source import one_line
-from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, closure, last_name
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, last_name
 from trainshift.python.syntax.slotted_ast import kind_of
 from trainshift.restrictions.restriction import Findings, Restriction
 

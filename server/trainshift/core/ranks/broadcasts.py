@@ -16,10 +16,12 @@ from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Steps
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, UserInstance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
+from trainshift.python.values.call_graph import callers_around
 
 _ALL = "broadcast_global_variables"
 _SOME = "broadcast_variables"
@@ -163,23 +165,16 @@ class Broadcasts:
         )
 
     def _function_called_before(self, site: Site, broadcast: Site) -> bool:
-        function = site.scope.function()
-        seen: set[Scope] = set()
-        waiting = [function]
-        while waiting:
-            each = waiting.pop()
-            if each is None or each in seen:
-                continue
-            seen.add(each)
-            for caller in self._names.callers(each)[0]:
-                if caller.scope.function() is broadcast.scope.function():
-                    if self._precedes(caller, broadcast):
-                        return True
-                else:
-                    waiting.append(caller.scope.function())
-        return (
-            broadcast.scope.function() is not None and function is not broadcast.scope.function() and not seen
-        )
+        home = broadcast.scope.function()
+
+        def callers(call: Site) -> list[Site]:
+            is_home = call.scope.function() is home and call is not site
+            return [] if is_home else callers_around(self._names, call)
+
+        for call in reachable([site], callers):
+            if call is not site and call.scope.function() is home and self._precedes(call, broadcast):
+                return True
+        return home is not None and site.scope.function() is None
 
     def _precedes(self, one: Site, other: Site) -> bool:
         """Whether a call stands above another one of its function, or both are in one loop."""

@@ -14,9 +14,11 @@ from trainshift.core.training.loop_kinds import FITTING, Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Steps
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence, leading_to
+from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments, children
+from trainshift.python.values.backward_slice import sliced
+from trainshift.python.values.call_graph import functions_leading_to
 
 
 class Collectives:
@@ -70,7 +72,7 @@ class Collectives:
 
     def _made_of(self, fetched: Occurrence) -> Iterator[ast.Call]:
         """The calls that make operations: those fetched, and those handed to others, as to ``tf.group``."""
-        for each in leading_to(fetched, self._parts):
+        for each in sliced(fetched, self._parts):
             if isinstance(each.node, ast.Call):
                 yield each.node
 
@@ -91,14 +93,9 @@ class Collectives:
     def functions(self) -> dict[Scope, Site]:
         """The functions that come to a collective wherever they are called, with the first one."""
         found: dict[Scope, Site] = {}
-        waiting = [(site.scope.function(), site) for site in self.sites]
-        while waiting:
-            function, site = waiting.pop()
-            if function is None or function in found:
-                continue
-            found[function] = site
-            callers = self._names.callers(function)[0]
-            waiting += [(caller.scope.function(), site) for caller in callers]
+        for site in reversed(self.sites):
+            for function in functions_leading_to(self._names, [site.scope.function()]):
+                found.setdefault(function, site)
         return found
 
     @cached_property

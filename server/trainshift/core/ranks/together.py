@@ -20,10 +20,12 @@ from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Gradient, Steps
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence, leading_to
+from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, Instance, Literal
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments
+from trainshift.python.values.backward_slice import sliced
 
 _TRAINING = frozenset(
     {Pattern.GRAD_TAPE, Pattern.OPTIMIZER, Pattern.ESTIMATOR, Pattern.SESSION, Pattern.MONITORED_SESSION,
@@ -154,18 +156,14 @@ class Together:
 
     def _is_launched(self, scope: Scope) -> bool:
         """Whether a function that ranks run comes to some code."""
-        seen: set[Scope] = set()
-        waiting = [scope.function()]
-        while waiting:
-            function = waiting.pop()
-            if function is None or function in seen:
-                continue
-            if function in self._launched:
-                return True
-            seen.add(function)
-            waiting += [site.scope.function() for site in self._names.callers(function)[0]]
-            waiting.append(function.parent.function() if function.parent is not None else None)
-        return False
+
+        def around(function: Scope | None) -> list[Scope | None]:
+            if function is None:
+                return []
+            callers = [site.scope.function() for site in self._names.callers(function)[0]]
+            return [*callers, function.parent.function() if function.parent is not None else None]
+
+        return any(function in self._launched for function in reachable([scope.function()], around))
 
     def _is_warm_up(self, site: Site) -> bool:
         """Whether an elastic script makes a call before its ranks train together."""
@@ -312,7 +310,7 @@ class Together:
 
     def _loads(self, model: Occurrence) -> Iterator[Site]:
         """The calls of Keras that load a model with its optimizer."""
-        for each in leading_to(model, self._sources):
+        for each in sliced(model, self._sources):
             if isinstance(each.node, ast.Call):
                 site = self._script.site_of(each.node)
                 if self._names.calls(site, "tensorflow.keras.models.load_model"):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Function, Instance, UserInstance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
@@ -163,17 +164,16 @@ class Executions:
 
 def functions_reached(program: Program, statement: Statement) -> set[Scope]:
     """The functions of the script that a statement calls, and those that these call in turn."""
-    inside, found = set(statement.walk()), set[Scope]()
+    inside = set(statement.walk())
     by_function: dict[Scope | None, list[Site]] = {}
     for site in program.script.sites:
         by_function.setdefault(site.scope.function(), []).append(site)
-    waiting = [site for site in program.script.sites if site.statement in inside]
-    while waiting:
-        for function in program.names.called_functions(waiting.pop()):
-            if function not in found:
-                found.add(function)
-                waiting += by_function.get(function, ())
-    return found
+
+    def called(sites: Iterable[Site]) -> Iterator[Scope]:
+        return (function for site in sites for function in program.names.called_functions(site))
+
+    starts = called(site for site in program.script.sites if site.statement in inside)
+    return set(reachable(starts, lambda function: called(by_function.get(function, ()))))
 
 
 def _hands_over(site: Site, function: Scope) -> bool:

@@ -17,6 +17,7 @@ from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Loop, Pattern, i
 from trainshift.core.training.loop_reader import candidates, read_loops, unseen_trainings
 from trainshift.core.training.origins import Origins
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.reachability import Reach
@@ -130,18 +131,12 @@ class Loops:
     @cached_property
     def functions(self) -> set[Scope]:
         """The functions of any linked script that are or reach a training loop."""
-        found: set[Scope] = set()
-        waiting = [scope for loop in self.all for scope in _enclosing(loop)]
-        while waiting:
-            function = waiting.pop()
-            if function in found:
-                continue
-            found.add(function)
-            for site in self.callers(function):
-                caller = site.scope.function()
-                if caller is not None:
-                    waiting.append(caller)
-        return found
+
+        def calling(function: Scope) -> list[Scope]:
+            around = (site.scope.function() for site in self.callers(function))
+            return [caller for caller in around if caller is not None]
+
+        return set(reachable((scope for loop in self.all for scope in _enclosing(loop)), calling))
 
     def callers(self, function: Scope) -> list[Site]:
         """The calls that run a function: of itself, and of what runs it as a main function or in a thread."""
@@ -179,26 +174,20 @@ class Loops:
 
         What stands behind the ``__main__`` guard of an imported file does not run.
         """
-        found: set[tuple[Script, Scope | None]] = set()
-        waiting: list[tuple[Script, Scope | None]] = []
-        for start in starts:
-            if start is None or start.kind == "function":
-                waiting.append((self._script, start))
-        while waiting:
-            item = waiting.pop()
-            if item in found:
-                continue
-            found.add(item)
-            script, function = item
+
+        def run_by(code: tuple[Script, Scope | None]) -> Iterator[tuple[Script, Scope | None]]:
+            script, function = code
             passive = function is None and script is not self._script
             sites, imports = self._code(script)
             for site in sites.get(function, ()):
                 if not (passive and behind_main_guard(site.statement)):
-                    waiting += [(self._script.home(called), called) for called in self._run_by(script, site)]
+                    yield from ((self._script.home(called), called) for called in self._run_by(script, site))
             for binding in imports.get(function, ()):
                 if not (passive and binding.statement and behind_main_guard(binding.statement)):
-                    waiting += [(imported, None) for imported in script.run_by_import(binding)]
-        return found
+                    yield from ((imported, None) for imported in script.run_by_import(binding))
+
+        run = (start for start in starts if start is None or start.kind == "function")
+        return set(reachable(((self._script, start) for start in run), run_by))
 
     def _code(self, script: Script) -> tuple[_Sites, _Imports]:
         """The calls and the imports of each function (with its lambdas), and of the module itself (None)."""

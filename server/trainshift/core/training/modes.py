@@ -17,8 +17,10 @@ from trainshift.core.training.conditions import Conditions, contradict
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.leaving import Leaving
 from trainshift.core.training.loops import Loops
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, expression_path, last_name
+from trainshift.python.values.call_graph import callers_around
 
 # The code that runs, the call that runs its function, and so on outwards.
 _Way: TypeAlias = tuple[Occurrence, ...]
@@ -106,15 +108,11 @@ class Modes:
 
     def _makers(self, made: Collection[Site]) -> set[Site]:
         """The calls that give a new object each time: those that make it, and those of their functions."""
-        found: set[Site] = set()
-        waiting = list(made)
-        while waiting:
-            site = waiting.pop()
-            if site not in found and _gives_new(site):
-                found.add(site)
-                function = site.scope.function()
-                waiting += self._program.names.callers(function)[0] if function is not None else ()
-        return found
+
+        def handed_on(site: Site) -> list[Site]:
+            return [caller for caller in callers_around(self._program.names, site) if _gives_new(caller)]
+
+        return set(reachable(filter(_gives_new, made), handed_on))
 
     def _once(self, at: Occurrence, makers: Collection[Site], seen: frozenset[Scope] = frozenset()) -> bool:
         """Whether an expression is evaluated at most once for each object that the `makers` give."""

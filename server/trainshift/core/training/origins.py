@@ -39,18 +39,15 @@ class Origins:
     def inside_and_out(self, at: Occurrence) -> frozenset[ast.AST]:
         """The calls that make it, and those by which functions that return it give it to others."""
         found = self.creations(at)
-        seen: set[Scope] = set()
-        waiting = [at.scope.function()]
-        while waiting:
-            function = waiting.pop()
-            if function is None or function in seen:
-                continue
-            seen.add(function)
-            returned = (Occurrence(value, function, where) for value, where in function.returns)
-            if any(not found.isdisjoint(self.creations(each)) for each in returned):
+        giving: list[Scope | None] = [at.scope.function()]
+        for function in giving:
+            returned = (
+                (Occurrence(value, function, where) for value, where in function.returns) if function else ()
+            )
+            if function is not None and any(not found.isdisjoint(self.creations(each)) for each in returned):
                 sites = self._names.callers(function)[0]
                 found |= {site.node for site in sites}
-                waiting += [site.scope.function() for site in sites]
+                giving += {site.scope.function() for site in sites}.difference(giving)
         return found
 
     def of(self, at: Occurrence) -> frozenset[ast.AST | None]:

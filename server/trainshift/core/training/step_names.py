@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
+from trainshift.python.flow.traversal import closure
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
-from trainshift.python.syntax.chunk_syntax import Facts, children, closure, last_name
+from trainshift.python.syntax.chunk_syntax import Facts, children, last_name
 from trainshift.python.syntax.code import bound_values
 
 STEPPING = ("minimize", "apply_gradients", "create_train_op", "optimize_loss")

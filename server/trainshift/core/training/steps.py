@@ -23,6 +23,7 @@ from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, Instance, Value, Values
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, argument, dotted, last_name
+from trainshift.python.values.backward_slice import backward_slice
 
 APPLY = "apply"
 GRADIENT_METHODS = ("gradient", "jacobian", "batch_jacobian")
@@ -269,20 +270,13 @@ class Steps:
 
     def _is_weight(self, at: Occurrence) -> bool:
         """Whether an expression is made of a model's variables, or is a variable."""
-        waiting, seen = [at], set()
-        while waiting:
-            each = waiting.pop()
-            if id(each.node) in seen:
-                continue
-            seen.add(id(each.node))
+        for each in backward_slice(self._script.names, at):
             read = (part.attr for part in ast.walk(each.node) if isinstance(part, ast.Attribute))
             values = self._script.names.values(each.node, each.scope, each.statement)
             if any(attribute in VARIABLE_LISTS for attribute in read) or self._script.names.may_be(
                 values, *api.VARIABLE
             ):
                 return True
-            step = self._script.names.steps_back(each)
-            waiting += step.sources if step is not None else ()
         return False
 
     # What a step trains

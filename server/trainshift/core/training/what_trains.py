@@ -6,6 +6,7 @@ from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Steps
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
@@ -27,21 +28,20 @@ class WhatTrains:
     @cached_property
     def functions(self) -> set[Scope]:
         """Functions that make an optimizer step or take a trained gradient, or call one that does."""
-        found: set[Scope] = set()
-        waiting = [step.site.scope.function() for step in self._steps.steps]
-        waiting += [each.site.scope.function() for step in self._steps.steps for each in step.gradients]
-        waiting += [site.scope.function() for site in self._horovod.calls("broadcast_variables", "allreduce")]
-        waiting += [site.scope.function() for site in self.others]
-        while waiting:
-            function = waiting.pop()
-            if function is None or function in found:
-                continue
-            found.add(function)
-            waiting += [site.scope.function() for site in self._script.names.callers(function)[0]]
+        starts = [step.site.scope.function() for step in self._steps.steps]
+        starts += [each.site.scope.function() for step in self._steps.steps for each in step.gradients]
+        starts += [site.scope.function() for site in self._horovod.calls("broadcast_variables", "allreduce")]
+        starts += [site.scope.function() for site in self.others]
+
+        def running(function: Scope | None) -> list[Scope | None]:
+            if function is None:
+                return []
+            callers = [site.scope.function() for site in self._script.names.callers(function)[0]]
             # A nested function runs, as far as can be told, whenever the one around it does.
-            if function.parent is not None and not function.name:
-                waiting.append(function.parent.function())
-        return found
+            is_lambda = function.parent is not None and not function.name
+            return [*callers, *([function.parent.function()] if is_lambda and function.parent else [])]
+
+        return {function for function in reachable(starts, running) if function is not None}
 
     @cached_property
     def _training_sites(self) -> set[Site]:

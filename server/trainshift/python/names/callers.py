@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from trainshift.python.flow.traversal import closure
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import Classes, is_decorated
 from trainshift.python.names.linked import LinkedScript
 from trainshift.python.names.memo import Memo
 from trainshift.python.names.values import NOTHING, Class, Values
-from trainshift.python.syntax.chunk_syntax import Scope, Site, alternatives, closure, last_name
+from trainshift.python.syntax.chunk_syntax import Scope, Site, alternatives, last_name
 
 
 class Callers(Classes):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
@@ -30,19 +30,6 @@ class Occurrence(NamedTuple):
 def of_call(site: Site) -> Occurrence:
     """A call, where it is made."""
     return Occurrence(site.node, site.scope, site.statement)
-
-
-def leading_to(
-    start: Occurrence, before: Callable[[Occurrence], Iterable[Occurrence]]
-) -> Iterator[Occurrence]:
-    """An occurrence and all that leads to it, each once, where `before` tells what leads to one."""
-    waiting, seen = [start], set[int]()
-    while waiting:
-        each = waiting.pop()
-        if id(each.node) not in seen:
-            seen.add(id(each.node))
-            yield each
-            waiting += before(each)
 
 
 class Step(NamedTuple):

@@ -7,7 +7,7 @@ the chunk.  They are shared by every rule and kept while the chunk's text stays 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
@@ -419,15 +419,3 @@ def _tests_main(test: ast.expr) -> bool:
         return False
     sides = {getattr(side, "id", getattr(side, "value", "")) for side in (test.left, test.comparators[0])}
     return sides == {"__name__", "__main__"}
-
-
-def closure(start: Iterable[str], following: Mapping[str, Iterable[str]]) -> set[str]:
-    """The names of `start`, and all that follow from them, directly or not."""
-    found = set(start)
-    waiting = list(found)
-    while waiting:
-        for name in following.get(waiting.pop(), ()):
-            if name not in found:
-                found.add(name)
-                waiting.append(name)
-    return found

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.libraries.common import ROOTS, is_common
+from trainshift.python.flow.traversal import closure
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.uses import Readings
 from trainshift.python.names.values import Function, Library
@@ -25,7 +26,6 @@ from trainshift.python.syntax.chunk_syntax import (
     Statement,
     argument,
     arguments,
-    closure,
     dotted,
     imported_name,
     last_name,

@@ -8,6 +8,7 @@ A step of all ranks together is then one of the original's: neither its rate nor
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
@@ -15,6 +16,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.uses import parts_of
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
+from trainshift.python.values.backward_slice import sliced
 from trainshift.rewriting.keras.fits import method_argument
 
 # Methods of a dataset that are given the size of a batch first; all else calls it so.
@@ -66,20 +68,20 @@ class GlobalBatch:
 
     def _is_part(self, size: Occurrence) -> bool:
         """Whether a number is what a division by the number of ranks gives, or is made of it."""
-        waiting, seen = [size], set[int]()
-        while waiting:
-            at = waiting.pop()
-            if id(at.node) in seen:
-                continue
-            seen.add(id(at.node))
+
+        def behind(at: Occurrence) -> Iterable[Occurrence]:
             node = at.node
             if isinstance(node, ast.BinOp):
-                divides = isinstance(node.op, ast.Div | ast.FloorDiv)
-                if divides and self._horovod.divided(node.right, at.scope, at.statement):
-                    return True
-                waiting += map(at.part, (node.left, node.right))
-            elif (step := self._names.steps_back(at)) is not None:
-                waiting += step.sources
-            elif isinstance(node, ast.Call) and not self._horovod.is_call(self._script.site_of(node), "size"):
-                waiting += map(at.part, node.args)
-        return False
+                return map(at.part, (node.left, node.right))
+            if (step := self._names.steps_back(at)) is not None:
+                return step.sources
+            if isinstance(node, ast.Call) and not self._horovod.is_call(self._script.site_of(node), "size"):
+                return map(at.part, node.args)
+            return ()
+
+        return any(
+            isinstance(at.node, ast.BinOp)
+            and isinstance(at.node.op, ast.Div | ast.FloorDiv)
+            and self._horovod.divided(at.node.right, at.scope, at.statement)
+            for at in sliced(size, behind)
+        )

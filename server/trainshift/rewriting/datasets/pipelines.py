@@ -10,6 +10,7 @@ from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, Instance
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, argument, arguments
@@ -217,14 +218,7 @@ class Pipelines:
 
     def upstream(self, node: Node) -> Iterator[Node]:
         """A node and all that it is made of."""
-        seen: dict[Node, None] = {}
-        waiting = [node]
-        while waiting:
-            each = waiting.pop()
-            if each not in seen:
-                seen[each] = None
-                waiting += each.inputs
-        yield from seen
+        return reachable([node], lambda each: each.inputs)
 
     def choices(self, node: ast.expr, at: Occurrence) -> list[ast.expr]:
         """The elements of a tuple or list, written out at a place or behind a name."""

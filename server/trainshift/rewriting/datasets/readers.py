@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.training.effects import Effect, Effects
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.uses import parts_of
 from trainshift.python.syntax.chunk_syntax import Binding, Facts, Scope, Site, children, last_name
@@ -38,14 +39,11 @@ class Readers:
 
     def others(self, node: Node, allowed: set[int]) -> Iterator[Occurrence]:
         """The reads of a dataset that are none of the `allowed` expressions, by all names that hold it."""
-        seen: set[Node] = set()
-        waiting = list(node.consumers)
-        while waiting:
-            each = waiting.pop()
-            if each in seen or not (each.is_dataset or each.is_function):
-                continue
-            seen.add(each)
-            waiting += each.consumers
+
+        def reading(of: Node) -> list[Node]:
+            return [each for each in of.consumers if each.is_dataset or each.is_function]
+
+        for each in reachable(reading(node), reading):
             if isinstance(each.at.node, ast.Subscript):
                 yield each.at  # What holds it may be read anywhere.
             for binding in each.bindings:

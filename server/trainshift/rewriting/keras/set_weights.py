@@ -19,6 +19,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Site, Statement, dotted
+from trainshift.python.values.backward_slice import backward_slice
 from trainshift.rewriting.keras.fits import Fit
 
 OTHER_BEGINNING = (
@@ -129,16 +130,7 @@ class SetWeights:
         return (each for each in self._behind(at) if dotted(each.node))
 
     def _behind(self, at: Occurrence) -> list[Occurrence]:
-        found: dict[int, Occurrence] = {}
-        waiting = [at]
-        while waiting:
-            each = waiting.pop()
-            if id(each.node) in found:
-                continue
-            found[id(each.node)] = each
-            step = self._names.steps_back(each) if isinstance(each.node, ast.Name) else None
-            waiting += step.sources if step is not None else ()
-        return list(found.values())
+        return list(backward_slice(self._names, at, stop=lambda each: not isinstance(each.node, ast.Name)))
 
     def _can_name(self, at: Occurrence, step: Step) -> bool:
         """Whether a name of a model stands for it where a step stands, too, when that is taken."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from trainshift.core import tables
 from trainshift.core.program import Program
@@ -11,6 +12,7 @@ from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Site, argument, children
+from trainshift.python.values.backward_slice import sliced, sources
 
 # What calls of classes and functions name the place by that they write to.
 _PLACES = (
@@ -72,24 +74,21 @@ class OwnPaths:
 
         One that is chosen by the rank, ``path if hvd.rank() == 0 else os.devnull``, is no rank's own.
         """
-        waiting, seen = [Occurrence(place, site.scope, site.statement)], set[int]()
-        while waiting:
-            at = waiting.pop()
-            if id(at.node) in seen or isinstance(at.node, ast.Compare):
-                continue
-            seen.add(id(at.node))
-            if isinstance(at.node, ast.Call) and self._horovod.is_call(
-                self._script.site_of(at.node), *_RANKS
-            ):
-                return True
-            step = self._names.steps_back(at)
-            if step is not None and step.sources:
-                waiting += step.sources
-            elif not self._is_of_tensorflow(at):
-                parts = (each for each in children(at.node) if isinstance(each, ast.expr))
-                words = at.node.keywords if isinstance(at.node, ast.Call) else ()
-                waiting += map(at.part, (*parts, *(word.value for word in words)))
-        return False
+
+        def behind(at: Occurrence) -> Iterable[Occurrence]:
+            if isinstance(at.node, ast.Compare):
+                return ()
+            found = sources(self._names, at)
+            if found or self._is_of_tensorflow(at):
+                return found
+            parts = (each for each in children(at.node) if isinstance(each, ast.expr))
+            words = at.node.keywords if isinstance(at.node, ast.Call) else ()
+            return map(at.part, (*parts, *(word.value for word in words)))
+
+        return any(
+            isinstance(at.node, ast.Call) and self._horovod.is_call(self._script.site_of(at.node), *_RANKS)
+            for at in sliced(Occurrence(place, site.scope, site.statement), behind)
+        )
 
     def _is_of_tensorflow(self, at: Occurrence) -> bool:
         """Whether an expression is something of TensorFlow's, which names no place."""

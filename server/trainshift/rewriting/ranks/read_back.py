@@ -13,7 +13,8 @@ from trainshift.core.training.loops import Loops
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Instance, Library, Literal
-from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, arguments
+from trainshift.python.values.call_graph import calls_leading_to
 from trainshift.rewriting.keras.callbacks import CallbackLists
 from trainshift.rewriting.ranks.guard_forms import Form, may_differ
 from trainshift.rewriting.ranks.restored import Restored
@@ -66,16 +67,8 @@ class ReadBack:
 
     def _is_in(self, guarded: set[Statement], site: Site) -> bool:
         """Whether a call is made in one of the statements, directly or by a function that is called there."""
-        waiting, seen = [site], set[Scope]()
-        while waiting:
-            current = waiting.pop()
-            if not guarded.isdisjoint(current.statement.path()):
-                return True
-            function = current.scope.function()
-            if function is not None and function not in seen:
-                seen.add(function)
-                waiting += self._program.names.callers(function)[0]
-        return False
+        calls = calls_leading_to(self._program.names, site)
+        return any(not guarded.isdisjoint(call.statement.path()) for call in calls)
 
     def _is_written(self, read: Read, written: dict[str, int]) -> bool:
         """Whether a write stands before all that waits for it, or a function that reads runs after it."""

@@ -17,6 +17,7 @@ from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
+from trainshift.python.values.call_graph import calls_leading_to, functions_leading_to
 from trainshift.rewriting.target import Target
 
 # Methods that read what may have been saved before.
@@ -37,18 +38,11 @@ class Restored:
 
     def follows_training(self, site: Site) -> bool:
         """Whether a training step may have been made before the call, wherever its function is called."""
-        waiting, seen = [site], set[Scope]()
-        while waiting:
-            current = waiting.pop()
-            if self._follows_here(current.statement):
+        for call in calls_leading_to(self._names, site):
+            function = call.scope.function()
+            late = function is not None and function.name not in _EARLY and self._is_of_callback(call)
+            if late or self._follows_here(call.statement):
                 return True
-            function = current.scope.function()
-            if function is None or function in seen:
-                continue
-            seen.add(function)
-            if function.name not in _EARLY and self._is_of_callback(current):
-                return True
-            waiting += self._names.callers(function)[0]
         return False
 
     def waits(self, site: Site) -> bool:
@@ -58,14 +52,8 @@ class Restored:
     @cached_property
     def _waiting(self) -> set[Scope]:
         """The functions that read what may have been saved before, and those that call them."""
-        found = set[Scope]()
-        waiting = [each for each in self._script.sites_named(*_METHODS) if self.follows_training(each)]
-        while waiting:
-            function = waiting.pop().scope.function()
-            if function is not None and function not in found:
-                found.add(function)
-                waiting += self._names.callers(function)[0]
-        return found
+        late = (site for site in self._script.sites_named(*_METHODS) if self.follows_training(site))
+        return set(functions_leading_to(self._names, (site.scope.function() for site in late)))
 
     def together(self, statement: Statement) -> bool:
         """Whether all ranks surely come to a statement, if they come to the block that it is in."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps, is_plain
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Class, Instance, Library, Value
@@ -203,17 +205,16 @@ class GivenRates:
             if each.optimizer is not None
         ]
         places += [*self._program.fact(Graphs).optimizers, *self._program.fact(Estimators).optimizers]
-        found: set[Value] = set()
-        waiting = [value for node, site in places for value in self._names.site_values(node, site)]
-        while waiting:
-            value = waiting.pop()
-            if value not in found:
-                found.add(value)
-                if isinstance(value, Instance) and self._is_wrapper(value.cls):
-                    inner = argument(value.node, 0, "inner_optimizer", "opt", "optimizer")
-                    site = self._script.site_of(value.node)
-                    waiting += self._names.site_values(inner, site) if inner is not None else ()
-        return found
+
+        def wrapped(value: Value) -> Iterable[Value]:
+            if not isinstance(value, Instance) or not self._is_wrapper(value.cls):
+                return ()
+            inner = argument(value.node, 0, "inner_optimizer", "opt", "optimizer")
+            site = self._script.site_of(value.node)
+            return self._names.site_values(inner, site) if inner is not None else ()
+
+        starts = (value for node, site in places for value in self._names.site_values(node, site))
+        return set(reachable(starts, wrapped))
 
     def _is_wrapper(self, cls: str) -> bool:
         """Whether an optimizer class of TensorFlow has no rate of its own, such as `LossScaleOptimizer`."""

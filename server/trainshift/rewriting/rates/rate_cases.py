@@ -7,7 +7,7 @@ number is not; one expression may be the one in one case and the other in anothe
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -34,6 +34,7 @@ from trainshift.python.syntax.chunk_syntax import (
     dotted,
     last_name,
 )
+from trainshift.python.values.backward_slice import sliced
 from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.rates.rate_kinds import (
     RATES,
@@ -156,19 +157,12 @@ class RateCases:
 
     def _may_be(self, place: Occurrence, holds: Callable[[Occurrence], bool]) -> bool:
         """Whether something holds of the expression in one of its cases."""
-        seen: set[ast.expr] = set()
-        waiting = [place]
-        while waiting:
-            each = waiting.pop()
-            if each.node in seen:
-                continue
-            seen.add(each.node)
-            if holds(each):
-                return True
-            reading = self._reading(each)
-            if reading.form in _CHOICES:
-                waiting += reading.parts
-        return False
+
+        def choices(at: Occurrence) -> Iterable[Occurrence]:
+            reading = self._reading(at)
+            return reading.parts if reading.form in _CHOICES else ()
+
+        return any(map(holds, sliced(place, choices)))
 
     def member(self, place: Occurrence) -> tuple[Occurrence, str] | None:
         """The object and the name of ``object.name``, also as ``getattr(object, "name")``."""

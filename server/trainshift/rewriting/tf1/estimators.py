@@ -6,6 +6,7 @@ What the names and defaults of ready-made Estimators mean is as the installed `t
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
@@ -14,6 +15,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Function, Library, Literal, UserInstance, Value
 from trainshift.python.source.source import one_line
@@ -212,17 +214,15 @@ class Estimators:
     def _averages(self, function: Scope) -> bool:
         """Whether gradients are averaged in a function, in what it calls, or for what it returns."""
         wanted = self._program.fact(Graphs).averaging.union(site.node for site, _ in self._specs)
-        seen: set[Scope] = set()
-        waiting = [function]
-        while waiting:
-            current = waiting.pop()
-            if current in seen:
-                continue
-            seen.add(current)
-            for site in self._inside.get(current, ()):
-                if site.node in wanted:
-                    return True
-                waiting += self._names.called_functions(site)
+
+        def called(current: Scope) -> Iterator[Scope]:
+            return (
+                each for site in self._inside.get(current, ()) for each in self._names.called_functions(site)
+            )
+
+        for current in reachable([function], called):
+            if any(site.node in wanted for site in self._inside.get(current, ())):
+                return True
         behind = (calls_behind(self._script, node, function, where) for node, where in function.returns)
         return any(not wanted.isdisjoint(calls) for calls in behind)
 

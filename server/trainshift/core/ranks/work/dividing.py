@@ -21,6 +21,7 @@ from trainshift.python.syntax.chunk_syntax import (
     children,
     expression_path,
 )
+from trainshift.python.values.call_graph import calls_leading_to
 
 # What a `fit` is given of the data: its arguments by position and by name.
 _GIVEN = {"x": 0, "y": 1, "sample_weight": None}
@@ -68,19 +69,13 @@ class Dividing:
 
     def _iterated(self, site: Site) -> list[Occurrence]:
         """What the loops go through that stand around a step, in its function or around a call of that."""
-        seen, waiting, found = set[Site](), [site], list[Occurrence]()
-        while waiting:
-            each = waiting.pop()
-            if each in seen:
-                continue
-            seen.add(each)
+        found: list[Occurrence] = []
+        for each in calls_leading_to(self._names, site):
             loops = (above for above in each.statement.path() if isinstance(above.node, ast.For))
             found += (Occurrence(above.node.iter, above.scope, above) for above in loops)  # type: ignore[attr-defined]
             for part in expression_path(each.statement.node, each.node):
                 if isinstance(part, COMPREHENSIONS):
                     found += (Occurrence(one.iter, each.scope, each.statement) for one in part.generators)
-            function = each.scope.function()
-            waiting += self._names.callers(function)[0] if function is not None else []
         return found
 
     def _times(self, of: Occurrence, depth: int = 0) -> int:

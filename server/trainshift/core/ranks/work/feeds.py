@@ -18,7 +18,7 @@ from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.steps import Steps
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence, leading_to
+from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, Unknown, UserInstance
 from trainshift.python.syntax.chunk_syntax import (
     Scope,
@@ -29,6 +29,8 @@ from trainshift.python.syntax.chunk_syntax import (
     children,
     dotted,
 )
+from trainshift.python.values.backward_slice import sliced
+from trainshift.python.values.call_graph import callers_around, calls_leading_to
 
 _GIVEN = (("x", 0), ("generator", 0), ("y", 1))
 _SERVICES = ("send_to_data_service", "distribute", "data_service", "tf_data_service")
@@ -228,15 +230,8 @@ class Feeds:
 
     def _handed(self, site: Site) -> Iterator[Occurrence]:
         """What the calls hand to the function of a step that is no model and no optimizer."""
-        seen, waiting = set[Site](), [site]
-        while waiting:
-            each = waiting.pop()
-            function = each.scope.function()
-            if each in seen or function is None:
-                continue
-            seen.add(each)
-            for caller in self._names.callers(function)[0]:
-                waiting.append(caller)
+        for each in calls_leading_to(self._names, site):
+            for caller in callers_around(self._names, each):
                 for given in caller.node.args:
                     values = self._names.site_values(given, caller)
                     if not self._names.may_be(
@@ -432,9 +427,7 @@ class Feeds:
 
     def keeps_global_batch(self, feed: Feed) -> bool:
         """Whether the batch of each rank is a part of one batch for all."""
-        return any(
-            self._divides(at) for batch in feed.batches for at in leading_to(batch, self._computed_from)
-        )
+        return any(self._divides(at) for batch in feed.batches for at in sliced(batch, self._computed_from))
 
     def _computed_from(self, at: Occurrence) -> Iterable[Occurrence]:
         """What a number is computed from: not the code of objects that it is an attribute of."""

@@ -21,9 +21,10 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import FITTING, Loop, Pattern
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence, Step, leading_to
+from trainshift.python.names.occurrence import Occurrence, Step
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, children, last_name
+from trainshift.python.values.backward_slice import sliced
 
 # Tests are not followed through more others than this.
 _DEEPEST = 2
@@ -60,7 +61,7 @@ class OwnValues:
         """Whether a test asks for the time, which no collective made the same on all ranks."""
         names = (
             name
-            for each in leading_to(test, self._computed_of)
+            for each in sliced(test, self._computed_of)
             if isinstance(each.node, ast.Call)
             for name in self._names.full_names(each.node.func, each.scope, each.statement)
         )

@@ -10,9 +10,10 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence, leading_to
+from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, Library, Member
 from trainshift.python.syntax.chunk_syntax import Site, argument, children
+from trainshift.python.values.backward_slice import sliced
 
 
 class Order(Enum):
@@ -115,7 +116,7 @@ class Seeds:
         """Whether a seed is the same on all ranks."""
         if self._dependence.on_rank(at):
             return Order.OWN
-        for each in leading_to(at, self._parts):
+        for each in sliced(at, self._parts):
             if isinstance(each.node, ast.Constant) and each.node.value is None:
                 return Order.OWN
             if isinstance(each.node, ast.Call):

@@ -19,9 +19,10 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import Nodes
-from trainshift.python.names.occurrence import Occurrence, Step, leading_to
+from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, dotted, last_name
+from trainshift.python.values.backward_slice import backward_slice
 
 _FILES = ("file", "path", "shard", "tfrecord", "csv")
 # What reads the rows of files.
@@ -135,7 +136,7 @@ class Shares:
 
     def _is_key(self, index: Occurrence) -> bool:
         """Whether an index is a text, which names something and counts no rows."""
-        for each in leading_to(index, lambda at: (self._names.steps_back(at) or Step()).sources):
+        for each in backward_slice(self._names, index):
             parts = [each.node.left, each.node.right] if isinstance(each.node, ast.BinOp) else [each.node]
             if any(isinstance(part, ast.JoinedStr) or _is_text(part) for part in parts):
                 return True

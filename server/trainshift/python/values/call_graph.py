@@ -1,0 +1,37 @@
+"""The call graph, walked from a call to those that lead to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from trainshift.python.flow.traversal import reachable
+from trainshift.python.syntax.chunk_syntax import Scope, Site
+
+
+class CallGraph(Protocol):
+    """Names that tell which calls may run a function."""
+
+    def callers(self, function: Scope) -> tuple[list[Site], bool]:
+        """The calls that may run a function, and whether it may be run from elsewhere."""
+
+
+def calls_leading_to(names: CallGraph, *sites: Site) -> Iterator[Site]:
+    """Yield calls, then the calls of the functions that they stand in, and so on outwards, each once."""
+    return reachable(sites, lambda site: callers_around(names, site))
+
+
+def callers_around(names: CallGraph, site: Site) -> list[Site]:
+    """The calls of the function that a call stands in."""
+    function = site.scope.function()
+    return names.callers(function)[0] if function is not None else []
+
+
+def functions_leading_to(names: CallGraph, functions: Iterable[Scope | None]) -> Iterator[Scope]:
+    """Yield functions, then those that call them, and so on outwards, each once; None is the module."""
+
+    def calling(function: Scope) -> list[Scope]:
+        around = (site.scope.function() for site in names.callers(function)[0])
+        return [caller for caller in around if caller is not None]
+
+    return reachable([function for function in functions if function is not None], calling)

@@ -1,0 +1,33 @@
+"""The traversal of graphs that are given by their successors."""
+
+from __future__ import annotations
+
+from trainshift.python.flow.traversal import closure, reachable
+
+GRAPH = {"a": ["b", "c"], "b": ["d"], "c": ["d", "a"], "d": [], "e": ["a"]}
+
+
+def test_all_that_follows_is_reached_once() -> None:
+    assert sorted(reachable(["a"], GRAPH.__getitem__)) == ["a", "b", "c", "d"]
+    assert closure(["e"], GRAPH) == {"a", "b", "c", "d", "e"}
+    assert closure(["z"], GRAPH) == {"z"}
+
+
+def test_the_last_successor_comes_first_and_its_own_successors_next() -> None:
+    assert list(reachable(["a"], GRAPH.__getitem__)) == ["a", "c", "d", "b"]
+
+
+def test_nodes_with_equal_keys_are_one() -> None:
+    assert list(reachable([1, -1, 2], lambda node: [], key=abs)) == [2, -1]
+
+
+def test_successors_are_asked_for_only_when_the_next_node_is_wanted() -> None:
+    asked: list[int] = []
+
+    def successors(node: int) -> list[int]:
+        asked.append(node)
+        return [node + 1]
+
+    found = reachable([0], successors)
+    assert [next(found), next(found), next(found)] == [0, 1, 2]
+    assert asked == [0, 1]
