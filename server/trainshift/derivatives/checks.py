@@ -95,6 +95,7 @@ class Checks:
                 if names & function.sequences and each.shared.unless is None:
                     (name, *_) = sorted(names - function.sequences)
                     self.refuse(each.node, f"the loop's sequence changes inside the loop: {name}")
+            self._shared(function)
         return tuple(sorted(self.found.values()))
 
     def refuse(self, node: ast.AST, message: str) -> None:

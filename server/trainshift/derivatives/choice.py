@@ -186,6 +186,7 @@ class _Uses:
                 self._node(each, "a count" if still else role)
         for keyword in node.keywords:
             still = (row.param(keyword.arg or "") if row else keyword.arg) in STILL | {"reverse"}
+            still = still and dotted != "builtins.dict"
             self._node(keyword.value, "a count" if still else role)
 
     def _called(self, node: ast.Call, callee: ast.FunctionDef, role: str) -> None:

@@ -45,8 +45,9 @@ class Live:
                 head = node.iter if isinstance(node, ast.For) else node.test
                 set_here = terms.names_bound([node.target]) if isinstance(node, ast.For) else set()
                 ended = self._block(node.orelse, live, left, again) | terms.names_read(head)
-                start = set(ended)
-                for _ in range(2):
+                start, before = set(ended), None
+                while start != before:
+                    before = set(start)
                     start |= self._block(node.body, start, live, start) - set_here
                 return start
             case ast.AugAssign():

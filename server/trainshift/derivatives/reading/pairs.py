@@ -14,27 +14,46 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, Shared, root_of
 from trainshift.derivatives.reading.kinds import ANY, Kind, meet
 from trainshift.derivatives.reading.nodes import Nodes
-from trainshift.derivatives.reading.sources import GIVEN, OF, Sources, number, parts_of
+from trainshift.derivatives.reading.sources import GIVEN, HOLDING, OF, Sources, number, parts_of
 
 CONTAINERS = ("list", "tuple", "dict")
-Pairs = dict[frozenset[str], Shared]
+# Calls that give a container of what they are given, or what is in that.
+_HOLDING = frozenset(f"builtins.{each}" for each in HOLDING)
+Pairs = dict[frozenset[str], tuple[Shared, ...]]
+"""The pairs of names that may be one, with all that may have made them so."""
 
 
 def either(one: Pairs, other: Pairs) -> Pairs:
-    """The pairs where one of two ways was taken."""
-    found = {**one, **other}
-    for pair in one.keys() & other.keys():
-        found[pair] = common(one[pair], other[pair])
+    """The join of the pairs of two paths. `one` is returned where `other` adds nothing."""
+    found = one
+    for pair, shared in other.items():
+        both = common(one.get(pair, ()), shared)
+        if both is not one.get(pair):
+            found = found if found is not one else dict(one)
+            found[pair] = both
     return found
 
 
-def common(one: Shared, other: Shared) -> Shared:
-    """What is known of two names whichever of two statements made them one."""
-    if one is other or one.twice is not None or other.twice is not None:
-        return other
-    outer = one.outer if one.outer == other.outer else ""
-    known = one if one.unless is None else other
-    return replace(known, outer=outer)
+def common(one: tuple[Shared, ...], other: tuple[Shared, ...]) -> tuple[Shared, ...]:
+    """The join of two sets of reasons why a pair may be one. `one` is returned where `other` adds nothing.
+
+    A reason without a condition stands for all others: there is nothing to ask at run time then.
+    """
+    found = one
+    for new in other:
+        if any(each.key == new.key for each in found):
+            continue
+        certain = [each for each in found if each.unless is None and each.twice is None]
+        if new.twice is not None or not (certain or new.unless is None):
+            found = (*found, new)
+            continue
+        known = certain[0] if certain else new
+        rest = [each for each in found if each.twice is not None]
+        outers = {each.outer for each in (*found, new) if each.twice is None}
+        merged = known if outers == {known.outer} else replace(known, outer="")
+        if [each for each in found if each.twice is None] != [merged]:
+            found = (merged, *rest)
+    return found
 
 
 class Twice:
@@ -45,59 +64,96 @@ class Twice:
         self.reader = sharing.nodes.reader
         self.moving = _moves(sharing.nodes.function.body)
 
-    def held(self, value: ast.expr, pairs: Pairs, kind: Kind) -> Kind | None:
-        """What a value of a kind may hold in two places."""
+    def held(self, value: ast.expr, pairs: Pairs, kind: Kind) -> list[Kind]:
+        """The kinds of what a value of a kind may hold in two places."""
         match value:
             case ast.Tuple(elts) | ast.List(elts) | ast.Dict(values=elts):
-                for one, other in combinations(elts, 2):
-                    if found := self._both(one, other, pairs):
-                        return found
+                both = [self._both(one, other, pairs) for one, other in combinations(elts, 2)]
+                found = [each for each in both if each is not None]
                 keys: list[object] = list(range(len(elts)))
                 if isinstance(value, ast.Dict):
                     keys = [getattr(each, "value", ANY) for each in value.keys]
-                for key, each in zip(keys, elts, strict=True):
-                    if found := self.held(each, pairs, kind.element(key)):
-                        return found
-                return None
+                for key, element in zip(keys, elts, strict=True):
+                    found += self.held(element, pairs, kind.element(key))
+                return found
             case ast.BinOp(left, ast.Mult(), right):
-                for each in (left, right):
-                    if isinstance(each, ast.List | ast.Tuple):
-                        again = any(map(self._changeable, each.elts))
-                    else:
-                        of = self.reader.kind(each)
-                        element = of.element() if of.has("list", "tuple") else None
-                        again = element is not None and self._may_change(element)
-                    if again:
-                        return kind.element()
-                return None
+                again = False
+                for operand in (left, right):
+                    if isinstance(operand, ast.List | ast.Tuple):
+                        again = again or any(map(self._changeable, operand.elts))
+                    elif (of := self.reader.kind(operand)).has("list", "tuple"):
+                        again = again or self._may_change(of.element())
+                return [kind.element()] if again else []
             case ast.BinOp(left, ast.Add(), right) if self.reader.kind(value).has("list", "tuple"):
+                found = []
                 if self._linked(left, right, pairs):
-                    if found := self._changeable(ast.Subscript(left, terms.constant(0), ast.Load())):
-                        return found
+                    one = self._changeable(ast.Subscript(left, terms.constant(0), ast.Load()))
+                    found += [] if one is None else [one]
                 lists = [each.elts for each in (left, right) if isinstance(each, ast.List)]
                 joined = [each for some in lists for each in some]
-                found = self.held(ast.List(joined, ast.Load()), pairs, kind)
-                return found or self.held(left, pairs, kind) or self.held(right, pairs, kind)
-            case ast.ListComp(elt, generators) | ast.GeneratorExp(elt, generators):
-                own = terms.names_bound([each.target for each in generators])
-                again = isinstance(elt, ast.Name | ast.Subscript) and not terms.names_read(elt) & own
-                return self._changeable(elt) if again else None
-        for name in sorted(self.sharing.sources(value)):
-            shared = pairs.get(frozenset((name,)))
-            if shared is not None:
-                return shared.twice
-        return None
+                found += self.held(ast.List(joined, ast.Load()), pairs, kind)
+                return found + self.held(left, pairs, kind) + self.held(right, pairs, kind)
+            case ast.IfExp(_, body, orelse):
+                return self.held(body, pairs, kind) + self.held(orelse, pairs, kind)
+            case (
+                ast.ListComp(elt, generators)
+                | ast.GeneratorExp(elt, generators)
+                | ast.DictComp(value=elt, generators=generators)
+            ):
+                with self.reader.inside(value):
+                    return self._repeated(elt, generators, pairs)
+            case ast.Call(ast.Name(), args, keywords) if self.reader.module.dotted(value.func) in _HOLDING:
+                given = [*args, *(each.value for each in keywords)]
+                found = [each for part in given for each in self.held(part, pairs, self.reader.kind(part))]
+                named = [each.value for each in keywords]
+                apart = [self._both(one, other, pairs) for one, other in combinations(named, 2)]
+                return found + [each for each in apart if each is not None]
+        return [
+            shared.twice
+            for name in sorted(self.sharing.sources(value))
+            for shared in pairs.get(frozenset((name,)), ())
+            if shared.twice is not None
+        ]
 
-    def stored(self, node: ast.stmt, root: str, value: ast.expr, pairs: Pairs, kind: Kind) -> Kind | None:
-        """What a container may hold twice once a value of a kind is put into it."""
+    def _repeated(self, elt: ast.expr, generators: list[ast.comprehension], pairs: Pairs) -> list[Kind]:
+        """The kinds of what a comprehension may put into its result in two rounds, the same object."""
+        match elt:
+            case ast.Tuple(elts) | ast.List(elts) | ast.Dict(values=elts):
+                return [each for part in elts for each in self._repeated(part, generators, pairs)]
+            case ast.IfExp(_, body, orelse):
+                return self._repeated(body, generators, pairs) + self._repeated(orelse, generators, pairs)
+        if not self.sharing.sources(elt):
+            return []
+        found: list[Kind] = []
+        # The rounds that an element comes of: those of its own variables, and of what these go through.
+        needed = terms.names_read(elt)
+        for each in reversed(generators):
+            if needed & terms.names_bound([each.target]):
+                needed |= terms.names_read(each.iter)
+                found += self.held(each.iter, pairs, self.reader.kind(each.iter))
+        rounds = [each for each in generators if not runs_once(each.iter)]
+        apart = isinstance(elt, ast.Name) or (
+            isinstance(elt, ast.Subscript) and any(_counts(elt.slice, each) for each in generators)
+        )
+        if rounds and not (apart and all(needed & terms.names_bound([each.target]) for each in rounds)):
+            again = self._changeable(elt)
+            found += [] if again is None else [again]
+        return found
+
+    def stored(self, node: ast.stmt, root: str, value: ast.expr, pairs: Pairs, kind: Kind) -> list[Kind]:
+        """The kinds of what a container may hold twice once a value of a kind is put into it."""
+        found = self.held(value, pairs, kind)
+        if isinstance(value, ast.Tuple | ast.List | ast.Dict):
+            # The display is new, but not what it is made of.
+            parts = value.values if isinstance(value, ast.Dict) else value.elts
+            return found + [one for each in parts for one in self.stored(node, root, each, pairs, kind)]
         for name in sorted(self.sharing.sources(value)):
-            shared = pairs.get(frozenset((name, root)))
-            before = name == root or (shared is not None and shared.name == root)
+            known = pairs.get(frozenset((name, root)), ())
+            before = name == root or any(each.name == root for each in known)
             if before and id(node) not in self.moving and not _popped(value):
-                found = self._changeable(value)
-                if found is not None:
-                    return found
-        return self.held(value, pairs, kind)
+                again = self._changeable(value)
+                found += [] if again is None else [again]
+        return found
 
     def taken_out(self, before: ast.stmt, node: ast.stmt, pairs: Pairs) -> Pairs:
         """The pairs after `held = xs[i]` and `xs[i] = 0.0`: what is held is no longer in the container."""
@@ -164,6 +220,31 @@ class Twice:
         return kind.container or self.sharing.arrayish(kind)
 
 
+def _counts(index: ast.expr, generator: ast.comprehension) -> bool:
+    """Returns True for an index that differs between the rounds of a generator."""
+    match generator:
+        case ast.comprehension(ast.Name(name), ast.Call(ast.Name("range" | "enumerate" | "sorted"))):
+            return isinstance(index, ast.Name) and index.id == name
+        case ast.comprehension(
+            ast.Tuple([ast.Name(name), _]), ast.Call(ast.Name("enumerate") | ast.Attribute(attr="items"))
+        ):
+            return isinstance(index, ast.Name) and index.id == name
+        case ast.comprehension(ast.Name(name), ast.Name()):
+            # The keys of a dict.
+            return isinstance(index, ast.Name) and index.id == name
+    return False
+
+
+def runs_once(sequence: ast.expr) -> bool:
+    """Returns True for a sequence that has one element at most."""
+    match sequence:
+        case ast.Constant(str(text)):
+            return len(text) < 2
+        case ast.List(elts) | ast.Tuple(elts):
+            return len(elts) < 2
+    return False
+
+
 def _popped(value: ast.expr) -> bool:
     """Whether a value was taken out of what it is put into."""
     return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "pop"
@@ -212,6 +293,8 @@ class Pairing:
         self.strangers: dict[str, tuple[Function, str]] = {}
         """The variables of other functions, by what they are called here."""
         self.ever: Pairs = {}
+        self.flows: set[frozenset[str]] = set()
+        """Pairs of names that are never one, but of which one gets what the other had: `a, b = b, a`."""
         self.twice = Twice(self)
 
     def sources(self, node: ast.expr) -> set[str]:
@@ -240,6 +323,12 @@ class Pairing:
         names = {name for name, _, _ in new}
         reached = [self._with_partners(self.sources(part), pairs) for _, part, _ in new]
         doubled = {name: self.twice.held(part, pairs, self.function.kind(name)) for name, part, _ in new}
+        for place, (name, _, _) in enumerate(new):
+            self.flows |= {
+                frozenset((name, each))
+                for each in reached[place] & names - {name}
+                if meet(self.whole.arrays, self._kind(name), self._kind(each))
+            }
         before, pairs = pairs, {pair: shared for pair, shared in pairs.items() if not pair & names}
         for place, (name, part, maybe) in enumerate(new):
             others = reached[place] - names
@@ -274,12 +363,13 @@ class Pairing:
         return self._doubled(pairs, node, root, doubled, unless)
 
     def _doubled(
-        self, pairs: Pairs, node: ast.stmt, name: str, kind: Kind | None, unless: ast.expr | None = None
+        self, pairs: Pairs, node: ast.stmt, name: str, kinds: list[Kind], unless: ast.expr | None = None
     ) -> Pairs:
-        """The pairs after a container has got something of a kind that it may hold already."""
-        if kind is None:
-            return pairs
-        return {**pairs, frozenset((name,)): Shared(node, name, name, unless, kind)}
+        """The pairs after a container has got something of some kinds that it may hold already."""
+        for kind in kinds:
+            new = (Shared(node, name, name, unless, kind.found()),)
+            pairs = either(pairs, {frozenset((name,)): new})
+        return pairs
 
     def _with_partners(self, names: set[str], pairs: Pairs) -> set[str]:
         return names | {each for pair in pairs if pair & names for each in pair}
@@ -296,7 +386,11 @@ class Pairing:
         if name is None:
             return pairs
         whole = isinstance(place, ast.Name)
-        shown = {pair: each for pair, each in pairs.items() if not (whole and each.outer == name)}
+        shown = {
+            pair: reasons
+            for pair, reasons in pairs.items()
+            if not (whole and all(each.outer == name for each in reasons))
+        }
         holding = self._holding({name}, others, shown)
         return self._with(pairs, node, holding, self._with_partners(others, pairs), unless, True)
 
@@ -318,9 +412,9 @@ class Pairing:
                     continue
                 pair = frozenset((one, other))
                 shared = Shared(node, one, other, unless, None, one if outer else "")
-                pairs[pair] = shared if pair not in pairs else common(pairs[pair], shared)
+                pairs[pair] = common(pairs.get(pair, ()), (shared,))
                 if not any(each.endswith(GIVEN) for each in pair):
-                    self.ever[pair] = pairs[pair]
+                    self.ever[pair] = common(self.ever.get(pair, ()), pairs[pair])
         return pairs
 
     def _holds(self, name: str, others: set[str]) -> bool:

@@ -363,7 +363,9 @@ class Reader(KindReader):
         return False
 
     def _call(self, node: ast.Call) -> bool:
-        ordering = ORDERING if self.target(node) is None else ()
+        # What `dict` is given by name are values, whatever they are called.
+        made = self.target(node) is not None or terms.entries(node) is not None
+        ordering = () if made else ORDERING
         arguments = [*node.args, *(each.value for each in node.keywords if each.arg not in ordering)]
         actives = [self.value(each) for each in arguments]
         functions = [self._function_value(each) for each in arguments]
@@ -416,8 +418,9 @@ class Reader(KindReader):
         row = rows.get(dotted or "")
         if len(node.args) == 1 and not node.keywords and not skipped:
             row = rows.get(f"{dotted}.whole", row)
-        named = [each.arg or "" for each in node.keywords if each.arg not in ORDERING]
-        if row is None:
+        written = terms.entries(node) is not None
+        named = [each.arg or "" for each in node.keywords if written or each.arg not in ORDERING]
+        if row is None or written:
             return [False] * (len(node.args) + len(named))
         # A shape may be given as several numbers.
         places = [row.params[min(skipped + place, len(row.params) - 1)] for place in range(len(node.args))]

@@ -14,7 +14,7 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Conflict, Function, Shared, Summary, own_nodes, root_of
 from trainshift.derivatives.reading.kinds import Kind, meet, reaches
 from trainshift.derivatives.reading.live import Live
-from trainshift.derivatives.reading.pairs import CONTAINERS, Pairing, Pairs, either
+from trainshift.derivatives.reading.pairs import CONTAINERS, Pairing, Pairs, either, runs_once
 from trainshift.derivatives.reading.reader import CHANGING, LOSING
 from trainshift.derivatives.reading.sources import GIVEN, OF, name_of, number
 
@@ -43,6 +43,8 @@ class Sharing(Pairing):
         self.augmented: set[str] = set()
         # What `+=` and its like change in place, which who calls the function may know.
         self.shown_by: set[str] = set()
+        # What is known where the loops around a statement begin again, and where they are left.
+        self._left: list[tuple[list[Pairs], list[Pairs]]] = []
         always = {name for _, name in function.reached}
         # The variables that get other values, and not by `+=` and its like alone.
         self.rebound = set(filter(function.is_rebound, terms.names_bound(function.body)))
@@ -52,7 +54,7 @@ class Sharing(Pairing):
         self.live = Live(function.body, always | {function.result})
         given = [(each, f"{each}{GIVEN}") for each in function.params]
         start = Shared(START, "", "", number(""))
-        self.ends |= set(self._block(function.body, {frozenset(pair): start for pair in given}))
+        self.ends |= set(self._block(function.body, {frozenset(pair): (start,) for pair in given}))
         self._captured()
         for pair in self.ends:
             if function.result in pair:
@@ -70,10 +72,10 @@ class Sharing(Pairing):
                     self.arguments |= {name} & set(self.function.params)
                     self.altered_given |= self.with_names({name}) & set(self.function.params)
                     self.grown.add(name)
-                    for pair, shared in self.ever.items():
+                    for pair, reasons in self.ever.items():
                         if name in pair and self._partner_shows(pair, name, self.function.kind(name)):
-                            key = (id(shared.node), shared.name, shared.other)
-                            self.found.setdefault(key, Conflict(shared, inner.node, False))
+                            for shared in reasons:
+                                self._conflict(shared, inner.node)
 
     def summary(self) -> Summary:
         """What a call of the function leaves behind."""
@@ -137,11 +139,11 @@ class Sharing(Pairing):
         return meet(self.whole.arrays, self.function.kind(one), self.function.kind(other))
 
     def with_names(self, names: set[str]) -> set[str]:
-        """Names with all that were ever one with them."""
+        """Names with all that were ever one with them, or ever got what they had."""
         found, waiting = set(names), list(names)
         while waiting:
             each = waiting.pop()
-            for pair in self.ever:
+            for pair in (*self.ever, *self.flows):
                 if each in pair and not pair <= found:
                     waiting.extend(pair - found)
                     found |= pair
@@ -162,14 +164,9 @@ class Sharing(Pairing):
                 pairs = self._calls(node, node.test, pairs)
                 return either(self._block(node.body, pairs), self._block(node.orelse, pairs))
             case ast.For() | ast.While():
-                for _ in range(2):
-                    start = pairs = self._calls(
-                        node, node.iter if isinstance(node, ast.For) else node.test, pairs
-                    )
-                    if isinstance(node, ast.For):
-                        start = self._bound(node, node.target, node.iter, pairs, True)
-                    pairs = either(pairs, self._block(node.body, start))
-                return self._block(node.orelse, pairs)
+                return self._loop(node, pairs)
+            case ast.Break() | ast.Continue():
+                self._left[-1][isinstance(node, ast.Break)].append(pairs)
             case ast.FunctionDef():
                 return pairs
         pairs = self._calls(node, node, pairs)
@@ -191,6 +188,30 @@ class Sharing(Pairing):
             case ast.Expr(ast.Call() as call):
                 return self._joined(node, call, pairs)
         return pairs
+
+    def _loop(self, node: ast.For | ast.While, pairs: Pairs) -> Pairs:
+        """The pairs after a loop: its rounds are gone through until they add none."""
+        if isinstance(node, ast.For):
+            pairs = self._calls(node, node.iter, pairs)
+        while True:
+            again: list[Pairs] = []
+            left: list[Pairs] = []
+            self._left.append((again, left))
+            if isinstance(node, ast.For):
+                start = self._bound(node, node.target, node.iter, pairs, True)
+            else:
+                start = tested = self._calls(node, node.test, pairs)
+            again.append(self._block(node.body, start))
+            self._left.pop()
+            before = pairs
+            for each in again:
+                pairs = either(pairs, each)
+            if pairs is before or (isinstance(node, ast.For) and runs_once(node.iter)):
+                break
+        after = self._block(node.orelse, pairs if isinstance(node, ast.For) else tested)
+        for each in left:
+            after = either(after, each)
+        return after
 
     def _assigned(self, node: ast.stmt, targets: list[ast.expr], value: ast.expr, pairs: Pairs) -> Pairs:
         for target in targets:
@@ -302,7 +323,7 @@ class Sharing(Pairing):
             parts.insert(0, call.func.value)
         if len(parts) < 2 or not any(self.reader.kind(each).has("changed") for each in parts):
             return pairs
-        doubled: Kind | None = None
+        doubled: list[Kind] = []
         root = root_of(parts[0]) if isinstance(call.func, ast.Attribute) else None
         if root is not None and isinstance(call.func, ast.Attribute):
             kind = self.reader.kind(parts[0])
@@ -333,13 +354,12 @@ class Sharing(Pairing):
                 continue
             theirs = self.sources(other)
             for name in self.sources(changed):
-                shared = next((pairs[p] for each in theirs if (p := frozenset((name, each))) in pairs), None)
+                reasons = [one for each in theirs for one in pairs.get(frozenset((name, each)), ())]
                 if name in theirs:
                     apart = self.twice.apart(changed, other)
-                    shared = None if apart is True else Shared(node, name, name, apart or None, kind)
-                if shared is not None:
-                    key = (id(shared.node), shared.name, shared.other)
-                    self.found.setdefault(key, Conflict(shared, node, False))
+                    reasons += [] if apart is True else [Shared(node, name, name, apart or None, kind)]
+                for shared in reasons:
+                    self._conflict(shared, node)
 
     def _change(
         self,
@@ -359,49 +379,70 @@ class Sharing(Pairing):
             return
         self.changed.add(name)
         live = self.live.after(node)
+        for pair, reasons in pairs.items():
+            for shared in reasons if name in pair else ():
+                if shared.twice is not None:
+                    shown = name in live or self._is_given(name, pairs)
+                    inside = deep or not isinstance(changed, ast.Name)
+                    if inside and shown and reaches(self.whole.arrays, shared.twice, kind):
+                        self._changed_twice(node, changed, shared, kind, itself)
+                elif name != shared.outer or not isinstance(changed, ast.Name) or deep:
+                    self._changed_pair(node, changed, shared, kind, itself, pair, live)
+
+    def _changed_twice(
+        self, node: ast.stmt, changed: ast.expr, shared: Shared, kind: Kind, itself: bool
+    ) -> None:
+        """A change of what a container may hold in two places."""
+        if itself and kind.has("array", "box"):
+            self.in_place.add(id(node))
+        elif itself and not kind.has(*CONTAINERS):
+            shared = Shared(node, shared.name, shared.name, number(changed), shared.twice)
+        self._conflict(shared, node, itself)
+
+    def _changed_pair(
+        self,
+        node: ast.stmt,
+        changed: ast.expr,
+        shared: Shared,
+        kind: Kind,
+        itself: bool,
+        pair: frozenset[str],
+        live: set[str],
+    ) -> None:
+        """A change of what two names may share."""
+        name = root_of(changed) or ""
         unknown = itself and not kind.has("array", "box", *CONTAINERS)
-        for pair, shared in pairs.items():
-            if name not in pair:
-                continue
-            if shared.twice is not None:
-                inside = deep or not isinstance(changed, ast.Name)
-                shown = name in live or self._is_given(name, pairs)
-                if inside and shown and reaches(self.whole.arrays, shared.twice, kind):
-                    if itself and kind.has("array", "box"):
-                        self.in_place.add(id(node))
-                    elif unknown:
-                        shared = Shared(node, name, name, number(changed), shared.twice)
-                    self.found.setdefault((id(shared.node), name, name), Conflict(shared, node, itself))
-                continue
-            if name == shared.outer and isinstance(changed, ast.Name) and not deep:
-                continue
-            (other,) = pair - {name}
-            given = other.removesuffix(GIVEN)
-            if given != other and self._partner_shows(pair, name, kind):
-                self.altered_given.add(given)
-                if not unknown or not isinstance(changed, ast.Name):
-                    self.arguments.add(given)
-                own = isinstance(changed, ast.Name) and name not in self.function.params
-                if itself and own and (self.whole.reverse or self.is_called):
-                    if kind.has("array"):
-                        self.shown_by.add(name)
-                    elif unknown and not self.whole.tensors:
-                        shared = Shared(node, name, given, number(changed))
-                        self.found.setdefault((id(node), name, other), Conflict(shared, node, True))
-                elif (name != given or name in self.rebound) and self.whole.reverse and self.is_called:
-                    # Who calls the function gives the adjoint of what it has given, by that name.
-                    at, unless = (
-                        (node, number(name)) if shared.node is START else (shared.node, shared.unless)
-                    )
-                    shared = Shared(at, name, given, unless)
-                    self.found.setdefault((id(shared.node), name, other), Conflict(shared, node, itself))
-            elif (other in live or OF in other) and self._partner_shows(pair, name, kind):
-                if itself and kind.has("array", "box") and shared.unless is None:
-                    self.in_place.add(id(node))
-                if unknown and shared.unless is None:
-                    shared = Shared(node, shared.name, shared.other, number(changed))
-                key = (id(shared.node), shared.name, shared.other)
-                self.found.setdefault(key, Conflict(shared, node, itself))
+        (other,) = pair - {name}
+        given = other.removesuffix(GIVEN)
+        if given != other and self._partner_shows(pair, name, kind):
+            self.altered_given.add(given)
+            if not unknown or not isinstance(changed, ast.Name):
+                self.arguments.add(given)
+            own = isinstance(changed, ast.Name) and name not in self.function.params
+            if itself and own and (self.whole.reverse or self.is_called):
+                if kind.has("array"):
+                    self.shown_by.add(name)
+                elif unknown and not self.whole.tensors:
+                    asked = Shared(node, name, given, number(changed))
+                    self.found.setdefault((id(node), name, other), Conflict(asked, node, True))
+            elif (name != given or name in self.rebound) and self.whole.reverse and self.is_called:
+                # Who calls the function gives the adjoint of what it has given, by that name.
+                at, unless = (node, number(name)) if shared.node is START else (shared.node, shared.unless)
+                asked = Shared(at, name, given, unless)
+                self.found.setdefault((id(asked.node), name, other), Conflict(asked, node, itself))
+        elif (other in live or OF in other) and self._partner_shows(pair, name, kind):
+            if itself and kind.has("array", "box") and shared.unless is None:
+                self.in_place.add(id(node))
+            if unknown and shared.unless is None:
+                shared = Shared(node, shared.name, shared.other, number(changed))
+            self._conflict(shared, node, itself)
+
+    def _conflict(self, shared: Shared, node: ast.stmt, whole: bool = False) -> None:
+        """Notes a change of what is shared, once for what makes it so."""
+        key = (id(shared.node), shared.name, shared.other)
+        known = self.found.get(key)
+        if known is None or (known.shared.unless is not None and shared.unless is None):
+            self.found[key] = Conflict(shared, node, whole)
 
     def _partner_shows(self, pair: frozenset[str], name: str, kind: Kind) -> bool:
         """Whether the other name of a pair shows a change of a value of a kind."""
