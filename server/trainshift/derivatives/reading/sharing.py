@@ -46,6 +46,8 @@ class Sharing(Pairing):
         # What is known where the loops around a statement begin again, and where they are left.
         self._left: list[tuple[list[Pairs], list[Pairs]]] = []
         always = {name for _, name in function.reached}
+        # What the statement of a call reads outside of that.
+        self.read_beside: set[str] = set()
         # The variables that get other values, and not by `+=` and its like alone.
         self.rebound = set(filter(function.is_rebound, terms.names_bound(function.body)))
         for each in function.nested.values():
@@ -278,9 +280,15 @@ class Sharing(Pairing):
                     self.grown |= {root_of(each.func) or ""}
                     self._change(node, each.func.value, self.reader.kind(each.func.value), pairs)
                 continue
+            # What else the statement reads may be read when the call has changed it.
+            own = {id(inner) for inner in terms.walk(each)}
+            self.read_beside = {
+                one.id for one in terms.walk(part) if isinstance(one, ast.Name) and id(one) not in own
+            }
             before = pairs
             for callee in self.names.callees(each):
                 pairs = either(pairs, self._after_call(node, each, callee, before))
+            self.read_beside = set()
         return pairs
 
     def _after_call(self, node: ast.stmt, call: ast.Call, callee: Function, pairs: Pairs) -> Pairs:
@@ -378,7 +386,7 @@ class Sharing(Pairing):
         if name is None:
             return
         self.changed.add(name)
-        live = self.live.after(node)
+        live = self.live.after(node) | (self.read_beside if OF not in name else set())
         for pair, reasons in pairs.items():
             for shared in reasons if name in pair else ():
                 if shared.twice is not None:

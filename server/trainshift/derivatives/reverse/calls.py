@@ -50,6 +50,12 @@ class Calls(Pull):
         sharing = self.whole.sharing(called)
         return sharing is not None and bool(sharing.with_names({called.result}) & sharing.changed)
 
+    def _undone_by(self, call: ast.Call) -> set[str]:
+        """The variables that show what a call changes, which its pullback undoes."""
+        changed = changed_by_call(self.nodes.reader, call)
+        sharing = self.whole.sharing(self.function)
+        return sharing.showing(changed) if sharing else changed
+
     def asks_for_value(self, node: Node) -> bool:
         """Whether a pullback asks for an adjoint in the structure of a call's value, even if it is zero."""
         assert isinstance(node.expr, ast.Call)
@@ -185,12 +191,19 @@ class Calls(Pull):
                 after.append((child, taken))
             results.append(terms.name(taken))
         call = terms.call(self.pullbacks[id(node)], *arguments)
-        if any(map(self._undoes_its_value, called)):
-            for each in (self.terms, self.held_terms):
-                for name, found in each.items():
-                    found[:] = [(self.named(term, name), pending) for term, pending in found]
+        changed = self._undone_by(node.expr)
+        undoes_value = any(map(self._undoes_its_value, called))
+        for each in (self.terms, self.held_terms):
+            for name, found in each.items():
+                found[:] = [
+                    (
+                        self.named(term, name) if undoes_value or terms.names_read(term) & changed else term,
+                        pending,
+                    )
+                    for term, pending in found
+                ]
         # What was read after the call is gone back through before it.
-        for name in sorted(changed_by_call(self.nodes.reader, node.expr) & set(self.terms) - self.consumed):
+        for name in sorted(changed & set(self.terms) - self.consumed):
             self.add(name, self.total(self.terms.pop(name), terms.name(name)))
         if all(isinstance(each, ast.Name) and each.id == "_" for each in results):
             self.emit(ast.Expr(call))
