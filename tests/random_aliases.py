@@ -216,9 +216,8 @@ class Author:
             return lines
         if self.loops and choice < 0.4:
             leaves = ["break", "continue", f"return {self.number()} * s"]
-            return [f"if {self.test()}:", *(self.block(deep, 1) if draw.random() < 0.4 else [])] + [
-                f"    {draw.choice(leaves)}"
-            ]
+            before = self.block(deep, 1) if draw.random() < 0.4 else []
+            return [f"if {self.test()}:", *before, f"    {draw.choice(leaves)}"]
         if choice < 0.43:
             return [f"if {self.test()}:", f"    return {self.number()} + {self.leaf()}"]
         return [self.simple()]

@@ -9,7 +9,7 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, own_nodes, root_of
 from trainshift.derivatives.reading.once import asks, changed_by, changed_by_call, once
 from trainshift.derivatives.reading.reader import Reader
-from trainshift.derivatives.reading.sources import OF
+from trainshift.derivatives.reading.sources import OF, Sources
 
 # What does not go before its line.
 _STAYING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Tuple, ast.List, ast.Dict)
@@ -88,7 +88,8 @@ def out_of_order(
                 within |= _handed(reader, around) if id(call) in its else its
             shown = sharing.showing(names) if sharing else names
             read = (each for each in _read(part) if each.id in shown and id(each) not in within)
-            if any(each for each in read if not _in_turn(reader, part, paths, call, each)):
+            late = any(each for each in read if not _in_turn(reader, part, paths, call, each))
+            if late or _shows_result(reader, part, call, shown):
                 yield call, f"{said}, {_TOO}"
         yield from _moved(function, reader, part)
 
@@ -142,6 +143,27 @@ def _in_turn(reader: Reader, part: ast.AST, paths: dict[int, _Path], call: ast.C
         )
     # What the line assigns has the adjoint of its new value.
     return not isinstance(part, ast.stmt) or read.id not in terms.names_bound([part])
+
+
+def _shows_result(reader: Reader, part: ast.AST, call: ast.Call, shown: set[str]) -> bool:
+    """Returns True where the value of an earlier call of a line shows what a call changes, and is read by the
+    line itself: that is done behind all calls."""
+    sources = Sources(reader)
+    for node in terms.walk(part):
+        # What a call of the file is given, it reads in its turn.
+        if isinstance(node, ast.Call) and not _of_library(reader, node):
+            continue
+        for each in terms.children(node):
+            earlier = isinstance(each, ast.Call) and isinstance(each.func, ast.Name | ast.Subscript)
+            if (
+                not earlier
+                or each is call
+                or (each.lineno, each.col_offset) >= (call.lineno, call.col_offset)
+            ):
+                continue
+            if not any(inner is call for inner in terms.walk(each)) and sources.sources(each) & shown:
+                return True
+    return False
 
 
 def _handed(reader: Reader, call: ast.Call) -> set[int]:

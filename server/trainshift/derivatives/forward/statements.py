@@ -43,14 +43,17 @@ class Forward(Values):
         match node:
             case ast.Assign():
                 value = node.value
-                # The first holds the value for all, and its tangent: one that has a tangent.
-                targets = sorted(node.targets, key=lambda each: not self._is_active(each))
+                targets = node.targets
                 if len(targets) > 1 and any(self._is_active(each) for each in targets):
-                    own = targets[0]
-                    held = own.id if isinstance(own, ast.Name) else self._held_for_all(value)
-                    self._assign(node, terms.name(held), value)
-                    for each in targets if held not in (getattr(targets[0], "id", ""),) else targets[1:]:
-                        self._assign(node, each, terms.name(held))
+                    # The first holds the value for all, if it has a tangent, and no target reads it.
+                    own = targets[0].id if isinstance(targets[0], ast.Name) else ""
+                    asked = any(own in terms.names_read(each) for each in targets[1:])
+                    if not own or asked or not self._is_active(targets[0]):
+                        own = self._held_for_all(value)
+                        targets = [terms.name(own), *targets]
+                    self._assign(node, targets[0], value)
+                    for each in targets[1:]:
+                        self._assign(node, each, terms.name(own))
                 elif len(targets) > 1:
                     self.out.append(ast.copy_location(ast.Assign(node.targets, self.plain(value)), node))
                 else:

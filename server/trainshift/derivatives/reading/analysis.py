@@ -14,9 +14,11 @@ from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.sharing import Sharing
+from trainshift.derivatives.result import Impossible, Refusal
 
-# After so many readings something goes round in circles.
-MOST_READINGS = 200
+# A reading makes variables active or joins kinds, or is one of the last. More than these for each variable go
+# round in circles.
+READINGS_FOR_A_NAME = 8
 # What dicts are annotated as.
 _DICTS = frozenset(
     ("builtins.dict", "typing.Dict", "typing.Mapping", "typing.MutableMapping", "collections.abc.Mapping")
@@ -61,7 +63,9 @@ class Analysis:
 
     def settle(self) -> None:
         """Works out anew what is active and of what kind, until nothing changes."""
-        for _ in range(MOST_READINGS):
+        readings = 0
+        while readings <= READINGS_FOR_A_NAME * (1 + sum(len(each.local) for each in self.every())):
+            readings += 1
             before = self._state()
             for function in list(self.every()):
                 function.forget()
@@ -80,7 +84,11 @@ class Analysis:
             if not any(together):
                 break
         else:
-            raise RuntimeError("what is active does not settle")
+            node = self.start.node
+            said = (
+                f"{node.name} was read {readings} times, and what depends on its parameters is still unknown"
+            )
+            raise Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
 
     def _changed_together(self, function: Function) -> bool:
         """Makes active what is one with a name by which something active is stored; whether it was not."""

@@ -20,8 +20,9 @@ from trainshift.derivatives.reverse.undone import check_changes
 from trainshift.derivatives.reverse.ways import Ways
 from trainshift.python.lazy import cached_property
 
-# After so many readings of one function something goes round in circles.
-MOST_RUNS = 40
+# A run finds another variable that the way back reads, or is one of the last. More than these for each variable
+# go round in circles.
+RUNS_FOR_A_NAME = 8
 
 
 class Build(Analysis):
@@ -90,7 +91,9 @@ class Build(Analysis):
         inside_it = [function, *self.inside(function)]
         saved = [(each, set(each.used), set(each.local)) for each in inside_it]
         names, captured = dict(self.names), dict(self.captured_bars)
-        for _ in range(MOST_RUNS):
+        runs = 0
+        while runs <= RUNS_FOR_A_NAME * (1 + len(function.used)):
+            runs += 1
             for each, used, local in saved:
                 each.used, each.local = set(used), set(local)
             self.names, self.captured_bars = dict(names), dict(captured)
@@ -112,7 +115,9 @@ class Build(Analysis):
             # A conditional without a way back may get one, once more is kept.
             kept, contents, idle = kept | reads, contents | inside, way.idle_found
         else:
-            raise RuntimeError("what the way back reads does not settle")
+            node = function.node
+            said = f"{node.name} was gone through {runs} times, and what its way back reads is still unknown"
+            raise Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
         del self._kept_around[function]
         check_changes(way)
         if not first:

@@ -191,19 +191,19 @@ class Calls(Pull):
                 after.append((child, taken))
             results.append(terms.name(taken))
         call = terms.call(self.pullbacks[id(node)], *arguments)
-        changed = self._undone_by(node.expr)
+        undone = self._undone_by(node.expr)
         undoes_value = any(map(self._undoes_its_value, called))
         for each in (self.terms, self.held_terms):
             for name, found in each.items():
                 found[:] = [
                     (
-                        self.named(term, name) if undoes_value or terms.names_read(term) & changed else term,
+                        self.named(term, name) if undoes_value or terms.names_read(term) & undone else term,
                         pending,
                     )
                     for term, pending in found
                 ]
         # What was read after the call is gone back through before it.
-        for name in sorted(changed & set(self.terms) - self.consumed):
+        for name in sorted(undone & set(self.terms) - self.consumed):
             self.add(name, self.total(self.terms.pop(name), terms.name(name)))
         if all(isinstance(each, ast.Name) and each.id == "_" for each in results):
             self.emit(ast.Expr(call))
