@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import ast
 import copy
+import math
 import random
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from trainshift.derivatives import Derived, Refused, derive
 
+# The differences of larger values are not exact.
+LARGE = 1e4
+ASKED = (
+    "are one array, which is changed",
+    "are one, which is changed",
+    "where it is added or repeated",
+    "where it is added to",
+)
 FOLDER = Path(__file__).parents[1] / "fixtures" / "derivatives"
 
 
@@ -180,3 +191,49 @@ class Trial:
         wanted = self.differences(lambda **args: list(grad(**args)[1]), value_bar=bar)
         assert len(numbers(list(bars))) == len(wanted)
         assert all(close(a, b, 1e-5) for a, b in zip(numbers(list(bars)), wanted, strict=True))
+
+
+def trials(
+    files: Iterable[tuple[str, dict[str, Any]]], fixed: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Trial, list[float]]]:
+    """Texts with a trial at a point where the function is smooth, and the difference along its direction."""
+    for text, args in files:
+        try:
+            trial = Trial(text, "f", args, fixed)
+            found = trial.differences(loaded(text).f, 1e-4)
+            again = trial.differences(loaded(text).f, 3e-5)
+        except (ArithmeticError, LookupError, TypeError, ValueError, NameError):
+            continue
+        pairs = list(zip(found, again, strict=True))
+        small = all(abs(each) < LARGE for each in numbers(trial.value))
+        if (
+            small
+            and numbers(trial.value)
+            and all(math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6) for a, b in pairs)
+        ):
+            yield text, trial, found
+
+
+def answer(trial: Trial, text: str, mode: Any, slopes: list[float]) -> str:
+    """`refused` or `right`, of one mode."""
+    made = derive(text, "f", mode, trial.wrt)
+    if not isinstance(made, Derived):
+        assert not any("mistake of Trainshift" in each.message for each in made.refusals), text
+        return "refused"
+    args, after = copy.deepcopy(trial.args), copy.deepcopy(trial.args)
+    loaded(text).f(**after)
+    given = trial.along() if mode == "forward" else {"value_bar": 1.0}
+    try:
+        value, found = getattr(loaded(made.text), made.made)(**args, **given)
+    except AssertionError as asked:
+        if str(asked).endswith(ASKED):
+            return "refused"
+        raise
+    assert numbers(value) == numbers(trial.value), text
+    assert repr(args) == repr(after), text
+    if mode == "reverse":
+        assert all(alike(bar, trial.args[name]) for name, bar in zip(trial.wrt, found, strict=True)), text
+        steps = [step for name in trial.wrt for step in trial.steps[name]]
+        found = sum(a * b for a, b in zip(numbers(list(found)), steps, strict=True))
+    assert numbers(found) == pytest.approx(slopes, rel=1e-5, abs=1e-5), text
+    return "right"

@@ -154,12 +154,9 @@ def _shows_result(reader: Reader, part: ast.AST, call: ast.Call, shown: set[str]
         if isinstance(node, ast.Call) and not _of_library(reader, node):
             continue
         for each in terms.children(node):
-            earlier = isinstance(each, ast.Call) and isinstance(each.func, ast.Name | ast.Subscript)
-            if (
-                not earlier
-                or each is call
-                or (each.lineno, each.col_offset) >= (call.lineno, call.col_offset)
-            ):
+            if not isinstance(each, ast.Call) or isinstance(each.func, ast.Attribute):
+                continue
+            if (each.lineno, each.col_offset) >= (call.lineno, call.col_offset):
                 continue
             if not any(inner is call for inner in terms.walk(each)) and sources.sources(each) & shown:
                 return True

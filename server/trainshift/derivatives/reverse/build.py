@@ -20,8 +20,8 @@ from trainshift.derivatives.reverse.undone import check_changes
 from trainshift.derivatives.reverse.ways import Ways
 from trainshift.python.lazy import cached_property
 
-# A run finds another variable that the way back reads, or is one of the last. More than these for each variable
-# go round in circles.
+# A run finds another variable that the way back reads, or is one of the last. More than these for each
+# of them go round in circles.
 RUNS_FOR_A_NAME = 8
 
 

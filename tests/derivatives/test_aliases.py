@@ -1,0 +1,102 @@
+"""Names that may be one object, exits of loops, and evaluation order: right or refused, in both modes.
+
+The functions stand in ``fixtures/derivatives/aliases.py`` with their points (``# at:``). A comment says what
+is refused, and what the derivative asks when it runs.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+import pytest
+from derived import FOLDER, Trial, alone, answer, trials
+from random_aliases import Author
+
+from trainshift.derivatives import Derived, derive
+from trainshift.derivatives.reading import analysis
+from trainshift.derivatives.result import Mode
+
+TEXT = (FOLDER / "aliases.py").read_text(encoding="utf-8")
+MODES: tuple[Mode, ...] = ("forward", "reverse")
+EACH = 100
+
+
+def _cases() -> dict[str, list[str]]:
+    """The lines of the functions that have a point, with the comments above them."""
+    blocks = re.split(r"\n{3,}", TEXT)
+    noted = (block.strip().splitlines() for block in blocks if "# at: " in block)
+    return {re.findall(r"^def (\w+)", "\n".join(lines), re.MULTILINE)[0]: lines for lines in noted}
+
+
+CASES = _cases()
+
+
+def _wanted(lines: list[str], mode: Mode) -> set[str]:
+    """The refusals that comments note."""
+    notes = [note for line in lines if "# " in line for note in line.partition("# ")[2].split("; ")]
+    return {note.partition("refused: ")[2] for note in notes if re.match(rf"({mode} )?refused: ", note)}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", CASES)
+def test_a_derivative_is_right_or_refused_as_noted(name: str, mode: Mode) -> None:
+    lines = CASES[name]
+    (at,) = (line for line in lines if line.startswith("# at: "))
+    point = eval(f"dict({at[6:]})", {"np": np})
+    fixed = tuple(each for each, value in point.items() if isinstance(value, int))
+    wanted = _wanted(lines, mode)
+    found = derive(alone(TEXT, name), name, mode, [each for each in point if each not in fixed])
+    if wanted:
+        assert not isinstance(found, Derived)
+        assert {re.sub(r" \(line \d+\)", "", each.message) for each in found.refusals} == wanted
+        return
+    asked = [line.partition(" asks: ")[2] for line in lines if line.startswith(f"# {mode} asks: ")]
+    trial = Trial(TEXT, name, copy.deepcopy(point), fixed)
+    check = trial.forward if mode == "forward" else trial.reverse
+    if asked:
+        with pytest.raises(AssertionError, match=re.escape(asked[0])):
+            check()
+    else:
+        check()
+
+
+def _functions() -> Iterator[tuple[str, Trial, list[float]]]:
+    return trials((Author(seed).file() for seed in range(10_000)), ("n",))
+
+
+def test_random_functions_about_names_are_right_or_refused(quick: bool) -> None:
+    each = EACH // 5 if quick else EACH
+    answers = Counter(
+        (mode, answer(trial, text, mode, slopes))
+        for text, trial, slopes in islice(_functions(), each)
+        for mode in MODES
+    )
+    assert answers["forward", "right"] > each * 0.6
+    assert answers["reverse", "right"] > each * 0.25
+
+
+def _chain(size: int) -> str:
+    """A function whose value depends on its parameter after as many rounds as there are names."""
+    lines = ["def f(x):", *(f"    v{place} = 0.0" for place in range(size))]
+    lines.append(f"    for i in range({size + 5}):")
+    lines += [f"        v{place} = v{place + 1} * 1.0" for place in range(size - 1)]
+    return "\n".join([*lines, f"        v{size - 1} = x * x", "    return v0"]) + "\n"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_dependence_is_followed_through_any_number_of_names(mode: Mode) -> None:
+    trial = Trial(_chain(60), "f", {"x": 1.5})
+    trial.forward() if mode == "forward" else trial.reverse()
+
+
+def test_readings_without_end_are_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analysis, "READINGS_FOR_A_NAME", 0)
+    found = derive(_chain(3), "f")
+    assert not isinstance(found, Derived)
+    (refusal,) = found.refusals
+    assert refusal.message == "f was read 1 times, and what depends on its parameters is still unknown"
