@@ -31,7 +31,7 @@ from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.dependence import RANK, Dependence
 from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.together import Together
-from trainshift.core.training.leaving import Leaving
+from trainshift.core.training.control_flow import ControlFlow
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Scope, Statement
@@ -96,7 +96,7 @@ def _has_twin(program: Program, branch: Branch) -> bool:
     for name, block in branch.statement.branches.items():
         if name != branch.arm:
             others += block
-        elif program.fact(Leaving).leaves(block[-1]):
+        elif program.fact(ControlFlow).leaves(block):
             siblings, index = program.script.siblings(branch.statement)
             others += siblings[index + 1 :]
     inside = {each for statement in others for each in statement.walk()}

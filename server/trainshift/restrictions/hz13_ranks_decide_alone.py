@@ -39,10 +39,12 @@ from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.ranks.work.own_values import OwnValues
 from trainshift.core.ranks.work.rates import RATES
 from trainshift.core.ranks.work.trails import Trails
-from trainshift.core.training.executions import LOOPS, Executions
+from trainshift.core.training.control_flow import ControlFlow
+from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import KERAS, TENSORFLOW
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.libraries import api
+from trainshift.python.flow import exits
 from trainshift.python.names.occurrence import Occurrence, Step, of_call
 from trainshift.python.names.values import Function, Instance, Literal, UserInstance
 from trainshift.python.source.edit import Change, Edit
@@ -62,7 +64,6 @@ from trainshift.restrictions.restriction import Findings
 
 _STEERING = {"EarlyStopping": "val_loss", "ReduceLROnPlateau": "val_loss", "TerminateOnNaN": "loss"}
 _AVERAGING = "MetricAverageCallback"
-_ENDING = ("sys.exit", "os._exit", "builtins.exit", "builtins.quit")
 # Tests are not followed through more others than this.
 _DEEPEST = 2
 _BY_CLOCK = "A rank stops by its own clock, and the others wait for it. Broadcast what rank 0 decides."
@@ -350,8 +351,9 @@ def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
                 continue
             if program.fact(Branches).of_statement(inner) is not None:
                 continue
-            leaf = inner if isinstance(inner.node, ast.While) else inner.branches["body"][-1]
-            leaves = _leaves(program, leaf, loops)
+            body = inner.branches["body"]
+            leaf = inner if isinstance(inner.node, ast.While) else body[-1]
+            leaves = inner in loops if leaf is inner else _leaves(program, body, loops)
             if not leaves and not _comes_alone(program, inner):
                 continue
             # A `while` also asks by what its turns have bound.
@@ -433,21 +435,19 @@ def _is_caught(leaf: Statement, loops: set[Statement]) -> bool:
     return False
 
 
-def _leaves(program: Program, leaf: Statement, loops: set[Statement]) -> bool:
-    """Whether a statement ends a turn of one of some loops, or all of them; a loop does by its test."""
-    if isinstance(leaf.node, LOOPS):
-        return leaf in loops
-    if isinstance(leaf.node, ast.Return):
-        return True
-    if isinstance(leaf.node, ast.Raise):
-        return _is_caught(leaf, loops)
-    if isinstance(leaf.node, ast.Expr) and isinstance(leaf.node.value, ast.Call):
-        # One that fails ends all ranks, as is meant; one that is done leaves the others behind.
-        call = program.script.site_of(leaf.node.value)
-        done = all(isinstance(each, ast.Constant) and not each.value for each in call.node.args)
-        return done and program.names.calls(call, *_ENDING)
-    left = next((each for each in leaf.ancestors() if isinstance(each.node, LOOPS)), None)
-    return isinstance(leaf.node, ast.Break | ast.Continue) and left in loops
+def _leaves(program: Program, block: list[Statement], loops: set[Statement]) -> bool:
+    """Whether a block ends a turn of one of some loops, or all of them, on this rank and on no other."""
+    flow = program.fact(ControlFlow)
+    found = flow.completions(block)
+    if exits.FALL in found:
+        return False
+    # A run that fails ends all ranks, as is meant; one that is done leaves the others behind.
+    return (
+        exits.RETURN in found
+        or (exits.RAISE in found and _is_caught(block[-1], loops))
+        or (exits.END in found and flow.succeeds(block))
+        or (not found.isdisjoint({exits.BREAK, exits.CONTINUE}) and innermost_loop(block[-1]) in loops)
+    )
 
 
 def _average_of_loss(program: Program, test: Occurrence, loop: Loop) -> Change | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
-from trainshift.core.training.leaving import Leaving
+from trainshift.core.training.control_flow import ControlFlow
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, expression_path
@@ -34,7 +34,7 @@ class Branches:
         self._script = program.script
         self._names = program.names
         self._dependence = program.fact(Dependence)
-        self._leaving = program.fact(Leaving)
+        self._flow = program.fact(ControlFlow)
         self._statements: dict[Statement, Branch | None] = {}
         self._asked: set[Scope] = set()
 
@@ -100,28 +100,15 @@ class Branches:
                 )
 
     def _around(self, statement: Statement) -> Iterator[Branch]:
-        for each in statement.path():
-            if each.scope.function() is not statement.scope.function():
-                break
-            block, index = self._script.siblings(each)
-            for before in block[:index]:
-                if isinstance(before.node, ast.If) and self._leaves(before):
-                    test = Occurrence(before.node.test, before.scope, before)
-                    if self._dependence.on_rank(test):
-                        yield Branch(test, before, "after")
-            above = each.parent
-            if above is not None and isinstance(above.node, ast.If) and above.scope is each.scope:
-                test = Occurrence(above.node.test, above.scope, above)
-                if self._dependence.on_rank(test):
-                    yield Branch(test, above, each.branch)
+        arms = {each.parent: each.branch for each in statement.path()}
+        for outer, _ in self._flow.deciding(statement):
+            assert isinstance(outer.node, ast.If)
+            test = Occurrence(outer.node.test, outer.scope, outer)
+            if self._dependence.on_rank(test):
+                yield Branch(test, outer, arms.get(outer, "after"))
         function = statement.scope.function()
         if function is not None and function not in self._asked:
             yield from self._of_function(function)
-
-    def _leaves(self, statement: Statement) -> bool:
-        """Whether one of the two ways of an `if` goes on behind it, and the other does not."""
-        ends = [self._leaving.leaves(block[-1]) for block in statement.branches.values() if block]
-        return any(ends) and not (len(ends) > 1 and all(ends))
 
     def _of_function(self, function: Scope) -> Iterator[Branch]:
         """The branch that all calls of a function stand in; calls of its own decide nothing."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 from trainshift.core.program import Program
+from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, in_loop
-from trainshift.core.training.leaving import Leaving
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import UNKNOWN, UserInstance
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, expression_path
@@ -55,7 +55,7 @@ class Conditions:
         self._script = program.script
         self._names = program.names
         self._executions = program.fact(Executions)
-        self._leaving = program.fact(Leaving)
+        self._flow = program.fact(ControlFlow)
 
     def of(self, at: Occurrence) -> Iterator[Condition]:
         """What holds wherever an expression is evaluated, as its own function shows it."""
@@ -72,8 +72,10 @@ class Conditions:
                 return
             block, index = self._script.siblings(each)
             for before in block[:index]:
-                if isinstance(before.node, ast.If) and self._leaving.leaves(before.branches["body"][-1]):
-                    yield from self._read(_test(before, before.node.test), False)
+                if isinstance(before.node, ast.If):
+                    left = [self._flow.leaves(before.branches.get(arm, [])) for arm in ("body", "orelse")]
+                    if left[0] is not left[1]:
+                        yield from self._read(_test(before, before.node.test), left[1])
             above = each.parent
             if above is not None and isinstance(above.node, ast.If):
                 yield from self._read(_test(above, above.node.test), each.branch == "body")

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from trainshift.core.program import Program
+from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import counted_in
 from trainshift.core.training.graph_slice import reaching_calls
+from trainshift.python.flow.cfg import Cfg, Point, reached
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import (
@@ -22,7 +24,6 @@ from trainshift.python.syntax.chunk_syntax import (
     arguments,
     dotted,
     expression_path,
-    last_name,
 )
 
 TENSORFLOW = "horovod.tensorflow"
@@ -46,8 +47,11 @@ class Horovod:
     """Horovod facts of one script."""
 
     def __init__(self, program: Program) -> None:
+        self._program = program
         self._script = program.script
         self._asked_of: set[Scope] = set()
+        # Where control comes without a test that tells rank 0, by graph.
+        self._elsewhere: dict[Cfg, frozenset[Point]] = {}
 
     def imported_as(self, module: str) -> tuple[str, Statement] | None:
         """The expression that is `module` (TENSORFLOW, KERAS) at module level, and its import."""
@@ -206,17 +210,17 @@ class Horovod:
         """Whether the statement runs on rank 0 only: under a test of the rank, or after a return."""
         if not self.is_used:
             return False
-        below = statement
-        for above in statement.ancestors():
-            if isinstance(above.node, ast.If):
-                wanted = below.branch == "body"
-                if self._tells_root(_at(above.node.test, above), wanted):
-                    return True
-            if above.scope is not below.scope:
-                break
-            below = above
-        if self._after_early_exit(statement):
+        flow = self._program.fact(ControlFlow)
+        cfg = flow.graph(statement)
+        if cfg not in self._elsewhere:
+            cut = {edge for edge, test, holds in flow.decisions(cfg) if self._tells_root(test, holds)}
+            self._elsewhere[cfg] = frozenset(reached([cfg.entry], cut=cut)) if cut else cfg.reachable
+        starts = cfg.reachable.intersection(cfg.starts(statement.node))
+        if starts and self._elsewhere[cfg].isdisjoint(starts):
             return True
+        around = flow.around(statement)
+        if around is not None and isinstance(around.node, ast.ClassDef):
+            return self.on_root(around)
         function = statement.scope.function()
         return function is not None and self._called_on_root(function)
 
@@ -249,19 +253,6 @@ class Horovod:
                 earlier = above.values[: above.values.index(below)]  # type: ignore[arg-type]
                 if any(self._tells_root(_at(value, statement), False) for value in earlier):
                     return True
-        return False
-
-    def _after_early_exit(self, statement: Statement) -> bool:
-        for current in statement.path():
-            block, index = self._script.siblings(current)
-            for before in block[:index]:
-                if not isinstance(before.node, ast.If) or before.node.orelse:
-                    continue
-                last = before.node.body[-1]
-                if _leaves(last) and self._tells_root(_at(before.node.test, before), False):
-                    return True
-            if current.parent is not None and current.parent.scope is not current.scope:
-                return False
         return False
 
     def _called_on_root(self, function: Scope) -> bool:
@@ -359,13 +350,6 @@ def _stands_in_for(binding: Binding, imports: Sequence[Binding]) -> bool:
 
 def _at(node: ast.expr, statement: Statement) -> Occurrence:
     return Occurrence(node, statement.scope, statement)
-
-
-def _leaves(node: ast.stmt) -> bool:
-    """Whether what follows the statement is not run."""
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        return last_name(node.value.func) in ("exit", "quit", "_exit")
-    return isinstance(node, ast.Return | ast.Raise | ast.Continue)
 
 
 def _is_flag(statement: Statement) -> bool:

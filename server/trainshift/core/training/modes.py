@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from trainshift.core.program import Program
 from trainshift.core.training.conditions import Conditions, contradict
+from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import LOOPS
-from trainshift.core.training.leaving import Leaving
 from trainshift.core.training.loops import Loops
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -35,7 +35,7 @@ class Modes:
         self._program = program
         self._script = program.script
         self._conditions = program.fact(Conditions)
-        self._leaving = program.fact(Leaving)
+        self._flow = program.fact(ControlFlow)
         self._ways: dict[Scope, list[_Way]] = {}
 
     def exclude(self, one: Occurrence, other: Occurrence, made: Collection[Site]) -> bool:
@@ -98,7 +98,7 @@ class Modes:
             if first is not second and block is others:
                 at, before, after = (one, first, second) if place < index else (two, second, first)
                 assert at.statement is not None
-                return self._leaving.after(at.statement, before) and self._once(_of(after), makers)
+                return self._flow.never_falls(at.statement, before) and self._once(_of(after), makers)
             above = first.parent
             if above is not None and above is second.parent and first.branch != second.branch:
                 return isinstance(above.node, ast.If | ast.Match) and self._once(_of(above), makers)

@@ -15,7 +15,7 @@ edges have kinds.  The graph has one `entry`, one normal `exit`, and one excepti
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -177,9 +177,15 @@ class Cfg:
 
 
 def reached(
-    starts: Iterable[Point], without: Iterable[Point] = (), *, implicit: bool = True, backward: bool = False
+    starts: Iterable[Point],
+    without: Iterable[Point] = (),
+    *,
+    cut: Container[Edge] = (),
+    implicit: bool = True,
+    backward: bool = False,
 ) -> set[Point]:
-    """Return the points on the ways from some, these included; no way leads through a point of `without`.
+    """Return the points on the ways from some, these included; no way leads through a point of `without`
+    or along an edge of `cut`.
 
     Without `implicit`, edges along which an operation fails are not taken.  `backward` goes against the
     edges.
@@ -193,7 +199,7 @@ def reached(
             continue
         found.add(point)
         for edge in point.into if backward else point.out:
-            if implicit or not edge.implicit:
+            if (implicit or not edge.implicit) and edge not in cut:
                 beyond = edge.source if backward else edge.target
                 if beyond not in barred:
                     waiting.append(beyond)

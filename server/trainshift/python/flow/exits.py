@@ -32,8 +32,8 @@ class Completion(Enum):
     BREAK = "a `break` of a loop around them"
     CONTINUE = "a `continue` of a loop around them"
     RETURN = "a `return`"
-    RAISE = "a `raise` or `assert`; what any operation may raise is not counted"
-    END = "a call that never comes back"
+    RAISE = "a `raise`; what an operation or an `assert` may raise is not counted"
+    END = "a call that never comes back, or `raise SystemExit`"
 
 
 Completions = frozenset[Completion]
@@ -90,14 +90,14 @@ class _Exits:
         match statement:
             case ast.Return():
                 return frozenset({RETURN})
+            case ast.Raise(exc=ast.Name(id="SystemExit") | ast.Call(func=ast.Name(id="SystemExit"))):
+                return _ENDS
             case ast.Raise():
                 return frozenset({RAISE})
             case ast.Break():
                 return frozenset({BREAK})
             case ast.Continue():
                 return frozenset({CONTINUE})
-            case ast.Assert():
-                return frozenset({FALL, RAISE})
             case ast.If():
                 return self._of_if(statement)
             case ast.While() | ast.For() | ast.AsyncFor():

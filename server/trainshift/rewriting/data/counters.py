@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 from trainshift.core import tables
 from trainshift.core.program import Program
+from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import LOOPS, counted_in
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
+from trainshift.python.flow import exits
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script
@@ -26,8 +28,7 @@ from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.rewriting.rates.rate_cases import RateCases
 from trainshift.rewriting.rates.rate_settings import RateSetting, RateSettings
 
-_LEAVING = (ast.Break, ast.Return, ast.Raise)
-_EXITS = frozenset({"sys.exit", "builtins.exit", "builtins.quit", "os._exit"})
+_LEAVING = frozenset({exits.BREAK, exits.RETURN, exits.RAISE, exits.END})
 _COMPARED = (ast.Eq, ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.NotEq)
 # What gives the value of a counter that is a variable of TensorFlow's.
 _READING = frozenset({"int", "numpy", "value", "read_value", "cast", "float", "eval"})
@@ -248,15 +249,8 @@ class Counters:
         """Whether a statement is a training loop, or leaves one where its test holds."""
         if isinstance(statement.node, ast.While):
             return statement in self._pace.loops
-        inside = [part for each in statement.branches.get("body", ()) for part in each.walk()]
-        if any(isinstance(part.node, _LEAVING) and part.scope is statement.scope for part in inside):
-            return True
-        within = set(inside)
-        return any(
-            site.statement in within
-            and _EXITS.intersection(self._names.full_names(site.node.func, site.scope, site.statement))
-            for site in self._script.sites_calling({"exit", "_exit", "quit"})
-        )
+        found = self._program.fact(ControlFlow).completions(statement.branches.get("body", []))
+        return not found.isdisjoint(_LEAVING)
 
     def _saves(self, statement: Statement) -> bool:
         """Whether a statement writes a file where its test holds, or calls a function that does."""

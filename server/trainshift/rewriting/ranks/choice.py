@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
+from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.leaving import Leaving
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal
@@ -79,7 +79,7 @@ class Choice:
         """Whether code goes on below a statement without having run a part of it."""
         if isinstance(above.node, ast.If):
             others = [block for name, block in above.branches.items() if name != below.branch]
-            left = [self._program.fact(Leaving).leaves(block[-1]) for block in others if block]
+            left = [self._program.fact(ControlFlow).leaves(block) for block in others if block]
             return not is_main_guard(above) and not (left and all(left))
         if isinstance(above.node, ast.Try) and below.branch == "body":
             handlers = [block for name, block in above.branches.items() if name.startswith("except")]
@@ -90,7 +90,7 @@ class Choice:
         """Whether a failed import ends the run, or something stands in for what it would have bound."""
         classes = (ast.ClassDef, ast.Import, ast.ImportFrom, ast.Raise)
         return any(isinstance(each.node, classes) for top in handler for each in top.walk()) or (
-            bool(handler) and self._program.fact(Leaving).leaves(handler[-1])
+            bool(handler) and self._program.fact(ControlFlow).leaves(handler)
         )
 
     # Conditions

@@ -12,10 +12,12 @@ from itertools import takewhile
 
 from trainshift.core.program import Program
 from trainshift.core.training.alike import Alike
+from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import LOOPS, Executions, innermost_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries.containers import ADDING
+from trainshift.python.flow import exits
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Statement, last_name
 from trainshift.rewriting.data.iterated import Iterated
@@ -123,7 +125,7 @@ def _exits(
     for statement in inside:
         node = statement.node
         if isinstance(node, ast.If):
-            leaves = any(part.scope is statement.scope and _leaves(part, loops) for part in statement.walk())
+            leaves = _leaves(program, statement, loops)
         else:
             leaves = isinstance(node, ast.While) and statement in loops
         if leaves and isinstance(node, ast.If | ast.While):
@@ -141,11 +143,10 @@ def _asks(program: Program, statement: Statement, node: ast.expr) -> bool:
     return any(draw.remedy is None and draw.site.name in OF_WORLDS for draw in draws)
 
 
-def _leaves(statement: Statement, loops: Container[Statement | None]) -> bool:
-    """Whether a statement leaves a loop that trains."""
-    if isinstance(statement.node, ast.Break):
-        return innermost_loop(statement) in loops
-    return isinstance(statement.node, ast.Return)
+def _leaves(program: Program, statement: Statement, loops: Container[Statement | None]) -> bool:
+    """Whether a statement may leave a loop that trains."""
+    found = program.fact(ControlFlow).completions([statement])
+    return exits.RETURN in found or (exits.BREAK in found and innermost_loop(statement) in loops)
 
 
 def _own_names(program: Program, inside: list[Statement]) -> set[str]:

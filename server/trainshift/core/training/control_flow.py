@@ -1,0 +1,251 @@
+"""The control flow of a program: where code is left, which calls never come back, which tests decide."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from trainshift.core.program import Program
+from trainshift.python.flow import exits
+from trainshift.python.flow.cfg import Cfg, Edge, Kind, Point, Role, reached
+from trainshift.python.flow.cfg_builder import build
+from trainshift.python.flow.evaluation import FUNCTIONS, WITHS
+from trainshift.python.flow.exits import Completions
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Function, Library, UserInstance
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
+
+_EXITS = ("sys.exit", "os._exit", "os.abort", "builtins.exit", "builtins.quit")
+_LAST_NAMES = frozenset(name.rpartition(".")[2] for name in _EXITS)
+_SUPPRESSING = ("contextlib.suppress", "pytest.raises")
+_LEFT = frozenset({exits.FALL, exits.RETURN})
+
+
+class ControlFlow:
+    """The control flow of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._graphs: dict[Statement | Script, Cfg] = {}
+        self._testing: dict[ast.AST, Statement] = {}
+
+    # What the names of the program tell
+
+    def ends(self, call: ast.Call) -> bool:
+        """Tell that a call never comes back: it ends the process, or runs a function that always does or
+        raises."""
+        return call in self._ending
+
+    @cached_property
+    def _ending(self) -> set[ast.Call]:
+        sites = self._script.sites_calling(_LAST_NAMES)
+        found = {site.node for site in sites if self._is_exit(site)}
+        # Functions that may never come back have such a call, a `raise`, or a loop, of their own.
+        waiting = [site.scope.function() for site in sites if site.node in found]
+        waiting += [
+            each.scope.function()
+            for each in self._script.statements
+            if isinstance(each.node, ast.Raise | ast.While)
+        ]
+        never: set[Scope] = set()
+        while waiting:
+            function = waiting.pop()
+            if function is None or function in never or not self._never_comes_back(function, found):
+                continue
+            never.add(function)
+            for site in self._names.callers(function)[0]:
+                callees = self._names.callee(site)
+                if all(isinstance(each, Function) and each.scope in never for each in callees):
+                    found.add(site.node)
+                    waiting.append(site.scope.function())
+        return found
+
+    def _is_exit(self, site: Site) -> bool:
+        values = self._names.callee(site)
+        return bool(values) and all(isinstance(each, Library) and each.name in _EXITS for each in values)
+
+    def _never_comes_back(self, function: Scope, ending: set[ast.Call]) -> bool:
+        node = function.node
+        if not isinstance(node, ast.FunctionDef) or node.decorator_list or function.is_generator:
+            return False
+        found = exits.completions(node.body, ending.__contains__, self.swallows)
+        # A method that only raises is there to be overridden.
+        return _LEFT.isdisjoint(found) and (function.owner() is None or exits.END in found)
+
+    def swallows(self, item: ast.withitem) -> bool:
+        """Tell that a manager of a `with` may suppress exceptions; one of a library that is not known to does
+        not."""
+        statement = self._managing.get(item)
+        if statement is None:
+            return False
+        node = item.context_expr
+        if isinstance(node, ast.Call):
+            site = self._script.site_of(node)
+            if self._names.calls(site, *_SUPPRESSING):
+                return True
+            if any(map(_yields_in_try, self._names.called_functions(site))):
+                return True
+        for value in self._names.values(node, statement.scope, statement):
+            if isinstance(value, UserInstance):
+                leave = self._names.function_named(value.scope, "__exit__")
+                if leave is not None and any(_may_be_true(each) for each, _ in leave.returns):
+                    return True
+        return False
+
+    @cached_property
+    def _managing(self) -> dict[ast.withitem, Statement]:
+        withs = (each for each in self._script.statements if isinstance(each.node, WITHS))
+        return {item: each for each in withs for item in getattr(each.node, "items", ())}
+
+    # How blocks complete
+
+    def succeeds(self, block: Sequence[Statement]) -> bool:
+        """Tell that a block may end the process as one that is done: `sys.exit()`, and not `sys.exit(1)`."""
+        return any(self._ends_well(each.node, set()) for each in block)
+
+    def _ends_well(self, node: ast.AST, seen: set[Scope]) -> bool:
+        for part in ast.walk(node):
+            if isinstance(part, ast.Raise) and exits.completions([part]) == {exits.END}:
+                if all(map(_is_nothing, getattr(part.exc, "args", ()))):
+                    return True
+            elif isinstance(part, ast.Call) and self.ends(part):
+                site = self._script.site_of(part)
+                if self._is_exit(site):
+                    if all(map(_is_nothing, part.args)):
+                        return True
+                    continue
+                for function in self._names.called_functions(site):
+                    if function not in seen and function.node is not None:
+                        seen.add(function)
+                        if self._ends_well(function.node, seen):
+                            return True
+        return False
+
+    def completions(self, block: Sequence[Statement]) -> Completions:
+        """Return the ways in which statements in a row may complete."""
+        return exits.completions([each.node for each in block], self.ends, self.swallows)
+
+    def leaves(self, block: Sequence[Statement]) -> bool:
+        """Tell that what follows a block never runs after it."""
+        return exits.FALL not in self.completions(block)
+
+    def never_falls(self, statement: Statement, outer: Statement) -> bool:
+        """Tell that what follows `outer` never runs after `statement`, which is it or stands in it, in one
+        turn."""
+        cfg = build([outer.node], self.ends, self.swallows)
+        passed = reached(cfg.starts(statement.node))
+        return not any(edge.source in passed for edge in cfg.ends(outer.node))
+
+    # The graphs of functions, classes, and files
+
+    def graph(self, statement: Statement) -> Cfg:
+        """Return the graph of the function, class or file whose own code a statement is part of."""
+        top = _topmost(statement)
+        key = top.parent or self._script.home(top.scope)
+        if key not in self._graphs:
+            block, _ = self._script.siblings(top)
+            self._note_tests(block)
+            self._graphs[key] = build([each.node for each in block], self.ends, self.swallows)
+        return self._graphs[key]
+
+    def around(self, statement: Statement) -> Statement | None:
+        """Return the definition whose own code a statement is part of; None for the code of a file."""
+        return _topmost(statement).parent
+
+    def decisions(self, cfg: Cfg) -> Iterator[tuple[Edge, Occurrence, bool]]:
+        """Yield the edges of a graph that tests lead along, the tests, and whether they hold there."""
+        for point in cfg.all:
+            for edge in point.out:
+                if point.role in (Role.TEST, Role.GUARD) and edge.kind in (Kind.TRUE, Kind.FALSE):
+                    test, holds = point.parts[0], edge.kind is Kind.TRUE
+                elif isinstance(point.node, ast.Assert) and edge.kind is Kind.FALL:
+                    test, holds = point.node.test, True
+                else:
+                    continue
+                statement = self._testing.get(test)
+                if statement is not None:
+                    assert isinstance(test, ast.expr)
+                    yield edge, Occurrence(test, statement.scope, statement), holds
+
+    def _note_tests(self, block: Sequence[Statement]) -> None:
+        """Note which statements tests are of."""
+        for each in block:
+            match each.node:
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                    continue
+                case ast.If(test=test) | ast.While(test=test) | ast.Assert(test=test):
+                    self._testing[test] = each
+                case ast.Match(cases=cases):
+                    self._testing.update((case.guard, each) for case in cases if case.guard is not None)
+            for inner in each.branches.values():
+                self._note_tests(inner)
+
+    def deciding(self, statement: Statement) -> Iterator[tuple[Statement, bool]]:
+        """Yield the tests that a statement runs only on one outcome of, the nearest first, and the outcome.
+
+        Such a test comes before the statement.  Other ways than by the test may lead to it.  A test whose
+        other outcome does nothing but raise an error is none of these: an error ends all.
+        """
+        cfg = self.graph(statement)
+        starts = cfg.starts(statement.node)
+        first = min((point.index for point in starts), default=0)
+        for point in reversed(cfg.all[:first]):
+            node = point.node
+            if point.role is not Role.TEST or not isinstance(node, ast.If) or point not in cfg.reachable:
+                continue
+            ways = {edge.kind: edge for edge in point.out if edge.kind in (Kind.TRUE, Kind.FALSE)}
+            if len(ways) < 2:
+                continue
+            comes = {
+                kind: not reached([edge.target], [point]).isdisjoint(starts) for kind, edge in ways.items()
+            }
+            if comes[Kind.TRUE] != comes[Kind.FALSE]:
+                other = ways[Kind.FALSE if comes[Kind.TRUE] else Kind.TRUE]
+                if not _only_fails(cfg, other, point):
+                    yield self._testing[node.test], comes[Kind.TRUE]
+
+
+def _topmost(statement: Statement) -> Statement:
+    """The outermost statement around one in the same function, class, or file."""
+    while statement.parent is not None and not isinstance(statement.parent.node, (*FUNCTIONS, ast.ClassDef)):
+        statement = statement.parent
+    return statement
+
+
+def _only_fails(cfg: Cfg, edge: Edge, test: Point) -> bool:
+    """Tell that an edge of a test leads to nothing but an error that is raised."""
+    beyond = reached([edge.target], implicit=False)
+    if cfg.exit in beyond or test in beyond or cfg.raised not in beyond:
+        return False
+    return all(
+        isinstance(each.source.node, ast.Assert) or _raises_error(each.source)
+        for each in cfg.raised.into
+        if each.source in beyond and not each.implicit
+    )
+
+
+def _raises_error(point: Point) -> bool:
+    return isinstance(point.node, ast.Raise) and exits.completions([point.node]) == {exits.RAISE}
+
+
+def _yields_in_try(function: Scope) -> bool:
+    """Tell that a generator, as of `contextlib.contextmanager`, handles what is raised where it yields."""
+    for _, statement in function.yields:
+        for each in statement.path() if statement is not None else ():
+            if each.scope.function() is not function:
+                break
+            if each.parent is not None and getattr(each.parent.node, "handlers", None):
+                if each.branch == "body":
+                    return True
+    return False
+
+
+def _may_be_true(node: ast.expr | None) -> bool:
+    return node is not None and not _is_nothing(node)
+
+
+def _is_nothing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not node.value
