@@ -88,6 +88,8 @@ class Together:
         """Whether all ranks make a call, and some code comes to it."""
         if not self.runs(site.scope) or self._branches.of_call(site) is not None:
             return False
+        if self._horovod.site_on_root(site):
+            return False
         if self._launched and not self._is_launched(site.scope):
             return False
         return not self._is_warm_up(site)
