@@ -9,7 +9,7 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.expansion.expressions import ORDERED
 from trainshift.derivatives.order import out_of_order
 from trainshift.derivatives.reading.analysis import Analysis
-from trainshift.derivatives.reading.function import Function, bound, own_nodes, root_of
+from trainshift.derivatives.reading.function import Function, Shared, bound, own_nodes, root_of
 from trainshift.derivatives.reading.kinds import reaches
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.nodes import Nodes, method
@@ -309,13 +309,15 @@ class Checks:
     def _shared(self, function: Function) -> None:
         """Two names for what is changed: which of them a change on the way back belongs to is not known.
 
-        Tangents share what values share, so in forward mode both names have only to have one.
+        Tangents share what values share, so in forward mode both names have only to have one.  Where a value has
+        none yet its tangent begins as zeros in its structure, which share nothing.
         """
         sharing = self.whole.sharing(function)
         for each in sharing.conflicts() if sharing else ():
             names = each.shared.name, each.shared.other
             active = [sharing.active(name) for name in names] if sharing else []
-            if not any(active) or (all(active) and not self.whole.reverse) or each.shared.unless is not None:
+            followed = all(active) and not self.whole.reverse and not self._begins_anew(each.shared, function)
+            if not any(active) or followed or each.shared.unless is not None:
                 continue
             if each.shared.twice is not None:
                 said = f"{names[0]} may have one thing in two places, which is changed (line {each.line})"
@@ -328,6 +330,14 @@ class Checks:
             else:
                 said = f"two names for what is changed: {', '.join(names)} (line {each.line})"
                 self.refuse(each.shared.node, said)
+
+    def _begins_anew(self, shared: Shared, function: Function) -> bool:
+        """Whether the tangent of what holds one thing twice begins as zeros in the structure of its value."""
+        value = getattr(shared.node, "value", None)
+        if shared.twice is None or not isinstance(value, ast.expr):
+            return False
+        displays = ast.List | ast.Tuple | ast.Dict | ast.Name | ast.Subscript
+        return not isinstance(value, displays) and not Reader(function).value(value)
 
     def _outlived(self, function: Function, reader: Reader, inside: Iterable[ast.AST]) -> None:
         """What functions inside keep when theirs has ended, and change: nobody else may have it, too."""
