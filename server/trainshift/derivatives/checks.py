@@ -309,8 +309,8 @@ class Checks:
     def _shared(self, function: Function) -> None:
         """Two names for what is changed: which of them a change on the way back belongs to is not known.
 
-        Tangents share what values share, so in forward mode both names have only to have one.  Where a value has
-        none yet its tangent begins as zeros in its structure, which share nothing.
+        Tangents share what values share, so in forward mode both names have only to have one.  Where a value
+        has none yet, its tangent begins as zeros in its structure, which share nothing.
         """
         sharing = self.whole.sharing(function)
         for each in sharing.conflicts() if sharing else ():
