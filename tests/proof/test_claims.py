@@ -13,8 +13,8 @@ from trainshift.proving.judging import main
 from trainshift.proving.judging.claims import BY_HAND, claims
 from trainshift.proving.judging.endings import reason
 from trainshift.proving.judging.seen import Claim, Seen
-from trainshift.proving.observed.ending.stopping import Stopped, Stopping
 from trainshift.proving.observed.record import Record, Run
+from trainshift.proving.observed.stopping import Stopped, Stopping
 
 
 def test_what_is_right_holds() -> None:

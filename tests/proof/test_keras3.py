@@ -26,7 +26,7 @@ from proof.odd import runs, settings
 from proof.proving import failing, proven, verdicts
 from trainshift.core.choices import KERAS_3, KERAS_LEGACY, Choices
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.for_keras2 import ForKeras2
+from trainshift.core.ranks.for_keras2 import ForKeras2
 from trainshift.engine.conversion import Status, convert
 from trainshift.proving.interpreter import Interpreter, ask
 from trainshift.proving.observed.kerases import FLAG

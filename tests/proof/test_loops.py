@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from trainshift.proving.observed.ending import loops
-from trainshift.proving.observed.ending.loops import Asking, Loops
+from trainshift.proving.observed import loops
+from trainshift.proving.observed.loops import Asking, Loops
 
 SCRIPT = """
 def train(log):

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
+from trainshift.core.ranks.feeds import Feeds
+from trainshift.core.ranks.rates import Rates
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.feeds import Feeds
-from trainshift.core.ranks.work.rates import Rates
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.restrictions.facts.places import hazard
 from trainshift.restrictions.restriction import Findings

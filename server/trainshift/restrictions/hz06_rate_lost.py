@@ -26,13 +26,13 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
+from trainshift.core.ranks.for_keras2 import ForKeras2
+from trainshift.core.ranks.own_horovod import RATE_CALLBACKS
+from trainshift.core.ranks.rates import Rates
+from trainshift.core.ranks.scaling import Scaling
 from trainshift.core.ranks.strangers import Strangers
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.for_keras2 import ForKeras2
-from trainshift.core.ranks.work.own_horovod import RATE_CALLBACKS
-from trainshift.core.ranks.work.rates import Rates
-from trainshift.core.ranks.work.scaling import Scaling
-from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence

@@ -27,8 +27,8 @@ from __future__ import annotations
 
 from trainshift.core.finding import Related, Verdict
 from trainshift.core.program import Program
+from trainshift.core.ranks.for_keras2 import ForKeras2
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.for_keras2 import ForKeras2
 from trainshift.core.training.horovod import KERAS
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change

@@ -26,8 +26,8 @@ from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.course import Course
+from trainshift.core.ranks.rates import TAPE_WRAPS, WRAPS
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.rates import TAPE_WRAPS, WRAPS
 from trainshift.core.training.executions import in_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps

@@ -32,13 +32,13 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branch, Branches
 from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.dependence import tests_around
+from trainshift.core.ranks.for_keras2 import ForKeras2
 from trainshift.core.ranks.list_members import callbacks
+from trainshift.core.ranks.own_horovod import OwnHorovod
+from trainshift.core.ranks.own_values import OwnValues
+from trainshift.core.ranks.rates import RATES
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.for_keras2 import ForKeras2
-from trainshift.core.ranks.work.own_horovod import OwnHorovod
-from trainshift.core.ranks.work.own_values import OwnValues
-from trainshift.core.ranks.work.rates import RATES
-from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import KERAS, TENSORFLOW

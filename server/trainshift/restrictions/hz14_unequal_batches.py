@@ -26,10 +26,10 @@ import ast
 from trainshift.core.finding import Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.ranks.feeds import Feed, Feeds
+from trainshift.core.ranks.shares import Shares, Uneven
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.feeds import Feed, Feeds
-from trainshift.core.ranks.work.shares import Shares, Uneven
-from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.loop_kinds import Loop
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change

@@ -24,9 +24,9 @@ import ast
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks.feeds import Feed, Feeds
+from trainshift.core.ranks.seeds import Order
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.feeds import Feed, Feeds
-from trainshift.core.ranks.work.seeds import Order
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.source.edit import Change
 from trainshift.restrictions.facts.places import appended, hazard, horovod_name

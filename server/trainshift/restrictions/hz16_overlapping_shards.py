@@ -23,8 +23,8 @@ import ast
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
+from trainshift.core.ranks.shares import Shares
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.shares import Shares
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.source.edit import Change, Edit

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
+from trainshift.core.ranks.feeds import Feed, Feeds
+from trainshift.core.ranks.seeds import Order
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.feeds import Feed, Feeds
-from trainshift.core.ranks.work.seeds import Order
 from trainshift.restrictions.facts.places import hazard
 from trainshift.restrictions.restriction import Findings
 

@@ -25,8 +25,8 @@ from collections.abc import Iterator
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks.feeds import Feeds
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.feeds import Feeds
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal
 from trainshift.python.source.edit import Change, Edit

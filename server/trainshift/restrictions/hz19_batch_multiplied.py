@@ -24,8 +24,8 @@ import ast
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks.feeds import Feed, Feeds
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.feeds import Feed, Feeds
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change, Edit
 from trainshift.restrictions.facts.factors import divided, without_factor

@@ -32,9 +32,9 @@ from dataclasses import replace
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks import horovod_api
+from trainshift.core.ranks.for_keras2 import ForKeras2
+from trainshift.core.ranks.rates import Rates
 from trainshift.core.ranks.strangers import Stranger, Strangers
-from trainshift.core.ranks.work.for_keras2 import ForKeras2
-from trainshift.core.ranks.work.rates import Rates
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change, Edit

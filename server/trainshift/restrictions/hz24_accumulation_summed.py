@@ -26,7 +26,7 @@ import ast
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.rates import Rates
+from trainshift.core.ranks.rates import Rates
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal

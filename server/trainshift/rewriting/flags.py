@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.ranks.beginning import Beginning
-from trainshift.core.ranks.work.own_horovod import OwnHorovod
+from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod, is_first_value
 from trainshift.core.training.loops import Loops

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from trainshift.core.choices import KERAS_3, KERAS_BOTH, KERAS_LEGACY
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.keras_signs import KerasSigns
-from trainshift.core.ranks.work.which_keras import WhichKeras
+from trainshift.core.ranks.keras_signs import KerasSigns
+from trainshift.core.ranks.which_keras import WhichKeras
 from trainshift.python.lazy import cached_property
 
 

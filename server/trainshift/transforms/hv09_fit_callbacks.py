@@ -34,7 +34,7 @@ import ast
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.own_horovod import BROADCAST
+from trainshift.core.ranks.own_horovod import BROADCAST
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.source.edit import Change, Edit, Withheld

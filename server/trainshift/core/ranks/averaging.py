@@ -9,8 +9,8 @@ from itertools import pairwise
 from trainshift.core.program import Program
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.flaws import Flaw, at, reaching
-from trainshift.core.ranks.work.for_keras2 import ForKeras2
-from trainshift.core.ranks.work.own_horovod import OwnHorovod
+from trainshift.core.ranks.for_keras2 import ForKeras2
+from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at, reaching
-from trainshift.core.ranks.work.own_horovod import OwnHorovod
+from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Pattern
 from trainshift.core.training.loops import Loops

@@ -10,8 +10,8 @@ from trainshift.core.choices import KERAS_3
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.course import Course
-from trainshift.core.ranks.work.seeds import Order, Seeds
-from trainshift.core.ranks.work.which_keras import WhichKeras
+from trainshift.core.ranks.seeds import Order, Seeds
+from trainshift.core.ranks.which_keras import WhichKeras
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Steps

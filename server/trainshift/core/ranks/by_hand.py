@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.beginning import Beginning
+from trainshift.core.ranks.feeds import Feeds
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.feeds import Feeds
 from trainshift.core.training.loop_kinds import Loop
 from trainshift.python.lazy import cached_property
 

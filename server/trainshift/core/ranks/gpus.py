@@ -11,7 +11,7 @@ from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence

@@ -13,8 +13,8 @@ from trainshift.core.ranks.broadcasts import Broadcasts
 from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.own_horovod import OwnHorovod
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from trainshift.core.program import Program
 from trainshift.core.ranks import horovod_api
 from trainshift.core.ranks.branches import Branches
-from trainshift.core.ranks.work.for_keras2 import ForKeras2
-from trainshift.core.ranks.work.own_horovod import RATE_CALLBACKS
+from trainshift.core.ranks.for_keras2 import ForKeras2
+from trainshift.core.ranks.own_horovod import RATE_CALLBACKS
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops

@@ -14,7 +14,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.course import started_mains
-from trainshift.core.ranks.work.own_horovod import OwnHorovod
+from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops

@@ -11,7 +11,7 @@ from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains

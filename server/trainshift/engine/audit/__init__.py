@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.beginning import Beginning
+from trainshift.core.ranks.dividing import Dividing
 from trainshift.core.ranks.flaws import Flaw
-from trainshift.core.ranks.work.dividing import Dividing
-from trainshift.core.ranks.work.scaling import Scaling
+from trainshift.core.ranks.scaling import Scaling
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.engine.audit.hazards import original

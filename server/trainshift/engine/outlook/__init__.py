@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.for_keras2 import ForKeras2
-from trainshift.core.ranks.work.keras_signs import TENSORFLOW, KerasSigns
-from trainshift.core.ranks.work.own_horovod import HOOK
+from trainshift.core.ranks.for_keras2 import ForKeras2
+from trainshift.core.ranks.keras_signs import TENSORFLOW, KerasSigns
+from trainshift.core.ranks.own_horovod import HOOK
 from trainshift.core.training.executions import is_of_one_branch
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern

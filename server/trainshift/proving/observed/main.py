@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from trainshift.proving.observed.details import Details, Told
-from trainshift.proving.observed.ending.loops import Loops
-from trainshift.proving.observed.ending.stopping import Stopped, Stopping
 from trainshift.proving.observed.kerases import follow_flag
+from trainshift.proving.observed.loops import Loops
 from trainshift.proving.observed.observer import Observer, install
+from trainshift.proving.observed.stopping import Stopped, Stopping
 from trainshift.proving.observed.surroundings import route_logs, set_seeds, shift_seeds, show_warning
 
 # Set where a person wants to see what was observed: as JSON, after how many steps to stop (`limit`, 0

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from trainshift.proving.observed.data import VARIABLE, DataHooks
 from trainshift.proving.observed.details import Details
 from trainshift.proving.observed.digests import digest
-from trainshift.proving.observed.ending.stopping import Stopping
 from trainshift.proving.observed.gpus import Gpus
 from trainshift.proving.observed.kerases import kerases, known_to_tensorflow
 from trainshift.proving.observed.record import OptimizerRecord, Record
+from trainshift.proving.observed.stopping import Stopping
 
 # A sparse gradient of no more numbers is written out to be compared.
 MOST_DENSE = 1 << 22

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.seeds import Order, Seeds
+from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.training.executions import counted_in, functions_reached
 from trainshift.libraries.containers import ADDING
 from trainshift.python.names.occurrence import Occurrence

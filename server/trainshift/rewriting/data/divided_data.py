@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.seeds import Order
+from trainshift.core.ranks.seeds import Order
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.lazy import cached_property

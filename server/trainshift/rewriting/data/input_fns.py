@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.seeds import Order
+from trainshift.core.ranks.seeds import Order
 from trainshift.core.training.loop_kinds import told_what_to_train_on
 from trainshift.core.training.loops import Loops
 from trainshift.python.lazy import cached_property

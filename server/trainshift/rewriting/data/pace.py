@@ -6,7 +6,7 @@ import ast
 from enum import Enum
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.seeds import Order
+from trainshift.core.ranks.seeds import Order
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import Horovod

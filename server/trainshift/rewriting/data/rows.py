@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from trainshift.core import tables
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.seeds import Order, Seeds
-from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.ranks.seeds import Order, Seeds
+from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.seeds import Seeds
+from trainshift.core.ranks.seeds import Seeds
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Statement, arguments, last_name

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
-from trainshift.core.ranks.work.seeds import Order, Seeds
-from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.ranks.seeds import Order, Seeds
+from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.executions import innermost_loop
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, UserInstance

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.seeds import Order
+from trainshift.core.ranks.seeds import Order
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import arguments, hides_arguments

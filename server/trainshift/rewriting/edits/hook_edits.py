@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.own_horovod import HOOK
+from trainshift.core.ranks.own_horovod import HOOK
 from trainshift.python.source.edit import Edit, Withheld
 from trainshift.rewriting.edits.list_edits import put_first
 from trainshift.rewriting.keras.helpers import Helpers

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from trainshift.core import tables
 from trainshift.core.ranks.list_members import Members
-from trainshift.core.ranks.work.own_horovod import AVERAGE, BROADCAST, OwnHorovod
+from trainshift.core.ranks.own_horovod import AVERAGE, BROADCAST, OwnHorovod
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.own_horovod import OwnHorovod
+from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.training.executions import in_loop
 from trainshift.core.training.steps import is_plain
 from trainshift.python.lazy import cached_property

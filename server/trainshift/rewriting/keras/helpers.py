@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.own_horovod import AVERAGE, BROADCAST, HOOK, OwnHorovod
+from trainshift.core.ranks.own_horovod import AVERAGE, BROADCAST, HOOK, OwnHorovod
 from trainshift.python.lazy import cached_property
 from trainshift.rewriting.keras.callbacks import CallbackLists
 from trainshift.rewriting.keras.compiled import Compiled

@@ -11,7 +11,7 @@ import sys
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.keras_signs import FLAG, KerasSigns
+from trainshift.core.ranks.keras_signs import FLAG, KerasSigns
 from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.rewriting.target import Target

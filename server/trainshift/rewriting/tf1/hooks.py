@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from trainshift.core import tables
 from trainshift.core.ranks.list_members import Members
-from trainshift.core.ranks.work.own_horovod import HOOK, OwnHorovod
+from trainshift.core.ranks.own_horovod import HOOK, OwnHorovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.session_loops import MONITORED

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.own_horovod import OwnHorovod
+from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import Horovod

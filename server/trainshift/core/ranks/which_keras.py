@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, KERAS_BOTH, KERAS_LEGACY, KERAS_NAMES
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.keras_signs import KerasSigns
+from trainshift.core.ranks.keras_signs import KerasSigns
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.python.lazy import cached_property

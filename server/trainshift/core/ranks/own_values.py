@@ -14,8 +14,8 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.dependence import COLLECTIVE, RANK, tests_around
-from trainshift.core.ranks.work.seeds import Order, Seeds
-from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.ranks.seeds import Order, Seeds
+from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import FITTING, Loop, Pattern

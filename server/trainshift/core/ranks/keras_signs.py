@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_LEGACY
 from trainshift.core.program import Program
-from trainshift.core.ranks.work.own_horovod import OwnHorovod
+from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Instance, Literal

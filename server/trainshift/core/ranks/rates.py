@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.dependence import Dependence
-from trainshift.core.ranks.work.own_horovod import RATE_CALLBACKS, OwnHorovod
-from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.ranks.own_horovod import RATE_CALLBACKS, OwnHorovod
+from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 from trainshift.libraries import api

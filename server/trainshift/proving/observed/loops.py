@@ -17,7 +17,7 @@ from importlib.machinery import SourceFileLoader
 from operator import length_hint
 from typing import Any
 
-from trainshift.proving.observed.ending.stopping import Stopping
+from trainshift.proving.observed.stopping import Stopping
 
 TURNS, GOES_ON, TURN = "__trainshift_turns__", "__trainshift_goes_on__", "__trainshift_turn__"
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from trainshift.core.choices import KERAS_3, KERAS_LEGACY
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import at
-from trainshift.core.ranks.work.own_horovod import AVERAGE, BROADCAST, HOOK, RATE_CALLBACKS
-from trainshift.core.ranks.work.which_keras import WhichKeras
+from trainshift.core.ranks.own_horovod import AVERAGE, BROADCAST, HOOK, RATE_CALLBACKS
+from trainshift.core.ranks.which_keras import WhichKeras
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Steps
 from trainshift.libraries import api

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import RANK, SIZE, Dependence
-from trainshift.core.ranks.work.scaling import Scaling
-from trainshift.core.ranks.work.seeds import Order, Seeds
-from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.ranks.scaling import Scaling
+from trainshift.core.ranks.seeds import Order, Seeds
+from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.alike import is_given
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import Horovod

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import RANK, Dependence
-from trainshift.core.ranks.work.feeds import Feed, Feeds
-from trainshift.core.ranks.work.seeds import Order, Seeds
-from trainshift.core.ranks.work.trails import Trails
+from trainshift.core.ranks.feeds import Feed, Feeds
+from trainshift.core.ranks.seeds import Order, Seeds
+from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.graph_slice import occurrences_behind
 from trainshift.core.training.horovod import Horovod
