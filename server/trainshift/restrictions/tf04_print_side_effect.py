@@ -36,13 +36,14 @@ from trainshift.core import tables
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.training.effects import Deed, Effect, Effects
+from trainshift.core.training.effects import Effects
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Instance, Library, Literal, Value
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Site, arguments, hides_arguments, last_name
 from trainshift.python.syntax.precedence import assigned
+from trainshift.python.values.effects import Effect, SideEffect
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _PRINTS = ("builtins.print", "tensorflow.print")
@@ -67,7 +68,7 @@ def _aliases(program: Program) -> list[str]:
 
 
 def _judge(program: Program, site: Site) -> Finding | None:
-    worst: tuple[Deed, ast.expr] | None = None
+    worst: tuple[SideEffect, ast.expr] | None = None
     for given in arguments(site.node):
         deed = program.fact(Effects).of_expression(given)
         if deed is not None and (worst is None or deed.effect > worst[0].effect):
@@ -77,7 +78,7 @@ def _judge(program: Program, site: Site) -> Finding | None:
     return _of_file(program, site) or (_finding(program, site, *worst) if worst is not None else None)
 
 
-def _finding(program: Program, site: Site, deed: Deed, given: ast.expr) -> Finding:
+def _finding(program: Program, site: Site, deed: SideEffect, given: ast.expr) -> Finding:
     at = _reliable(site, deed.node, given)
     span = program.script.span(at, site)
     called = _shown(deed.node, program.script.text(at, site) if at is deed.node else "")
@@ -117,7 +118,7 @@ def _reliable(site: Site, node: ast.AST, given: ast.expr) -> ast.AST:
     return node
 
 
-def _origin_span(home: Script, origin: Deed) -> Span:
+def _origin_span(home: Script, origin: SideEffect) -> Span:
     if isinstance(origin.node, ast.Call):
         site = home.site_of(origin.node)
         if site.in_fstring:

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from trainshift.core import tables
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
-from trainshift.core.training.effects import Effect, Effects
+from trainshift.core.training.effects import Effects
 from trainshift.core.training.executions import in_loop
 from trainshift.core.training.loop_kinds import named_function
 from trainshift.libraries.roles import is_wrap
@@ -45,6 +45,7 @@ from trainshift.python.names.uses import Readings
 from trainshift.python.names.values import Library
 from trainshift.python.source.edit import Change, Edit, Side
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement
+from trainshift.python.values.effects import Effect
 from trainshift.restrictions.facts.creations import Creations, MadeKind
 from trainshift.restrictions.facts.holders import excludes
 from trainshift.restrictions.restriction import Findings, Restriction

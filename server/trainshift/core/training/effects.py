@@ -1,23 +1,18 @@
-"""Effects: what a call does besides giving a value, itself or through functions of the workspace.
+"""Effects of calls in training code: what libraries are known to do, for `python/values/effects.py`.
 
-A call is pure, unknown, concerned with files, or it acts: it changes what later code sees, so that every
-rank must make it.  Names say what the calls of libraries do (`tables`), a function of the workspace does
-what its body does; one that only changes what it has made itself is pure.
+Names say what the calls of libraries do (`tables`); what functions of the workspace do follows from these.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from enum import IntEnum
 
 from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
-from trainshift.python.names.script import Script
 from trainshift.python.names.values import (
     Class,
     Function,
@@ -29,48 +24,13 @@ from trainshift.python.names.values import (
     UserInstance,
     Value,
 )
-from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import (
-    Binding,
     Scope,
     Site,
-    alternatives,
     argument,
     arguments,
-    children,
 )
-from trainshift.python.syntax.slotted_ast import kind_of
-
-
-class Effect(IntEnum):
-    """What code does besides giving a value, the more telling the higher.
-
-    FILES is something outside the program, such as a file, which one rank may do for all; ACTS is what
-    every rank must do.
-    """
-
-    UNKNOWN = 1
-    FILES = 2
-    ACTS = 3
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Deed:
-    """One thing that code does: `what` is a verb phrase, `node` (read in `scope`) does it.
-
-    `changed` is the object that a method changes.  `origin` is what a function that `node` runs does.
-    """
-
-    effect: Effect
-    what: str
-    node: ast.AST
-    scope: Scope
-    changed: ast.expr | None = None
-    origin: Deed | None = None
-
-
-# What a call does itself, and the functions of the workspace that it may run.
-_Reading = tuple["Deed | None", tuple[Scope, ...]]
+from trainshift.python.values.effects import Effect, EffectAnalysis, OwnEffect, SideEffect, shown, worst
 
 _TRAINS = "takes a training step"
 _FILES = (Effect.FILES, "changes files")
@@ -79,13 +39,6 @@ _STATE = (Effect.ACTS, "changes global state")
 _UNSEEN = (Effect.UNKNOWN, "is unknown")
 _OPENED = frozenset(tables.OPENING) | tables.WRITING_CONTEXTS
 _WRITING = (tables.WRITING | tables.MAKING_FILES | _OPENED) - {"logging.basicConfig"}
-_GIVING_WAY: dict[type, str] = {
-    ast.Await: "awaits a result",
-    ast.Yield: "yields to the caller",
-    ast.YieldFrom: "yields to the caller",
-}
-_ITEMS = frozenset({"values", "items", "keys", "get", "setdefault"})
-_PASSING = frozenset({"zip", "enumerate", "reversed", "sorted", "iter", "list", "tuple", "next", "filter"})
 
 
 class Effects:
@@ -94,75 +47,36 @@ class Effects:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._script = program.script
-        self._read_sites: dict[Site, _Reading] = {}
-        self._functions: dict[Scope, Deed | None] = {}
-        self._own: dict[Scope, _Reading] = {}
-        self._parts: dict[Script, dict[Scope, list[Site]]] = {}
-        self._bindings: dict[Script, dict[Scope, list[tuple[ast.expr, Binding]]]] = {}
+        self._effects = EffectAnalysis(program.script, self._of_site)
 
-    def of_call(self, site: Site) -> Deed | None:
+    def of_call(self, site: Site) -> SideEffect | None:
         """What the call does, its arguments left aside; None if it only gives a value."""
-        if self._program.fact(WhatTrains).site_trains(site):
-            return Deed(Effect.ACTS, _TRAINS, site.node, site.scope)
-        own, functions = self._read(site)
-        found = [own]
-        for function in functions:
-            deed = self.of_function(function)
-            if deed is not None:
-                found.append(Deed(deed.effect, deed.what, site.node, site.scope, origin=deed))
-        return _worst(found)
+        return self._effects.of_call(site)
 
-    def of_function(self, function: Scope) -> Deed | None:
+    def of_function(self, function: Scope) -> SideEffect | None:
         """What running a function of the workspace does; None if it only gives a value."""
-        if function not in self._functions:
-            run = [function]
-            for each in run:
-                run += [called for called in self._body(each)[1] if called not in run]
-            self._functions[function] = _worst(self._body(each)[0] for each in run)
-        return self._functions[function]
+        return self._effects.of_function(function)
 
-    def of_expression(self, node: ast.expr) -> Deed | None:
-        """What evaluating `node`, an expression of the script with a call in or around it, does.
-
-        Of several things the most telling, and of those the first in the text.
-        """
-        return _worst(self._deeds(node))
+    def of_expression(self, node: ast.expr) -> SideEffect | None:
+        """What evaluating an expression of the script does; None if it only gives a value."""
+        return self._effects.of_expression(node)
 
     def acts(self, site: Site) -> bool:
         """Whether the call is known to change what later code sees, so that every rank must make it."""
-        deed = self.of_call(site)
-        return deed is not None and deed.effect is Effect.ACTS
-
-    def _deeds(self, expression: ast.expr) -> Iterator[Deed]:
-        """What is done in an expression, in text order, the outer before the inner."""
-        home = self._script.facts[0].module
-        waiting: list[ast.AST] = [expression]
-        while waiting:  # A long sum nests deeper than Python recurses.
-            node = waiting.pop()
-            if isinstance(node, ast.Call):
-                deed = self.of_call(self._script.site_of(node))
-                if deed is not None:
-                    yield deed
-            elif isinstance(node, ast.NamedExpr):
-                yield Deed(Effect.ACTS, f"assigns {node.target.id}", node, home)
-            elif kind_of(node) in _GIVING_WAY:
-                yield Deed(Effect.ACTS, _GIVING_WAY[kind_of(node)], node, home)
-            waiting += reversed(children(node))
+        found = self.of_call(site)
+        return found is not None and found.effect is Effect.ACTS
 
     # One call
 
-    def _read(self, site: Site) -> _Reading:
-        known = self._read_sites.get(site)
-        if known is None:
-            known = self._read_sites[site] = self._reading(site)
-        return known
-
-    def _reading(self, site: Site) -> _Reading:
+    def _of_site(self, site: Site) -> OwnEffect:
+        """What a call does itself, and the functions of the workspace that it may run."""
+        if self._program.fact(WhatTrains).site_trains(site):
+            return SideEffect(Effect.ACTS, _TRAINS, site.node, site.scope), ()
         fetched = self._fetched(site)
         if fetched is not None:
             return self._deed(self._of_fetches(fetched, site), site), ()
         values = self._script.names.callee(site)
-        found: list[Deed | None] = []
+        found: list[SideEffect | None] = []
         functions: list[Scope] = []
         seen = False  # Whether the library that a `from ... import` names is known.
         for value in values:
@@ -178,7 +92,7 @@ class Effects:
             found.append(self._deed(self._of_unseen(site), site))
         if self._may_call_back(values):
             functions += self._passed(site)
-        return _worst(found), tuple(dict.fromkeys(functions))
+        return worst(found), tuple(dict.fromkeys(functions))
 
     # What a session runs
 
@@ -200,12 +114,12 @@ class Effects:
         found = reaching_calls(self._script, wanted, node, site.scope, site.statement)
         if found:
             return Effect.ACTS, f"runs {found[0].name}"
-        return None if self._is_shown(node, site) else _UNSEEN
+        return None if self._isshown(node, site) else _UNSEEN
 
-    def _is_shown(self, node: ast.expr, site: Site) -> bool:
+    def _isshown(self, node: ast.expr, site: Site) -> bool:
         """Whether the script shows what an operation is made by."""
         if isinstance(node, ast.List | ast.Tuple):
-            return all(self._is_shown(part, site) for part in node.elts)
+            return all(self._isshown(part, site) for part in node.elts)
         if isinstance(node, ast.Name):
             _, bindings = self._script.names.lookup(node.id, site.scope, site.statement)
             kinds = {binding.kind for binding in bindings}
@@ -214,16 +128,16 @@ class Effects:
             return any(True for _ in self._script.attribute_bindings(node.attr))
         return True
 
-    def _deed(self, effect: tuple[Effect, str] | None, site: Site) -> Deed | None:
+    def _deed(self, effect: tuple[Effect, str] | None, site: Site) -> SideEffect | None:
         if effect is None:
             return None
         changed = None
         if effect[1] == _CHANGES[1] and isinstance(site.node.func, ast.Attribute):
             changed = site.node.func.value
-            effect = (effect[0], f"changes {_shown(changed)}")
+            effect = (effect[0], f"changes {shown(changed)}")
         elif effect[1] == _CHANGES[1]:
             effect = (effect[0], "changes state")
-        return Deed(*effect, site.node, site.scope, changed)
+        return SideEffect(*effect, site.node, site.scope, changed)
 
     def _of_value(self, value: Value, site: Site, functions: list[Scope]) -> tuple[Effect, str] | None:
         names = self._script.names
@@ -280,100 +194,6 @@ class Effects:
                 for value in self._script.names.site_values(given, site):
                     if isinstance(value, Function):
                         yield value.scope
-
-    # The body of a function
-
-    def _body(self, function: Scope) -> _Reading:
-        """What the function does itself, and the functions that it runs."""
-        known = self._own.get(function)
-        if known is None:
-            found: list[Deed | None] = list(self._bound_outside(function))
-            run: list[Scope] = []
-            for site in self._sites_of(function):
-                if self._program.fact(WhatTrains).site_trains(site):
-                    found.append(Deed(Effect.ACTS, _TRAINS, site.node, site.scope))
-                    continue
-                own, functions = self._read(site)
-                run += functions
-                if own is None or own.changed is None or not self._is_local(own.changed, site.scope):
-                    found.append(own)
-            known = self._own[function] = (_worst(found), tuple(dict.fromkeys(run)))
-        return known
-
-    def _bound_outside(self, function: Scope) -> Iterator[Deed]:
-        """The names, attributes and items that the function binds and that outlive its call."""
-        for name in sorted(function.declared_global | function.declared_nonlocal):
-            for binding in function.bindings.get(name, ()):
-                kind = "global" if name in function.declared_global else "outer variable"
-                node = binding.target or (binding.statement and binding.statement.node)
-                if isinstance(node, ast.AST):
-                    yield Deed(Effect.ACTS, f"sets the {kind} {name}", node, function)
-        names = self._script.names
-        for base, binding in self._bindings_of(function):
-            if function.name in ("__init__", "__new__") and names.is_self(base, binding.scope):
-                continue
-            target = binding.target
-            if isinstance(target, ast.expr) and not self._is_local(base, binding.scope):
-                yield Deed(Effect.ACTS, f"sets {_shown(target)}", target, function)
-
-    def _sites_of(self, function: Scope) -> list[Site]:
-        home = self._script.home(function)
-        if home not in self._parts:
-            parts = self._parts[home] = {}
-            for site in home.sites:
-                inside = site.scope.function()
-                if inside is not None:
-                    parts.setdefault(inside, []).append(site)
-        return self._parts[home].get(function, [])
-
-    def _bindings_of(self, function: Scope) -> list[tuple[ast.expr, Binding]]:
-        """How the function binds attributes and items: of which object, and the binding."""
-        home = self._script.home(function)
-        if home not in self._bindings:
-            found = self._bindings[home] = {}
-            for facts in home.facts:
-                attributes = [
-                    (each.base, each.binding) for given in facts.attributes.values() for each in given
-                ]
-                items = [
-                    (each.base, each.binding) for given in facts.items.values() for each in given if each.key
-                ]
-                for base, binding in (*attributes, *items):
-                    inside = binding.scope.function()
-                    if inside is not None:
-                        found.setdefault(inside, []).append((base, binding))
-        return self._bindings[home].get(function, [])
-
-    def _is_local(self, node: ast.expr, scope: Scope, seen: set[Binding] | None = None) -> bool:
-        """Whether the function that `node` is read in made the object itself."""
-        seen = set() if seen is None else seen
-        while isinstance(node, ast.Attribute | ast.Subscript | ast.NamedExpr | ast.Starred):
-            node = node.value
-        if isinstance(node, ast.Name):
-            bindings = _own_bindings(node.id, scope)
-            return bool(bindings) and all(self._binds_local(each, seen) for each in bindings)
-        parts: list[ast.expr] = []
-        if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and node.func.attr in _ITEMS:
-                parts = [node.func.value]
-            elif isinstance(node.func, ast.Name) and node.func.id in _PASSING:
-                parts = node.args
-        else:
-            parts = alternatives(node)
-        return all(self._is_local(part, scope, seen) for part in parts)
-
-    def _binds_local(self, binding: Binding, seen: set[Binding]) -> bool:
-        if binding in seen:  # What it gives is being looked at already.
-            return True
-        seen.add(binding)
-        if binding.kind not in ("value", "element", "context") or binding.value is None:
-            return False
-        held = [binding.value]
-        if binding.kind == "element" and isinstance(binding.value, ast.List | ast.Tuple):
-            held = binding.value.elts
-        elif binding.kind == "value":
-            held = [binding.taken or binding.value]
-        return all(self._is_local(each, binding.scope, seen) for each in held)
 
 
 _CHANGES = (Effect.ACTS, "changes")
@@ -459,32 +279,3 @@ def _of_name(name: str, site: Site) -> tuple[Effect, str] | None:
     if name in tables.WRITING_METHODS - {"summary"}:
         return _CHANGES if name == "load_weights" else _FILES
     return None if name in tables.PURE_METHODS else _UNSEEN
-
-
-def _own_bindings(name: str, scope: Scope) -> list[Binding]:
-    """How the function around `scope` binds `name`; none for a name from outside of it."""
-    current: Scope | None = scope
-    while current is not None:
-        if name in current.declared_global or name in current.declared_nonlocal:
-            return []
-        if name in current.bindings:
-            return current.bindings[name]
-        if current.kind == "function":
-            return []
-        current = current.parent
-    return []
-
-
-def _worst(deeds: Iterable[Deed | None]) -> Deed | None:
-    """The most telling of some deeds, the first among equals."""
-    found: Deed | None = None
-    for deed in deeds:
-        if deed is not None and (found is None or deed.effect > found.effect):
-            found = deed
-    return found
-
-
-def _shown(node: ast.expr) -> str:
-    """An expression as a message shows it."""
-    text = one_line(ast.unparse(node))
-    return text if len(text) <= 40 else "an object"

@@ -9,13 +9,14 @@ from itertools import pairwise
 
 from trainshift.core import tables
 from trainshift.core.program import Program
-from trainshift.core.training.effects import Effect, Effects
+from trainshift.core.training.effects import Effects
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.uses import Reading, Readings
 from trainshift.python.syntax.chunk_syntax import Statement, expression_path, last_name
 from trainshift.python.syntax.precedence import does_more
+from trainshift.python.values.effects import Effect
 from trainshift.rewriting.data.batches import draws_batches
 from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.datasets.draws import Draw, Draws

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from trainshift.core import tables
 from trainshift.core.program import Program
-from trainshift.core.training.effects import Effect, Effects
+from trainshift.core.training.effects import Effects
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.uses import parts_of
 from trainshift.python.syntax.chunk_syntax import Binding, Facts, Scope, Site, children, last_name
+from trainshift.python.values.effects import Effect
 from trainshift.rewriting.datasets.pipelines import Node, Pipelines
 
 # What asks a dataset without reading its elements.

@@ -8,7 +8,7 @@ from enum import Enum
 
 from trainshift.core import tables
 from trainshift.core.program import Program
-from trainshift.core.training.effects import Effect, Effects
+from trainshift.core.training.effects import Effects
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
@@ -17,6 +17,7 @@ from trainshift.libraries.containers import ADDING
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Site, Statement, expression_path
+from trainshift.python.values.effects import Effect
 from trainshift.rewriting.ranks import summary_writers as writers
 from trainshift.rewriting.ranks.restored import Restored
 
