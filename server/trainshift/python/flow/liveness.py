@@ -18,7 +18,7 @@ from trainshift.python.flow.names import (
     Names,
     closures,
     point_uses,
-    surely_bound,
+    surely_bound_at,
 )
 from trainshift.python.flow.solver import Analysis, Solution, solve
 
@@ -71,7 +71,7 @@ class _Live(Analysis[Names]):
             if used.reads_all:
                 read |= every
             self._read[point] = frozenset(read)
-            self._bound[point] = surely_bound(point)
+            self._bound[point] = surely_bound_at(point)
         if escapes:
             for point, used in inside.escaping.items():
                 captured = every if used.reads_all else frozenset(used.captured)

@@ -211,16 +211,18 @@ def _of_comprehension(
     found.reads_all |= inner.reads_all
 
 
-def surely_bound(point: Point) -> Names:
+def surely_bound_at(point: Point) -> Names:
     """Return the names that are bound anew whenever a point is done without an exception."""
     if point.role is Role.CAUGHT or not point.parts:
         return frozenset(point_uses(point).bound)
     if point.role is Role.CASE:
         return NONE
-    found: set[str] = set()
-    for part in point.parts:
-        found |= _surely_bound(part)
-    return frozenset(found)
+    return surely_bound(*point.parts)
+
+
+def surely_bound(*nodes: ast.AST) -> Names:
+    """Return the names that are bound anew whenever parts of a statement are evaluated to their end."""
+    return frozenset[str]().union(*map(_surely_bound, nodes))
 
 
 def _surely_bound(node: ast.AST) -> set[str]:

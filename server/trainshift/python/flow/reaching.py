@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from trainshift.python.flow.cfg import Cfg, Point, Role, reached
 from trainshift.python.flow.cfg_builder import Code
-from trainshift.python.flow.names import all_parameters, point_uses, surely_bound
+from trainshift.python.flow.names import all_parameters, point_uses, surely_bound_at
 from trainshift.python.flow.solver import Analysis, Solution, solve
 
 ANY = "*"
@@ -93,7 +93,7 @@ class _Reach(Analysis[Definitions]):
             used = point_uses(point)
             bound = {*used.bound, *({ANY} if used.binds_any else ())}
             self._made[point] = frozenset(Definition(name, point.node) for name in bound)
-            self._bound[point] = surely_bound(point)
+            self._bound[point] = surely_bound_at(point)
             self._evaluated[point] = frozenset(
                 each for each in self._made[point] if each.name in used.read or _is_compound(point)
             )

@@ -26,6 +26,7 @@ class Lookup(ABC):
         self._script = script
         self.memo = memo or Memo()
         self._reachings: dict[tuple[Scope | None, str], Reaching] = {}
+        self._nonlocal: dict[int, dict[str, list[Scope]]] = {}
         self._members: dict[str, Values] = {}
         self._full_names: dict[Values, frozenset[str]] = {}
 
@@ -72,11 +73,28 @@ class Lookup(ABC):
             if name in current.declared_global:
                 break
             if not skipped and name in current.bindings and name not in current.declared_nonlocal:
-                return current, self._reaching(name, current, current.bindings[name], statement)
+                bindings = current.bindings[name] + self._bound_inside(name, current)
+                return current, self._reaching(name, current, bindings, statement)
             first = first and current.kind == "comprehension"
             current = current.parent
         bindings = self._script.module_bindings.get(name, [])
         return None, self._reaching(name, None, bindings, statement)
+
+    def _bound_inside(self, name: str, scope: Scope) -> list[Binding]:
+        """The bindings that functions inside of a function give one of its names, by `nonlocal`."""
+        key = id(scope.facts)
+        if key not in self._nonlocal:
+            declaring: dict[str, list[Scope]] = {}
+            for each in scope.facts.scopes:
+                for declared in each.declared_nonlocal:
+                    declaring.setdefault(declared, []).append(each)
+            self._nonlocal[key] = declaring
+        return [
+            binding
+            for inner in self._nonlocal[key].get(name, ())
+            if scope in inner.functions()
+            for binding in inner.bindings.get(name, ())
+        ]
 
     def _reaching(
         self, name: str, scope: Scope | None, bindings: list[Binding], statement: Statement | None
@@ -94,7 +112,7 @@ class Lookup(ABC):
             return bindings
         key = (scope, name)
         if key not in self._reachings:
-            self._reachings[key] = Reaching(self._script.top_index, bindings)
+            self._reachings[key] = Reaching(name, self._script.top_index, bindings)
         reaching = self._reachings[key]
         found = reaching.within(statement) if is_inside else reaching.before(statement)
         return found or bindings
