@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainshift.python.source.edit import Change, Edit, apply, merge
-from trainshift.python.source.offset_map import Passage
+from trainshift.python.source.offset_map import OffsetMap
 from trainshift.python.source.source import Span
 
 TEXT = "abcdefghij"
-TAKEN = Passage((Edit(2, 4, ""), Edit(6, 8, "XYZ")))  # ab ef XYZ ij
+TAKEN = OffsetMap((Edit(2, 4, ""), Edit(6, 8, "XYZ")))  # ab ef XYZ ij
 
 
 @st.composite
@@ -36,7 +36,7 @@ def _edits(draw: st.DrawFn, size: int, least: int) -> list[Edit]:
 @given(steps())
 def test_both_steps_at_once_are_one_after_the_other(both: tuple[list[Edit], list[Edit]]) -> None:
     first, second = both
-    passage = Passage(first)
+    passage = OffsetMap(first)
     moved = [passage.edits(each) for each in second]
     told = [each for each, edits in zip(second, moved, strict=True) if edits is not None]
     changes = [

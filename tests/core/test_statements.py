@@ -11,11 +11,11 @@ from fixtures import SCRIPTS
 from trainshift.python.source.source import Source
 from trainshift.python.syntax import chunks as statements
 from trainshift.python.syntax import collect
-from trainshift.python.syntax.chunk_syntax import Facts
-from trainshift.python.syntax.chunks import FactsCache, ParseFailure, parse
+from trainshift.python.syntax.chunk_syntax import ChunkSyntax
+from trainshift.python.syntax.chunks import ChunkCache, ParseFailure, parse
 
 
-def shape(text: str, cache: FactsCache | None = None) -> list[tuple[int, str]] | ParseFailure:
+def shape(text: str, cache: ChunkCache | None = None) -> list[tuple[int, str]] | ParseFailure:
     """Every statement with its span, in terms that do not depend on how the text was cut."""
     chunks = parse(text, cache)
     if isinstance(chunks, ParseFailure):
@@ -72,12 +72,12 @@ def test_deep_nesting_is_a_failure_and_not_a_crash() -> None:
 
 def test_an_edit_re_reads_the_changed_statement_only(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "".join(f"def f{number}(x):\n    return x + {number}\n\n\n" for number in range(200))
-    cache = FactsCache()
+    cache = ChunkCache()
     parse(text, cache)
     read: list[str] = []
     real = collect.read_facts
 
-    def recorded(piece: str, body: list[ast.stmt]) -> Facts:
+    def recorded(piece: str, body: list[ast.stmt]) -> ChunkSyntax:
         read.append(piece)
         return real(piece, body)
 
@@ -112,7 +112,7 @@ def test_cached_reading_equals_a_fresh_one_after_random_edits(folder) -> None:  
         "\r",
     ]
     order = random.Random(folder.name)
-    cache = FactsCache()
+    cache = ChunkCache()
     parse(text, cache)
     for _ in range(40):
         at = order.randrange(len(text))

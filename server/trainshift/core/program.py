@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from trainshift.core.choices import Choices
 from trainshift.python.names.script import Script
-from trainshift.python.source.offset_map import Passage
+from trainshift.python.source.offset_map import OffsetMap
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class Program:
         script: Script,
         whole: Program | None = None,
         choices: Choices | None = None,
-        origin: tuple[Program, Passage] | None = None,
+        origin: tuple[Program, OffsetMap] | None = None,
         *,
         is_excerpt: bool = False,
     ) -> None:

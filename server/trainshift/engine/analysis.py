@@ -19,13 +19,13 @@ from trainshift.engine.guards import GUARDING, guarded
 from trainshift.engine.outlook import Outlook, look
 from trainshift.engine.suppressions import read_suppressions, suppress
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.linked_program import Joined
+from trainshift.python.names.linked_program import LinkedProgram
 from trainshift.python.names.script import Script, read_script
 from trainshift.python.source.edit import Change, Edit, Remark, Withheld
-from trainshift.python.source.offset_map import Passage
+from trainshift.python.source.offset_map import OffsetMap
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.python.syntax.chunks import FactsCache, ParseFailure
+from trainshift.python.syntax.chunks import ChunkCache, ParseFailure
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.choice import Choice
 from trainshift.rewriting.strategies.leaving import Leaving
@@ -123,7 +123,7 @@ class Analysis:
 
 
 def analyze(
-    text: str, cache: FactsCache | None = None, choices: Choices | None = None
+    text: str, cache: ChunkCache | None = None, choices: Choices | None = None
 ) -> Analysis | ParseFailure:
     """Every change of a script (without byte order mark), each with the edits of one statement."""
     script = read_script(text, cache)
@@ -145,7 +145,7 @@ def analyze_script(
     alone are run that rely on one of these restrictions.  `choices` are those of the conversion.
     """
     linked = [script] if script.workspace is None else script.workspace.reachable
-    program = Program(Joined(linked) if len(linked) > 1 else script, choices=choices)
+    program = Program(LinkedProgram(linked) if len(linked) > 1 else script, choices=choices)
     read: Program | str = program
     try:
         with program.names.memo.pausing(pause):
@@ -213,7 +213,7 @@ def _brought_back(analysis: Analysis) -> Analysis:
     )
 
 
-def _back(passage: Passage, edits: tuple[Edit, ...]) -> tuple[Edit, ...] | None:
+def _back(passage: OffsetMap, edits: tuple[Edit, ...]) -> tuple[Edit, ...] | None:
     """Edits of what a passage leads to as edits of the text before it; None where one cannot be."""
     found: list[Edit] = []
     for edit in edits:

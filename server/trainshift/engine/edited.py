@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.python.names.linked_program import Joined
+from trainshift.python.names.linked_program import LinkedProgram
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Edit, apply
-from trainshift.python.source.offset_map import Passage
+from trainshift.python.source.offset_map import OffsetMap
 from trainshift.python.source.source import Source
-from trainshift.python.syntax.chunks import FactsCache, ParseFailure, parse
+from trainshift.python.syntax.chunks import ChunkCache, ParseFailure, parse
 from trainshift.python.syntax.code import Code
 
 
@@ -16,11 +16,11 @@ def edited(program: Program, edits: tuple[Edit, ...]) -> Program:
     """The program that edits, in text order, come to; ValueError where that is not Python."""
     codes = {script.path: _edited(script, own) for script, own in program.script.parts(edits)}
     workspace = program.script.scripts[0].workspace
-    origin = program, Passage(edits)
+    origin = program, OffsetMap(edits)
     if workspace is None:
         return Program(Script(next(iter(codes.values()))), choices=program.choices, origin=origin)
     linked = workspace.rewritten(codes).reachable
-    read = Joined(linked) if len(linked) > 1 else linked[0]
+    read = LinkedProgram(linked) if len(linked) > 1 else linked[0]
     return Program(read, choices=program.choices, origin=origin)
 
 
@@ -43,7 +43,7 @@ def forget_edited(program: Program) -> None:
 def _edited(script: Script, edits: tuple[Edit, ...]) -> Code:
     """A file after its edits, of which only what was edited is read anew."""
     text = apply(script.source.text, edits)
-    chunks = parse(text, FactsCache(script.code.pieces))
+    chunks = parse(text, ChunkCache(script.code.pieces))
     if isinstance(chunks, ParseFailure):
         raise ValueError(chunks.message)
     return Code(Source(text), chunks)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
-from trainshift.python.names.linked_program import Joined
+from trainshift.python.names.linked_program import LinkedProgram
 from trainshift.python.source.edit import Change
 from trainshift.python.source.source import Span
 from trainshift.restrictions import HAZARDS, RESTRICTIONS
@@ -60,7 +60,7 @@ def find(
         return judgement
     linked = [program.script] if program.script.workspace is None else program.script.linked
     joins = len(linked) > 1 and program.script.scripts == (program.script,)
-    asked_of = Program(Joined(linked), choices=program.choices) if joins else program
+    asked_of = Program(LinkedProgram(linked), choices=program.choices) if joins else program
     hazards = hazards_of(asked_of, codes, pause)
     starts = asked_of.script.scripts[0].path == program.script.path and _HAZARD_CODES.issubset(codes)
     by_hand = _by_hand(asked_of, hazards) if starts else ""

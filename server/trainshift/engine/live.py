@@ -39,7 +39,7 @@ from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_CONVERTED
 from trainshift.python.source.source import Source, Span
-from trainshift.python.syntax.chunks import Chunk, FactsCache, ParseFailure, parse
+from trainshift.python.syntax.chunks import Chunk, ChunkCache, ParseFailure, parse
 from trainshift.python.syntax.code import Code
 
 log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ class Live:
         self.path = path
         self.files = files
         self._is_open = is_open
-        self._cache = FactsCache()
+        self._cache = ChunkCache()
         self._reading = Lock()
         self._full: _Full | None = None
         self.linked: frozenset[str] = frozenset()

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_FILES, Workspace
 from trainshift.python.source.source import BOM, Source
-from trainshift.python.syntax.chunks import FactsCache, ParseFailure, parse
+from trainshift.python.syntax.chunks import ChunkCache, ParseFailure, parse
 from trainshift.python.syntax.code import Code
 
 # As many parsed files are kept for the scripts that are still to come.
@@ -45,7 +45,7 @@ class ParsedFiles:
         self._listed: dict[str, dict[str, None]] = {}
         self._parsed: OrderedDict[str, Code | None] = OrderedDict()
         self._failures: dict[str, ParseFailure] = {}
-        self._edited: dict[str, FactsCache] = {}
+        self._edited: dict[str, ChunkCache] = {}
         self._noted: set[str] | None = None
         # What was asked of whole programs once, where files stay as they are; None where they may change.
         self.answers: dict[object, object] | None = None
@@ -104,7 +104,7 @@ class ParsedFiles:
         """
         known = self._parsed.pop(path, None)
         if is_edit and known is not None:
-            self._edited[path] = FactsCache(known.pieces)
+            self._edited[path] = ChunkCache(known.pieces)
         if not is_edit:
             self._edited.pop(path, None)
             self._listed.clear()

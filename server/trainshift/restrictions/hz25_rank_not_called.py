@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import RANK, SIZE, Dependence
-from trainshift.python.names.expressions import Nodes
+from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import last_name
 from trainshift.restrictions.facts.places import appended, hazard, text_of
@@ -62,7 +62,7 @@ def _used(program: Program) -> Iterator[Occurrence]:
     for statement in program.script.statements:
         if isinstance(statement.node, ast.If | ast.While | ast.Assert):
             yield Occurrence(statement.node.test, statement.scope, statement)
-    for at in program.fact(Nodes).of(ast.Compare, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.BinOp):
+    for at in program.fact(ExpressionsByKind).of(ast.Compare, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.BinOp):
         yield from map(at.part, _parts(at.node))
 
 

@@ -43,7 +43,15 @@ from trainshift.python.names.uses import readings_in
 from trainshift.python.names.values import Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.python.source.edit import Change
 from trainshift.python.source.source import Span
-from trainshift.python.syntax.chunk_syntax import Binding, Facts, Scope, Site, Statement, dotted, last_name
+from trainshift.python.syntax.chunk_syntax import (
+    Binding,
+    ChunkSyntax,
+    Scope,
+    Site,
+    Statement,
+    dotted,
+    last_name,
+)
 from trainshift.restrictions.facts.aliases import Alias, Aliases, catches_import_error
 from trainshift.restrictions.restriction import Findings, Restriction
 
@@ -169,7 +177,7 @@ def _parameters(program: Program) -> Iterator[tuple[Finding, Binding | None]]:
                     yield _handed_over(program, site, given), None
 
 
-def _defaults(facts: Facts) -> list[tuple[Scope, Binding, ast.expr]]:
+def _defaults(facts: ChunkSyntax) -> list[tuple[Scope, Binding, ast.expr]]:
     """The parameters of a chunk whose default has a name, by the functions that they are of."""
     return [
         (scope, binding, binding.value)

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
-from trainshift.python.names.uses import Readings
+from trainshift.python.names.uses import NameUses
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, dotted, last_name
@@ -178,7 +178,7 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
     script, statement, target = program.script, binding.statement, binding.target
     if statement is None or not isinstance(statement.node, ast.Assign) or not isinstance(target, ast.Name):
         return None
-    if binding.scope.kind == "class" or not program.fact(Readings).can_be_renamed(name):
+    if binding.scope.kind == "class" or not program.fact(NameUses).can_be_renamed(name):
         return None
     own, bindings = program.names.lookup(name, binding.scope, None)
     if own is None and script.may_be_imported:
@@ -197,7 +197,7 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
     span = script.span(target, binding.scope)
     fresh = program.script.fresh(name)
     edits = [Edit(span.start, span.end, fresh)]
-    for reading in program.fact(Readings).of(name):
+    for reading in program.fact(NameUses).of(name):
         if program.names.lookup(name, reading.scope, None)[0] is not own:
             continue
         at = script.span(reading.node, reading.statement)

@@ -41,7 +41,7 @@ from trainshift.core.training.effects import Effects
 from trainshift.core.training.executions import in_loop
 from trainshift.core.training.loop_kinds import named_function
 from trainshift.libraries.roles import is_wrap
-from trainshift.python.names.uses import Readings
+from trainshift.python.names.uses import NameUses
 from trainshift.python.names.values import Library
 from trainshift.python.source.edit import Change, Edit, Side
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement
@@ -140,7 +140,7 @@ def _start(program: Program, binding: Binding) -> int:
 def _uses(program: Program, name: str, before: int | None) -> list[_Use]:
     """The first use of the global `name` by each function that begins before the offset, if one is given."""
     found: dict[Scope, _Use] = {}
-    for reading in program.fact(Readings).of(name):
+    for reading in program.fact(NameUses).of(name):
         function = named_function(reading.scope) or reading.scope.function()
         if function is None or program.names.lookup(name, reading.scope, None)[0] is not None:
             continue

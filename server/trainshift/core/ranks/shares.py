@@ -18,7 +18,7 @@ from trainshift.core.training.graph_slice import occurrences_behind
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.expressions import Nodes
+from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, dotted, last_name
@@ -105,7 +105,7 @@ class Shares:
         return {site.name for site in calls if horovod.is_call(site, *known)}
 
     def _slices(self) -> Iterator[Part]:
-        for at in self._program.fact(Nodes).of(ast.Subscript):
+        for at in self._program.fact(ExpressionsByKind).of(ast.Subscript):
             node = at.node
             assert isinstance(node, ast.Subscript)
             if not isinstance(node.ctx, ast.Load) or self._is_dealt(at.part(node.value)):

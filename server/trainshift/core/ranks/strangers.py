@@ -16,7 +16,7 @@ from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.expressions import Nodes
+from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, Literal
 from trainshift.python.syntax.chunk_syntax import (
@@ -98,7 +98,7 @@ class Strangers:
 
     def _members(self) -> Iterator[Stranger]:
         spelled = self._modules
-        for at in self._program.fact(Nodes).of(ast.Attribute):
+        for at in self._program.fact(ExpressionsByKind).of(ast.Attribute):
             node = at.node
             assert isinstance(node, ast.Attribute)
             if not isinstance(node.ctx, ast.Load) or last_name(node.value) not in spelled:

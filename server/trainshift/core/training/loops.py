@@ -20,7 +20,7 @@ from trainshift.libraries import api
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.names.reachability import Reach
+from trainshift.python.names.reachability import Reachability
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Function, Member, Unknown
 from trainshift.python.source.source import Span
@@ -164,10 +164,10 @@ class Loops:
         return self._reached([None, *self._script.scopes])
 
     @cached_property
-    def _reach(self) -> Reach:
+    def _reach(self) -> Reachability:
         """What runs by names alone: a method of a class that is never named does not, whoever calls it."""
         workspace = self._script.workspace
-        return Reach(workspace.reachable if workspace is not None else [self._script], seen=True)
+        return Reachability(workspace.reachable if workspace is not None else [self._script], seen=True)
 
     def _reached(self, starts: Iterable[Scope | None]) -> set[tuple[Script, Scope | None]]:
         """The code that may run: functions, and (None) the modules that are imported on the way.

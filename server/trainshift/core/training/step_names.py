@@ -9,7 +9,7 @@ from trainshift.core.program import Program
 from trainshift.python.flow.traversal import closure
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
-from trainshift.python.syntax.chunk_syntax import Facts, children, last_name
+from trainshift.python.syntax.chunk_syntax import ChunkSyntax, children, last_name
 from trainshift.python.syntax.code import bound_values
 
 STEPPING = ("minimize", "apply_gradients", "create_train_op", "optimize_loss")
@@ -50,7 +50,7 @@ def names_of(script: Script, calls: set[ast.Call]) -> set[str]:
     return closure(found, named_after)
 
 
-def _named(facts: Facts) -> list[tuple[str, list[ast.Call], set[str]]]:
+def _named(facts: ChunkSyntax) -> list[tuple[str, list[ast.Call], set[str]]]:
     """Every name or attribute that a chunk assigns, with the calls and the words in what it is assigned."""
     found = []
     for name, value in facts.once(bound_values):

@@ -21,7 +21,7 @@ from trainshift.engine.programs import Programs
 from trainshift.engine.settings import HAZARD_CODES
 from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.linked_program import Joined
+from trainshift.python.names.linked_program import LinkedProgram
 from trainshift.python.names.workspace import MOST_CONVERTED
 from trainshift.python.source.edit import Change, merge
 from trainshift.python.source.source import Span
@@ -127,7 +127,7 @@ def _judged(
         return None
     script = linked(code, start, files, MOST_CONVERTED)
     reached = [script] if script.workspace is None else script.workspace.reachable
-    whole = Program(Joined(reached) if len(reached) > 1 else script, choices=choices)
+    whole = Program(LinkedProgram(reached) if len(reached) > 1 else script, choices=choices)
     try:
         paths = frozenset(each.path for each in reached)
         if not uses_horovod(whole):

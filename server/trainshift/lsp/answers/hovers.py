@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from lsprotocol import types
 
 from trainshift.core import tables
-from trainshift.core.program import Program as Facts
+from trainshift.core.program import Program as ChunkSyntax
 from trainshift.lsp.answers.codes import CODES
 from trainshift.lsp.desk import State
 from trainshift.lsp.diagnostics import place_of
@@ -153,7 +153,7 @@ def _keras(state: State, offset: int) -> Iterator[str]:
             yield f"Made distributed, this is written {outline.whole.written_for}."
 
 
-def _reason(facts: Facts, site: Site) -> tuple[str, str]:
+def _reason(facts: ChunkSyntax, site: Site) -> tuple[str, str]:
     """The rule that writes a call of Horovod's, and why."""
     code, reason = _REASONS[site.name]
     if isinstance(site.parent, ast.Slice) or (
@@ -169,12 +169,12 @@ def _reason(facts: Facts, site: Site) -> tuple[str, str]:
     return code, reason
 
 
-def _prints(facts: Facts, site: Site) -> bool:
+def _prints(facts: ChunkSyntax, site: Site) -> bool:
     """Whether something is printed under the test of the rank."""
     under = (each for each in facts.script.sites if site.statement in each.statement.path())
     return any(each.name in {"print", *tables.LEVELS} for each in under)
 
 
-def _before(facts: Facts, site: Site) -> str:
+def _before(facts: ChunkSyntax, site: Site) -> str:
     start = facts.script.span(site.node, site).start
     return facts.script.source.text[max(start - 10, 0) : start]

@@ -1,4 +1,4 @@
-"""Callers: which calls may run a function of the script, and what they hand it."""
+"""The call graph by name: the calls that may run a function, and the arguments that they pass."""
 
 from __future__ import annotations
 

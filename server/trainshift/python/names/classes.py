@@ -1,4 +1,4 @@
-"""Classes: the script's own, their bases and heirs, and which of them an object is of."""
+"""Classes of a script: their bases and heirs, their methods, and the class of an object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Containers: what is taken out of lists, tuples and dictionaries that the script writes out."""
+"""Elements of lists, tuples and dictionaries that a script writes out: unpacking, iteration, indexing."""
 
 from __future__ import annotations
 

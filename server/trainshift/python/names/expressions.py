@@ -16,7 +16,7 @@ _BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 _LEAVES = (ast.Name, ast.Constant)
 
 
-class Nodes:
+class ExpressionsByKind:
     """The expressions of one program, each with the scope and the statement in which it is read."""
 
     def __init__(self, program: HasScript) -> None:

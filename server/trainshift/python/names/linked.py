@@ -1,4 +1,4 @@
-"""Linked: a script and the files that it is linked to, as far as names ask of them."""
+"""Protocols by which the names of one script ask the scripts that it is linked to."""
 
 from __future__ import annotations
 

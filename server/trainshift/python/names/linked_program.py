@@ -1,7 +1,7 @@
-"""Joined: the files of a program as one script, in which rules see across files in both directions.
+"""The linked program: the files of a program as one script, which rules read across files.
 
 Its text is that of the files one after another, with a line end between them, and its statements and calls
-are those of the files that run (`Reach`).  Names keep their files: a question about code is passed on to the
+are those of the files that run (`Reachability`).  Names keep their files: a question about code is passed on to the
 names of the file that it stands in.
 """
 
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, Step
-from trainshift.python.names.reachability import Reach
+from trainshift.python.names.reachability import Reachability
 from trainshift.python.names.resolver import Resolver
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Values
@@ -36,7 +36,7 @@ T = TypeVar("T", AttributeBinding, ItemBinding)
 _BETWEEN = "\n"
 
 
-class Joined(Script):
+class LinkedProgram(Script):
     """The linked scripts of one program, the started one first; offsets are those of the joined text."""
 
     def __init__(self, scripts: Sequence[Script]) -> None:
@@ -50,8 +50,10 @@ class Joined(Script):
             at += len(script.source.text) + len(_BETWEEN)
         text = _BETWEEN.join(script.source.text for script in scripts)
         first = scripts[0]
-        super().__init__(_JoinedCode(Source(text), chunks, Reach(scripts)), first.workspace, first.path)
-        self.names = _JoinedNames(self, first.names.memo)
+        super().__init__(
+            _LinkedCode(Source(text), chunks, Reachability(scripts)), first.workspace, first.path
+        )
+        self.names = _LinkedNames(self, first.names.memo)
 
     def home(self, scope: Scope) -> Script:
         """The script of the file that the scope stands in."""
@@ -90,10 +92,10 @@ class Joined(Script):
         return [(script, tuple(own)) for script, own in found.items()]
 
 
-class _JoinedCode(Code):
+class _LinkedCode(Code):
     """The code of several files, of which the statements and calls that never run are left out."""
 
-    def __init__(self, source: Source, chunks: list[Chunk], reach: Reach) -> None:
+    def __init__(self, source: Source, chunks: list[Chunk], reach: Reachability) -> None:
         super().__init__(source, chunks)
         self._reach = reach
 
@@ -124,10 +126,10 @@ class _JoinedCode(Code):
         return [each for each in given if self._reach.runs(each.binding.scope, each.binding.statement)]
 
 
-class _JoinedNames(Resolver):
+class _LinkedNames(Resolver):
     """The names of several files: each question is one for the names of the file that it is about."""
 
-    _script: Joined
+    _script: LinkedProgram
 
     def _names_of(self, scope: Scope) -> Resolver:
         return self._script.home(scope).names

@@ -1,4 +1,4 @@
-"""Lookup: which bindings a name may have where it is read, and the questions that rules ask of values."""
+"""Scoping: the bindings that a name may have where it is read, and questions about the values of names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memo: what is known of the names of linked scripts, and the questions that are still open."""
+"""The memo of resolved values, and of the questions that are still open, for scripts that are linked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Occurrence: an expression where it is read, and one step back from it to what may give its value."""
+"""An expression where it is read, and one step back to the expressions that may give it its value."""
 
 from __future__ import annotations
 

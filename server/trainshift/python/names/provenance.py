@@ -1,4 +1,4 @@
-"""Steps back: what may give an expression its value, one step back from where it is read.
+"""Provenance: the expressions that may give another its value, one step back from where it is read.
 
 This is the one engine that follows values.  Whoever follows them from there on takes the steps that are given
 here, and decides only where to stop: at a call that makes a model, at a number, at what is written in a list.
@@ -39,7 +39,7 @@ class Handed(NamedTuple):
     may_lack: bool = False
 
 
-class StepsBack(Containers):
+class Provenance(Containers):
     """Where the values of one script come from."""
 
     def __init__(self, script: LinkedScript, memo: Memo | None = None) -> None:

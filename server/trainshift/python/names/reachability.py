@@ -1,4 +1,4 @@
-"""Reach: what runs of the files of a program, told by names alone, so that what cannot be told counts as run.
+"""Reachability: the code of a program that may run, by names alone.  What cannot be excluded counts as run.
 
 A file's own statements run when it is imported, those behind its ``__main__`` guard do not.  A function or a
 class runs where code that runs reads its name; so does a method, unless a library calls it by itself
@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from trainshift.python.names.script import Script
-from trainshift.python.syntax.chunk_syntax import Facts, Scope, Statement, behind_main_guard
+from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Scope, Statement, behind_main_guard
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 # What reads names by their text: then any name may be read, or any attribute.
@@ -19,7 +19,7 @@ _REFLECTION = frozenset({"globals", "vars", "eval", "exec", "import_module", "__
 _OF_ATTRIBUTES = frozenset({"getattr"})
 
 
-class Reach:
+class Reachability:
     """What runs of `scripts`, the first of which is started and runs as a whole.
 
     With `seen` an attribute that is read by its text counts as none, so that only what is seen to run does.
@@ -47,10 +47,10 @@ class Reach:
             current = current.parent
         return statement is None or not behind_main_guard(statement)
 
-    def _spread(self) -> tuple[set[Facts], set[str] | None]:
+    def _spread(self) -> tuple[set[ChunkSyntax], set[str] | None]:
         """From what is started to what it reads: the chunks that run, the names they read (None: any)."""
         waiting = list(self._start.facts)
-        defining: dict[str, list[Facts]] = {}
+        defining: dict[str, list[ChunkSyntax]] = {}
         for script in self._others:
             for facts in script.facts:
                 names = _defined(facts)
@@ -62,7 +62,7 @@ class Reach:
         renamed: dict[str, list[str]] = {}
         for new, old in (each for script in scripts for each in script.code.renamed_imports):
             renamed.setdefault(new, []).append(old)
-        run: set[Facts] = set()
+        run: set[ChunkSyntax] = set()
         read: set[str] = set()
         while waiting:
             facts = waiting.pop()
@@ -80,7 +80,7 @@ class Reach:
         return run, read
 
     @staticmethod
-    def _unused_methods(script: Script, facts: Facts, read: set[str]) -> Iterator[Scope]:
+    def _unused_methods(script: Script, facts: ChunkSyntax, read: set[str]) -> Iterator[Scope]:
         for scope in facts.scopes:
             owner = scope.owner()
             if owner is None or scope.name in read or scope.name.startswith("__"):
@@ -96,7 +96,7 @@ class Reach:
                 yield scope
 
 
-def _defined(facts: Facts) -> list[str] | None:
+def _defined(facts: ChunkSyntax) -> list[str] | None:
     """The names that a chunk of definitions, other names included, defines; None for one that runs anyway."""
     names = []
     for statement in facts.top:

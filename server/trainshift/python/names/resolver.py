@@ -1,4 +1,4 @@
-"""Names and values: what an expression stands for, as a set that may hold "unknown".
+"""The resolver: the abstract value of an expression, as a set that may contain Unknown.
 
 This is σ of spec.md 1: rules ask what an expression resolves to, whatever its spelling, and get
 every value that it may have.  A name may be dotted (``self.optimizer``), come in as a parameter,
@@ -25,7 +25,7 @@ from trainshift.libraries.roles import (
 from trainshift.python.names.classes import class_around, is_decorated, is_property
 from trainshift.python.names.linked import LinkedScript
 from trainshift.python.names.occurrence import UNSEEN, Occurrence, Step
-from trainshift.python.names.provenance import StepsBack
+from trainshift.python.names.provenance import Provenance
 from trainshift.python.names.values import (
     ANYTHING,
     NOTHING,
@@ -73,7 +73,7 @@ _NAMING = (ast.Name, ast.Attribute)
 PASSING_ON = frozenset(name.rpartition(".")[2] for name in _TRANSPARENT) | {"DistributedOptimizer", "getattr"}
 
 
-class Resolver(StepsBack):
+class Resolver(Provenance):
     """Evaluates expressions of one script; answers are kept for the script's life."""
 
     def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:

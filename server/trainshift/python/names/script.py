@@ -1,4 +1,4 @@
-"""Script: the frozen bundle handed to every rule: source, statements, facts and resolved names."""
+"""A script: source, statements, scopes and resolved names of one version of one file."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from trainshift.python.source.source import Source, Span
 from trainshift.python.syntax.chunk_syntax import (
     AttributeBinding,
     Binding,
-    Facts,
+    ChunkSyntax,
     ItemBinding,
     Scope,
     Site,
     Statement,
     last_name,
 )
-from trainshift.python.syntax.chunks import FactsCache, ParseFailure, parse
+from trainshift.python.syntax.chunks import ChunkCache, ParseFailure, parse
 from trainshift.python.syntax.code import Code
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Script:
         return self.code.chunks
 
     @property
-    def facts(self) -> list[Facts]:
+    def facts(self) -> list[ChunkSyntax]:
         """The facts of every chunk."""
         return self.code.facts
 
@@ -254,7 +254,7 @@ class Script:
         """The script whose text the spans of a scope's code are of: its home, or the joined text of all."""
         return self.home(scope)
 
-    def span(self, node: ast.AST, within: Facts | Scope | Statement | Site) -> Span:
+    def span(self, node: ast.AST, within: ChunkSyntax | Scope | Statement | Site) -> Span:
         """Where `node` stands in its script, `within` telling the chunk that it belongs to."""
         facts = _facts(within)
         offset = self.text_of(facts.module).code.offsets[id(facts)]
@@ -277,13 +277,13 @@ class Script:
         line_end = self.text_of(statement.scope).source.line_end(span.start)
         return Span(span.start, min(span.end, line_end))
 
-    def text(self, node: ast.AST, within: Facts | Scope | Statement | Site) -> str:
+    def text(self, node: ast.AST, within: ChunkSyntax | Scope | Statement | Site) -> str:
         """The source text of `node`."""
         span = self.span(node, within)
         return self.text_of(_facts(within).module).source.text[span.start : span.end]
 
 
-def read_script(text: str, cache: FactsCache | None = None) -> Script | ParseFailure:
+def read_script(text: str, cache: ChunkCache | None = None) -> Script | ParseFailure:
     """Read a script; `text` is without byte order mark.  Broken syntax is a value, not an error."""
     chunks = parse(text, cache)
     if isinstance(chunks, ParseFailure):
@@ -291,8 +291,8 @@ def read_script(text: str, cache: FactsCache | None = None) -> Script | ParseFai
     return Script(Code(Source(text), chunks))
 
 
-def _facts(within: Facts | Scope | Statement | Site) -> Facts:
-    if isinstance(within, Facts):
+def _facts(within: ChunkSyntax | Scope | Statement | Site) -> ChunkSyntax:
+    if isinstance(within, ChunkSyntax):
         return within
     if isinstance(within, Scope):
         return within.facts

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import HasScript
-from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Facts, Scope, Statement, children
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, ChunkSyntax, Scope, Statement, children
 
 # Names through which a script may read others by their text: where it has one, nothing is renamed.
 REFLECTION = frozenset({"globals", "locals", "vars", "eval", "exec", "__all__"})
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class NameUse:
     """A read of a name, in `scope` and `statement`.
 
     `string` is the f-string that it stands in, where positions cannot be trusted before Python 3.12.
@@ -28,22 +28,22 @@ class Reading:
     string: ast.JoinedStr | None
 
 
-class Readings:
+class NameUses:
     """The readings of one script."""
 
     def __init__(self, program: HasScript) -> None:
         self._script = program.script
-        self._chunks: dict[Facts, dict[str, list[Reading]]] = {}
+        self._chunks: dict[ChunkSyntax, dict[str, list[NameUse]]] = {}
 
-    def of(self, name: str) -> list[Reading]:
+    def of(self, name: str) -> list[NameUse]:
         """Every place where a name of this spelling is read, whatever it stands for there."""
         chunks = (facts for facts in self._script.facts if facts.loads.get(name))
         return [reading for facts in chunks for reading in self._of_chunk(facts).get(name, ())]
 
-    def _of_chunk(self, facts: Facts) -> dict[str, list[Reading]]:
+    def _of_chunk(self, facts: ChunkSyntax) -> dict[str, list[NameUse]]:
         """The readings of one chunk by name, found when one of them is first asked for."""
         if facts not in self._chunks:
-            found: dict[str, list[Reading]] = {}
+            found: dict[str, list[NameUse]] = {}
             for statement in facts.statements:
                 for reading in readings_in(statement):
                     found.setdefault(reading.node.id, []).append(reading)
@@ -73,11 +73,11 @@ class Readings:
         return not any(name in other.identifiers for other in others if other is not script)
 
 
-def readings_in(statement: Statement) -> Iterator[Reading]:
+def readings_in(statement: Statement) -> Iterator[NameUse]:
     """Every name that a statement itself reads."""
     for node, scope, string in parts_of(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            yield Reading(node, scope, statement, string)
+            yield NameUse(node, scope, statement, string)
 
 
 def parts_of(statement: Statement) -> Iterator[tuple[ast.AST, Scope, ast.JoinedStr | None]]:

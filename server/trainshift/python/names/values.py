@@ -1,4 +1,4 @@
-"""Values: what an expression may stand for, as a set that may hold "unknown"."""
+"""Abstract values of expressions: sets of modules, objects, functions and constants that may contain Unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workspace: the scripts that one script is linked to by imports, found and read only when asked for.
+"""The workspace: the scripts that one script is linked to by imports, found and read when asked for.
 
 Modules are looked for as Python would find them if the script were run from its own directory or
 from one above it, up to the workspace's root: relative imports, packages with and without an

@@ -1,4 +1,4 @@
-"""Passage: the way from a text to what edits make of it, and back.
+"""The map between the offsets of a text and those of the text after edits, in both directions.
 
 What is known of the text after some edits (the spans and edits of a second step) is said of the text before
 them, so that both steps are edits of one baseline.
@@ -14,7 +14,7 @@ from trainshift.python.source.edit import Edit
 from trainshift.python.source.source import Span
 
 
-class Passage:
+class OffsetMap:
     """The way between the text before some disjoint `edits`, given in text order, and the text after them."""
 
     def __init__(self, edits: Sequence[Edit]) -> None:

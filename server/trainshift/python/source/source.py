@@ -1,4 +1,4 @@
-"""Source: the exact text of a script, and where its lines are.
+"""The exact text of a script, and where its lines begin and end.
 
 All offsets in the core are 0-based code points into `Source.text`, which never holds a byte
 order mark.  Lines end at ``\\n``, ``\\r\\n`` and ``\\r`` only, as they do for Python's tokenizer

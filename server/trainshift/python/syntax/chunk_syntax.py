@@ -1,6 +1,6 @@
-"""Facts: what one chunk of a script says, as `collect` reads it in one pass over its `ast`.
+"""The syntax of one chunk: statements, scopes, bindings and calls, as `collect` reads them in one pass.
 
-Facts know nothing of the rest of the script: names are not resolved, positions are relative to
+ChunkSyntax know nothing of the rest of the script: names are not resolved, positions are relative to
 the chunk.  They are shared by every rule and kept while the chunk's text stays the same.
 """
 
@@ -45,7 +45,7 @@ class Scope:
     node: ast.AST | None
     parent: Scope | None
     statement: Statement | None
-    facts: Facts
+    facts: ChunkSyntax
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     declared_global: frozenset[str] = frozenset()
     declared_nonlocal: frozenset[str] = frozenset()
@@ -196,7 +196,7 @@ class ItemBinding:
     binding: Binding
 
 
-class Facts:
+class ChunkSyntax:
     """Everything that was read from one chunk."""
 
     def __init__(self, text: str, first_line: int = 0) -> None:
@@ -215,7 +215,7 @@ class Facts:
         self.scope_of: dict[ast.AST, Scope] = {}
         self._source = Source(text)
         self._ascii = text.isascii()
-        self._readings: dict[Callable[[Facts], object], object] = {}
+        self._readings: dict[Callable[[ChunkSyntax], object], object] = {}
 
     @cached_property
     def bindings(self) -> list[Binding]:
@@ -236,7 +236,7 @@ class Facts:
         """Every name that an import binds, at any depth."""
         return [binding for binding in self.bindings if binding.kind == "import"]
 
-    def once(self, read: Callable[[Facts], T]) -> T:
+    def once(self, read: Callable[[ChunkSyntax], T]) -> T:
         """What `read` makes of the chunk alone; asked once for as long as the chunk's text stays."""
         if read not in self._readings:
             self._readings[read] = read(self)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from trainshift.python.source.source import Source
-from trainshift.python.syntax.chunk_syntax import Facts
+from trainshift.python.syntax.chunk_syntax import ChunkSyntax
 from trainshift.python.syntax.collect import read_facts
 from trainshift.python.syntax.slotted_ast import lean
 
@@ -45,14 +45,14 @@ class Chunk:
 
     offset: int
     text: str
-    facts: Facts
+    facts: ChunkSyntax
 
     def moved(self, distance: int) -> Chunk:
         """The same chunk so many code points further on."""
         return Chunk(self.offset + distance, self.text, self.facts)
 
 
-class FactsCache:
+class ChunkCache:
     """The chunks of the last version of a script that could be read.
 
     A reading is used once for each place that it is needed at: equal texts at two places of one script get
@@ -67,17 +67,17 @@ class _Readings:
     """Readings of chunks by their text, each handed out once."""
 
     def __init__(self, chunks: list[Chunk]) -> None:
-        self._known: dict[str, list[Facts]] = {}
+        self._known: dict[str, list[ChunkSyntax]] = {}
         for chunk in chunks:
             self._known.setdefault(chunk.text, []).append(chunk.facts)
 
-    def take(self, text: str) -> Facts | None:
+    def take(self, text: str) -> ChunkSyntax | None:
         """A reading of `text` from an earlier version of the script."""
         readings = self._known.get(text)
         return readings.pop() if readings else None
 
 
-def parse(text: str, cache: FactsCache | None = None, *, is_kept: bool = True) -> list[Chunk] | ParseFailure:
+def parse(text: str, cache: ChunkCache | None = None, *, is_kept: bool = True) -> list[Chunk] | ParseFailure:
     """The chunks of `text` in order, or why it does not parse.
 
     What is kept takes less memory, and a little longer to read.
@@ -185,7 +185,7 @@ def _from_tree(text: str, start: int, known: _Readings, parsed: _Parsed) -> list
     return chunks
 
 
-def _read(piece: str, parsed: _Parsed) -> Facts | None:
+def _read(piece: str, parsed: _Parsed) -> ChunkSyntax | None:
     try:
         return read_facts(piece, parsed(piece))
     except SyntaxError:

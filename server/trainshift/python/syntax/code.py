@@ -1,4 +1,4 @@
-"""Code: what one parsed file says, looked up over all of its facts.
+"""The syntax of one file, looked up over all of its chunks.
 
 Nothing here depends on what names stand for, so one reading serves every program that the file is a
 part of.
@@ -15,7 +15,7 @@ from trainshift.python.source.source import Source
 from trainshift.python.syntax.chunk_syntax import (
     AttributeBinding,
     Binding,
-    Facts,
+    ChunkSyntax,
     ItemBinding,
     Scope,
     Site,
@@ -40,7 +40,7 @@ class Code:
         return [(piece.offset, piece.text) for piece in self.pieces]
 
     @cached_property
-    def facts(self) -> list[Facts]:
+    def facts(self) -> list[ChunkSyntax]:
         """The facts of every piece."""
         return [piece.facts for piece in self.pieces]
 
@@ -224,7 +224,7 @@ def _merged(parts: Iterable[dict[str, list[T]]]) -> dict[str, list[T]]:
     return found
 
 
-def bound_values(facts: Facts) -> list[tuple[str, ast.expr]]:
+def bound_values(facts: ChunkSyntax) -> list[tuple[str, ast.expr]]:
     """Every name or attribute that a chunk assigns, with what it is assigned."""
     named = [item for scope in (facts.module, *facts.scopes) for item in scope.bindings.items()]
     held = [(name, [each.binding for each in given]) for name, given in facts.attributes.items()]
@@ -236,5 +236,5 @@ def bound_values(facts: Facts) -> list[tuple[str, ast.expr]]:
     ]
 
 
-def _local_names(facts: Facts) -> set[str]:
+def _local_names(facts: ChunkSyntax) -> set[str]:
     return {name for scope in facts.scope_of.values() for name in scope.bindings}

@@ -1,4 +1,4 @@
-"""Collect: the one pass over a chunk's `ast` that reads its facts."""
+"""The one pass over the `ast` of a chunk that collects its syntax."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainshift.python.syntax.chunk_syntax import (
     COMPREHENSIONS,
     AttributeBinding,
     Binding,
-    Facts,
+    ChunkSyntax,
     FunctionNode,
     ItemBinding,
     Rest,
@@ -27,15 +27,15 @@ from trainshift.python.syntax.slotted_ast import for_lean
 _ADDING_METHODS = ADDING | {"assign", "assign_add"}
 
 
-def read_facts(text: str, body: list[ast.stmt], first_line: int = 0) -> Facts:
+def read_facts(text: str, body: list[ast.stmt], first_line: int = 0) -> ChunkSyntax:
     """Read the facts of a chunk from its text and its `ast`, whose first line is the 0-based `first_line`."""
-    facts = Facts(text, first_line)
+    facts = ChunkSyntax(text, first_line)
     _Reader(facts).block(body, None, "body", facts.module)
     return facts
 
 
 class _Reader:
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: ChunkSyntax) -> None:
         self.facts = facts
         self.statement: Statement | None = None
         self.deferred = 0

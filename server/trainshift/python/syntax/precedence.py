@@ -1,4 +1,4 @@
-"""Expressions: how tightly their parts hold together, and what stands where without parentheses.
+"""Precedence of expressions: how tightly their parts bind, and where parentheses are needed.
 
 The one place that knows Python's precedence.  `core/layout.py` makes edits of it.
 """

@@ -1,4 +1,4 @@
-"""Lean: an `ast` of which the nodes that scripts have most of take a third of the memory.
+"""An `ast` with slots: the most frequent nodes take a third of the memory.
 
 Python gives each node a dictionary, which takes more than all that is in it.  Names, attributes, constants,
 calls and their keywords, parameters and assignments, nine nodes in ten, have slots here instead; they are

@@ -16,7 +16,7 @@ from trainshift.core.program import Program
 from trainshift.libraries.common import ROOTS, is_common
 from trainshift.python.flow.traversal import closure
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.uses import Readings
+from trainshift.python.names.uses import NameUses
 from trainshift.python.names.values import Function, Library
 from trainshift.python.source.edit import Edit
 from trainshift.python.source.source import Span
@@ -73,7 +73,7 @@ class Aliases:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._script = program.script
-        self._readings = program.fact(Readings)
+        self._readings = program.fact(NameUses)
         self._names = program.names
         self._layout = program.fact(Layout)
 

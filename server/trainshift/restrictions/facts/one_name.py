@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.python.names.uses import Readings
+from trainshift.python.names.uses import NameUses
 from trainshift.python.names.values import Class, Function, UserInstance
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
@@ -280,7 +280,7 @@ class _Rule:
         scope = binding.scope
         if statement.node.targets != [target] or statement.node.value is not source or statement.is_nested:
             return None
-        if scope.kind == "class" or not self.program.fact(Readings).can_be_renamed(target.id):
+        if scope.kind == "class" or not self.program.fact(NameUses).can_be_renamed(target.id):
             return None
         if any(source.id in each.declared_global | each.declared_nonlocal for each in script.scopes):
             return None
@@ -291,7 +291,7 @@ class _Rule:
         if own is None and script.may_be_imported:
             return None
         edits: list[Edit] = []
-        for reading in self.program.fact(Readings).of(target.id):
+        for reading in self.program.fact(NameUses).of(target.id):
             reader, _ = names.lookup(target.id, reading.scope, None)
             if reader is not own:
                 continue

@@ -10,7 +10,7 @@ from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span, one_line
-from trainshift.python.syntax.chunk_syntax import Facts, Scope, Site, Statement
+from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Scope, Site, Statement
 
 
 def hazard(
@@ -62,6 +62,6 @@ def appended(program: Program, code: str, title: str, at: Occurrence, text: str)
     return Change(code, title, span, (Edit(span.end, span.end, text),))
 
 
-def text_of(program: Program, node: ast.AST, within: Facts | Scope | Statement | Site) -> str:
+def text_of(program: Program, node: ast.AST, within: ChunkSyntax | Scope | Statement | Site) -> str:
     """The text of an expression on one line, as messages show it."""
     return one_line(program.script.text(node, within))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.libraries.containers import ADDING
-from trainshift.python.syntax.chunk_syntax import Binding, Facts, alternatives, dotted
+from trainshift.python.syntax.chunk_syntax import Binding, ChunkSyntax, alternatives, dotted
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +20,12 @@ class KeptName:
     target: ast.Name | None = None
 
 
-def kept_names(facts: Facts) -> list[KeptName]:
+def kept_names(facts: ChunkSyntax) -> list[KeptName]:
     """The bindings that keep what already has a name."""
     return [kept for binding, target in _bindings(facts) if (kept := _kept(binding, target)) and kept.names]
 
 
-def _bindings(facts: Facts) -> Iterator[tuple[Binding, ast.AST | None]]:
+def _bindings(facts: ChunkSyntax) -> Iterator[tuple[Binding, ast.AST | None]]:
     """Every way in which a chunk binds a value, with what it binds it to."""
     for scope in (facts.module, *facts.scopes):
         for bindings in scope.bindings.values():

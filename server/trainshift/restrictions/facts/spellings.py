@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from trainshift.python.syntax.chunk_syntax import Binding, Facts, alternatives, last_name
+from trainshift.python.syntax.chunk_syntax import Binding, ChunkSyntax, alternatives, last_name
 
 COMPUTING = frozenset({"import_module", "__import__", "getattr"})
 # What has its value from one expression in it.
@@ -28,7 +28,7 @@ class Spelling:
     parameters: list[tuple[str, list[str]]]
 
 
-def spelling_of(facts: Facts) -> Spelling:
+def spelling_of(facts: ChunkSyntax) -> Spelling:
     """What one chunk tells by spelling alone."""
     reading = Spelling([], [], [], [], [])
     scopes = (facts.module, *dict.fromkeys(facts.scope_of.values()))

@@ -19,7 +19,7 @@ from trainshift.python.flow import exits
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script
-from trainshift.python.names.uses import Readings
+from trainshift.python.names.uses import NameUses
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.pace import Pace
@@ -160,7 +160,7 @@ class Counters:
             loops = [each for each in site.statement.ancestors() if isinstance(each.node, LOOPS)]
             shared = [each for each in loops if self._pace.loops.get(each)]
             inside = {part for each in shared[-1:] for part in each.walk()}
-            for read in self._program.fact(Readings).of(held.id):
+            for read in self._program.fact(NameUses).of(held.id):
                 at = Occurrence(read.node, read.scope, read.statement)
                 if read.statement not in inside and self._names.bindings(at) == bound:
                     counted = self._counted_on(at)

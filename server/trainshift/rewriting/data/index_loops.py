@@ -13,7 +13,7 @@ from trainshift.core.training.effects import Effects
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.names.uses import Reading, Readings
+from trainshift.python.names.uses import NameUse, NameUses
 from trainshift.python.syntax.chunk_syntax import Statement, expression_path, last_name
 from trainshift.python.syntax.precedence import does_more
 from trainshift.python.values.effects import Effect
@@ -176,7 +176,7 @@ def told_apart(
 def _other_use(program: Program, numbered: Numbered, counting: frozenset[Statement]) -> str | None:
     binding = {numbered.loop, *numbered.inside}
     for name in sorted(numbered.names):
-        for read in program.fact(Readings).of(name):
+        for read in program.fact(NameUses).of(name):
             at = Occurrence(read.node, read.scope, read.statement)
             bound = {each.statement for each in program.names.bindings(at)}
             if read.statement in counting or bound.isdisjoint(binding | counting):
@@ -189,7 +189,7 @@ def _other_use(program: Program, numbered: Numbered, counting: frozenset[Stateme
     return None
 
 
-def _is_of_data(read: Reading) -> bool:
+def _is_of_data(read: NameUse) -> bool:
     """Whether a number is read to cut data out, or to work out what does."""
     node = read.statement.node
     if isinstance(node, ast.Assign) and is_arithmetic(node.value):

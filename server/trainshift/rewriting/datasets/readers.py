@@ -12,7 +12,7 @@ from trainshift.core.training.effects import Effects
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.uses import parts_of
-from trainshift.python.syntax.chunk_syntax import Binding, Facts, Scope, Site, children, last_name
+from trainshift.python.syntax.chunk_syntax import Binding, ChunkSyntax, Scope, Site, children, last_name
 from trainshift.python.values.effects import Effect
 from trainshift.rewriting.datasets.pipelines import Node, Pipelines
 
@@ -36,7 +36,7 @@ class Readers:
         self._program = program
         self._script = program.script
         self._names = program.names
-        self._chunks: dict[Facts, dict[str, list[_Read]]] = {}
+        self._chunks: dict[ChunkSyntax, dict[str, list[_Read]]] = {}
 
     def others(self, node: Node, allowed: set[int]) -> Iterator[Occurrence]:
         """The reads of a dataset that are none of the `allowed` expressions, by all names that hold it."""
@@ -110,7 +110,7 @@ class Readers:
                 yield from self._chunks[facts].get(name, ())
 
 
-def _reads_in(facts: Facts) -> dict[str, list[_Read]]:
+def _reads_in(facts: ChunkSyntax) -> dict[str, list[_Read]]:
     """The names and attributes that a chunk reads."""
     found: dict[str, list[_Read]] = {}
     for statement in facts.statements:
