@@ -1,8 +1,8 @@
 """The linked program: the files of a program as one script, which rules read across files.
 
 Its text is that of the files one after another, with a line end between them, and its statements and calls
-are those of the files that run (`Reachability`).  Names keep their files: a question about code is passed on to the
-names of the file that it stands in.
+are those of the files that run (`Reachability`).  Names keep their files: a question about code is passed on
+to the names of the file that it stands in.
 """
 
 from __future__ import annotations

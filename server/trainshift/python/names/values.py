@@ -1,4 +1,4 @@
-"""Abstract values of expressions: sets of modules, objects, functions and constants that may contain Unknown."""
+"""Abstract values of expressions: sets of modules, objects and functions that may contain Unknown."""
 
 from __future__ import annotations
 

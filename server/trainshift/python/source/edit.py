@@ -54,7 +54,7 @@ class Change:
     others (the Horovod import, a flag, a line split); equal ones collapse in a merge.
     `doubts` say what was assumed because the script does not show it; `decisions` what the rule
     decided that its user may want otherwise.  `optional` tells that all others are right without it.
-    `former` is the statement's span in the text that a person has, where the rules read another (`OffsetMap`).
+    `former` is the statement's span in the text that a person has, where the rules read another one.
     """
 
     rule: str
