@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from derived import FOLDER, loaded, made, numbers
 
-from trainshift.derivatives.reading.kindred import KindReader
+from trainshift.derivatives.reading.type_inference import KindReader
 from trainshift.derivatives.reading.kinds import Kind
 
 SEQUENTIAL = "    if x > {0}:\n        x = x * y + {0}\n"

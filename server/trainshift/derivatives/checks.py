@@ -11,7 +11,6 @@ from trainshift.derivatives.order import out_of_order
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, Shared, bound, own_nodes, root_of
 from trainshift.derivatives.reading.kinds import reaches
-from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.nodes import Nodes, method
 from trainshift.derivatives.reading.reader import CHANGING, JOINT, LOSING, READING, Reader, loses
 from trainshift.derivatives.reading.sources import Sources, whole_numbers
@@ -134,7 +133,7 @@ class Checks:
                     self.refuse(node, f"a complex number cannot be differentiated: {ast.unparse(node)}")
                 case ast.FunctionDef():
                     for mark in node.decorator_list:
-                        dotted = self.whole.module.dotted(mark.func if isinstance(mark, ast.Call) else mark)
+                        dotted = function.dotted(mark.func if isinstance(mark, ast.Call) else mark)
                         if dotted != "tensorflow.function":
                             self.refuse(mark, f"a decorator changes what is called: @{ast.unparse(mark)}")
 
@@ -146,7 +145,7 @@ class Checks:
                 case ast.Call():
                     self._call(function, reader, nodes, node)
                 case ast.Assign([ast.Name(name)], ast.Call(func) as made) if (
-                    function.active(name) and self.whole.module.dotted(func) in _NO_LISTS
+                    function.active(name) and function.dotted(func) in _NO_LISTS
                 ):
                     self.refuse(made, f"no derivative of {ast.unparse(func)} is known")
                 case ast.AugAssign(target, op, value) if type(op).__name__ not in _KNOWN:
@@ -170,7 +169,7 @@ class Checks:
                 case ast.Set() | ast.SetComp() if reader.value(node):
                     self.refuse(node, _SET)
         for value in _values(inside):
-            for node in _inside(value, self.whole.module):
+            for node in _inside(value, function):
                 if isinstance(node, ast.BoolOp) and reader.value(node):
                     word = "and" if isinstance(node.op, ast.And) else "or"
                     self.refuse(node, f"the value of {word} depends on the parameters: write if")
@@ -212,8 +211,8 @@ class Checks:
                 self.refuse(each, said)
 
     def _call(self, function: Function, reader: Reader, nodes: Nodes, node: ast.Call) -> None:
-        module = self.whole.module
-        if isinstance(node.func, ast.Attribute) and module.dotted(node.func) is None:
+        module, dotted_name = self.whole.module, function.dotted
+        if isinstance(node.func, ast.Attribute) and dotted_name(node.func) is None:
             name = node.func.attr
             text = ast.unparse(node.func)
             if name in _ASSIGNING:
@@ -233,7 +232,7 @@ class Checks:
                 return
             if name in (*CHANGING, *JOINT, *READING):
                 return
-        elif isinstance(node.func, ast.Call) and module.dotted(node.func.func) and reader.value(node):
+        elif isinstance(node.func, ast.Call) and dotted_name(node.func.func) and reader.value(node):
             self.refuse(node, f"no derivative of {ast.unparse(node.func)} is known")
             return
         elif (
@@ -243,16 +242,16 @@ class Checks:
             self._callee(reader, node)
             return
         for part in (*node.args, *(each.value for each in node.keywords)):
-            made = (module.dotted(node.func) or "numpy").startswith(("numpy", "tensorflow"))
-            if made and module.dotted(part) in _NO_NUMBERS:
+            made = (dotted_name(node.func) or "numpy").startswith(("numpy", "tensorflow"))
+            if made and dotted_name(part) in _NO_NUMBERS:
                 text = ast.unparse(node.func)
                 self.refuse(node, f"{text} makes no array of real numbers: {ast.unparse(part)}")
-        if module.dotted(node.func) in _HIDDEN:
+        if dotted_name(node.func) in _HIDDEN:
             text = ast.unparse(node.func)
             self.refuse(node, f"{text} cannot be differentiated: what it reads is not known")
         if not reader.value(node):
             return
-        dotted = module.dotted(node.func)
+        dotted = dotted_name(node.func)
         arguments = list(node.args)
         if dotted is None and isinstance(node.func, ast.Attribute):
             dotted = method(node.func.attr)
@@ -375,7 +374,7 @@ class Checks:
                 continue
             for place in places:
                 made = [getattr(each, "value", None) for each in function.assignments(root_of(place) or "")]
-                if any(each is not None and whole_numbers(self.whole.module, each) for each in made):
+                if any(each is not None and whole_numbers(function, each) for each in made):
                     text = ast.unparse(place)
                     said = f"{text} has whole numbers, so what is stored is cut off: make it of floats"
                     self.refuse(node, said)
@@ -397,7 +396,7 @@ class Checks:
                 given = [*node.args, *(each.value for each in node.keywords)]
                 if isinstance(node.func, ast.Attribute):
                     changing = node.func.attr in (*CHANGING, "pop", *LOSING)
-                    own = changing and self.whole.module.dotted(node.func) is None
+                    own = changing and reader.function.dotted(node.func) is None
                     return [node.func.value] if own else [], given
                 target = reader.target(node)
                 if target is None:
@@ -438,7 +437,7 @@ class Checks:
                     self.refuse(node, said)
             case ast.List() | ast.Dict() | ast.Tuple() | ast.ListComp() | ast.DictComp():
                 pass
-            case ast.Call() if base is place and self.whole.module.dotted(base.func) in _COPYING:
+            case ast.Call() if base is place and function.dotted(base.func) in _COPYING:
                 pass
             case _:
                 self.refuse(node, f"{text} is changed: change what has a name in the function")
@@ -459,21 +458,21 @@ def _is_pop(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Attribute) and node.func.attr == "pop"
 
 
-def _inside(node: ast.expr, module: Module) -> Iterator[ast.AST]:
+def _inside(node: ast.expr, function: Function) -> Iterator[ast.AST]:
     """The parts of a value that are values: no conditions and no indices."""
     yield node
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return
-    if isinstance(node, ast.Call) and module.dotted(node.func) in table.CONSTANTS:
+    if isinstance(node, ast.Call) and function.dotted(node.func) in table.CONSTANTS:
         return
     for field, value in ast.iter_fields(node):
         if field in ("test", "slice", "ifs") or isinstance(node, ast.Compare | ast.Lambda):
             continue
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, ast.expr):
-                yield from _inside(each, module)
+                yield from _inside(each, function)
             elif isinstance(each, ast.keyword):
-                yield from _inside(each.value, module)
+                yield from _inside(each.value, function)
 
 
 def _values(inside: Iterable[ast.AST]) -> Iterator[ast.expr]:

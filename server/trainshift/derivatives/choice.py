@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.module import Module
+from trainshift.derivatives.rename_bound import dotted_in, identifiers, rename_bound
 from trainshift.derivatives.tables.rows import rows
 from trainshift.derivatives.tables.table import STILL
 from trainshift.derivatives.tables.table_numpy import METHODS, STILL_METHODS
@@ -55,6 +56,8 @@ class _Uses:
 
     def __init__(self, module: Module) -> None:
         self.module = module
+        self.dotted = module.dotted
+        self.bound: set[str] = set()
         self.names: set[str] = set()
         self.found: set[str] = set()
         self.asked: set[tuple[str, str]] = set()
@@ -69,6 +72,8 @@ class _Uses:
     def _function(self, node: ast.FunctionDef, name: str) -> None:
         """All uses of a parameter of a function."""
         outer, self.names = self.names, {name}
+        around, self.dotted = (self.dotted, self.bound), dotted_in(node, self.module)
+        self.bound = identifiers(node, bound_only=True)
         known = 0
         while known < len(self.names):
             known = len(self.names)
@@ -78,7 +83,7 @@ class _Uses:
                         self.names |= {one.id for one in walk(target) if isinstance(one, ast.Name)}
         for line in node.body:
             self._node(line, "")
-        self.names = outer
+        self.names, (self.dotted, self.bound) = outer, around
 
     def _is_part(self, node: ast.expr) -> bool:
         """Whether an expression is the parameter or a part of it, or holds it or is worked out from it: it is
@@ -135,7 +140,7 @@ class _Uses:
                 self._all([each for each in node.keys if each is not None], _KEY)
                 self._all(node.values, role)
             case ast.Call(func=ast.Attribute(base, "add" | "discard")) if (
-                self.module.dotted(node.func) is None
+                self.dotted(node.func) is None
             ):
                 # Only sets have these.
                 self._all([base, *node.args], _KEY)
@@ -144,9 +149,11 @@ class _Uses:
                     node.value,
                     "a constant" if isinstance(node.value, ast.Name) and node.attr != "T" else role,
                 )
-            case ast.Call(func=ast.Name(name)) if name in self.module.functions:
-                self._called(node, self.module.functions[name], role)
-            case ast.Call() if self.module.dotted(node.func) in _COUNTING:
+            case ast.Call(func=ast.Name(name)) if (
+                name in self.module.functions and name not in self.bound
+            ):
+                self._called(node, rename_bound(self.module.functions[name], self.module), role)
+            case ast.Call() if self.dotted(node.func) in _COUNTING:
                 self._all([*node.args, *node.keywords], "a count")
             case ast.Expr(ast.Call(ast.Attribute(base, "append" | "extend" | "insert"), [*places, value])):
                 self._node(base, _GIVEN)
@@ -156,18 +163,18 @@ class _Uses:
                 self._node(call, _GIVEN)
             case ast.Call(
                 ast.Attribute(base, "pop" | "get" | "remove" | "index" | "count" as word), [key, *others]
-            ) if self.module.dotted(node.func) is None:
+            ) if self.dotted(node.func) is None:
                 self._node(base, role)
                 self._node(key, "an index" if word in ("pop", "get") else "a condition")
                 self._all(others, role)
             case ast.Call(func=ast.Attribute(base, attr)) if (
-                attr in _METHODS | METHODS | STILL_METHODS and self.module.dotted(node.func) is None
+                attr in _METHODS | METHODS | STILL_METHODS and self.dotted(node.func) is None
             ):
                 self._node(base, role)
                 self._arguments(node, f"numpy.{attr}", [base, *node.args], role)
             case ast.Call():
                 self._node(node.func, "")
-                self._arguments(node, self.module.dotted(node.func) or "", node.args, role)
+                self._arguments(node, self.dotted(node.func) or "", node.args, role)
             case ast.BinOp(op=ast.Mult()) if isinstance(node.left, ast.List):
                 self._node(node.left, role)
                 self._node(node.right, "a count")

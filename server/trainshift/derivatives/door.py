@@ -19,6 +19,8 @@ from trainshift.derivatives.result import Derived, Impossible, Mode, NotFound, R
 from trainshift.derivatives.reverse.build import Build
 from trainshift.derivatives.tables.helpers import closed, is_of_tensors, text_of, text_of_variant, variant_of
 from trainshift.derivatives.tables.rows import rows
+from trainshift.derivatives.rename_bound import rename_bound
+from trainshift.derivatives.shadowing import shadowed
 from trainshift.derivatives.terms import walk
 from trainshift.python.source.edit import Edit
 
@@ -52,8 +54,8 @@ def derive(
 
     Raises `NotFound` where the text is no Python, or has no such function or parameter.
     """
-    module = Module(text)
-    for each in module.tree.body:
+    module = Module(text, function)
+    for each in module.body:
         if isinstance(each, ast.AsyncFunctionDef) and each.name == function:
             said = "async cannot be differentiated: what runs meanwhile is not known"
             return Refused(function, mode, (Refusal(each.lineno, each.col_offset + 1, said),))
@@ -63,10 +65,11 @@ def derive(
     for given in wrt or ():
         if given not in params:
             raise NotFound(f"{function} has no parameter {given}")
-    by, left_out = (list(wrt), ()) if wrt is not None else chosen(module, node)
     made = name or f"{function}_{SUFFIX[mode]}"
     try:
-        build, functions = _made(module, node, mode, by, made)
+        start = _start(module, function, node)
+        by, left_out = (list(wrt), ()) if wrt is not None else chosen(module, rename_bound(start, module))
+        build, functions = _made(module, start, mode, by, made)
     except Impossible as found:
         return Refused(function, mode, found.refusals)
     comment = f"{MADE}{function} --mode {mode}"
@@ -75,21 +78,34 @@ def derive(
     for new in functions:
         main = new.name == made
         origin = node if main else module.functions.get(new.name[:-4])
-        if main and any(each is not new and each.name == f"{function}_vjp" for each in functions):
+        if main and any(each is not new and each.name == f"{start.name}_vjp" for each in functions):
             # Its lines stand in the other one.
             origin = None
-        texts[new.name] = f"{comment}{options if main else ''}\n{Layout(module, origin).function(new)}"
+        said = module.restored(Layout(module, origin).function(new))
+        texts[module.restored(new.name)] = f"{comment}{options if main else ''}\n{said}"
     helpers = {each: text_of(each, build.arrays, build.tensors) for each in closed(build.helpers)}
-    taken = _taken(module, helpers)
+    taken = (*_taken(module, helpers), *shadowed(module, node, functions, helpers.values()))
     if taken:
-        return Refused(function, mode, taken)
+        return Refused(function, mode, tuple(sorted(set(taken))))
     helpers, texts = _named(module, helpers, texts)
     edits = _edits(module, node, helpers, texts, build.needs)
-    added = tuple(each.name for each in functions)
+    added = tuple(module.restored(each.name) for each in functions)
     result = text
     for edit in reversed(edits):
         result = result[: edit.start] + edit.text + result[edit.end :]
     return Derived(function, mode, made, added, tuple(by), tuple(left_out), tuple(edits), result)
+
+
+def _start(module: Module, name: str, node: ast.FunctionDef) -> ast.FunctionDef:
+    """The function of a name as the derivation reads it; raises `Impossible` where the name may mean more."""
+    if module.globals.hidden is not None:
+        line, call = module.globals.hidden
+        said = f"{call} may bind any name of the file: write the names out"
+        raise Impossible((Refusal(line, 1, said),))
+    meaning = module.globals.meaning(name)
+    if meaning.function is not node:
+        raise _at(node, meaning.unknown or f"{name} is bound again below: give the function a name of its own")
+    return module.functions[module.aliases.get(name, name)]
 
 
 def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made: str) -> Made:
@@ -98,8 +114,8 @@ def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made
         build = (Build if mode == "reverse" else Tangents)(module, node.name, by, rows(), made)
         write_out(build)
         refusals = list(Checks(build, by).all())
-        if made in module.functions and not _is_made(module, made):
-            place = module.functions[made]
+        if made in module.script.module_bindings and not _is_made(module, made):
+            place = module.all_functions.get(made, node)
             said = f"there is another {made}: give a --name"
             refusals.append(Refusal(place.lineno, place.col_offset + 1, said))
         if refusals:
@@ -123,7 +139,7 @@ def _at(node: ast.stmt, said: str) -> Impossible:
 def _taken(module: Module, helpers: Iterable[str]) -> tuple[Refusal, ...]:
     """The places where the file gives something of its own the name of a helper that it needs."""
     found = []
-    for node in walk(module.tree):
+    for node in (each for statement in module.body for each in walk(statement)):
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name) if name not in module.helpers:
                 pass
@@ -179,7 +195,7 @@ def _text(module: Module, name: str) -> str:
 
 def _is_made(module: Module, name: str) -> bool:
     """Whether the line above a function says that it was made."""
-    line = module.functions[name].lineno - 1
+    line = module.all_functions[name].lineno - 1 if name in module.all_functions else 0
     return line > 0 and module.lines[line - 1].startswith(MADE)
 
 
@@ -220,8 +236,8 @@ def _edits(
 def _import_place(module: Module) -> int:
     """Where an import is added: below the last one at the top, else below the file's docstring."""
     line = 0
-    for node in module.tree.body:
-        first = node is module.tree.body[0]
+    for node in module.body:
+        first = node is module.body[0]
         if isinstance(node, ast.Import | ast.ImportFrom) or (
             first and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         ):

@@ -25,7 +25,7 @@ def _asked(reader: Reader, call: ast.Call) -> set[str]:
 
 def _keeps(reader: Reader, call: ast.Call) -> bool:
     """Whether a value that is called may change what is around the function that it is."""
-    of_library = reader.module.dotted(call.func) is not None and not isinstance(call.func, ast.Subscript)
+    of_library = reader.function.dotted(call.func) is not None and not isinstance(call.func, ast.Subscript)
     if reader.target(call) is not None or of_library or isinstance(call.func, ast.Attribute):
         return False
     return reader.value(call.func) and any(each.acts for each in reader.possible(call))
@@ -217,7 +217,7 @@ def _calls(part: ast.AST) -> Iterator[ast.Call]:
 
 
 def _of_library(reader: Reader, call: ast.Call) -> bool:
-    known = reader.module.dotted(call.func) is not None
+    known = reader.function.dotted(call.func) is not None
     return known and not (isinstance(call.func, ast.Name) and reader.target(call) is not None)
 
 

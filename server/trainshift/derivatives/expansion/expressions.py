@@ -117,13 +117,13 @@ class Expressions:
         return self._held(ast.IfExp(found, ast.Subscript(base, key, ast.Load()), other))
 
     def _folds(self, node: ast.Call) -> bool:
-        if self.function.whole.module.dotted(node.func) not in FOLDED:
+        if self.function.dotted(node.func) not in FOLDED:
             return False
         return len(node.args) > 2 and not node.keywords and self.reader.value(node)
 
     def _orders(self, node: ast.Call) -> bool:
         """Whether a call takes active elements by an order that is no value of its own."""
-        dotted = self.function.whole.module.dotted(node.func) or ""
+        dotted = self.function.dotted(node.func) or ""
         given = {each.arg for each in node.keywords}
         ordered = dotted in ORDERED and given <= ORDERED[dotted] and self.reader.value(node)
         return ordered and bool(given or dotted not in FOLDED or self._compares_containers(node))
@@ -153,7 +153,7 @@ class Expressions:
             [terms.call("range", terms.call("len", values))],
             [*others, ast.keyword("key", ast.Lambda(arguments, by))],
         )
-        if self.function.whole.module.dotted(node.func) in FOLDED:
+        if self.function.dotted(node.func) in FOLDED:
             return ast.Subscript(values, self._held(order), ast.Load())
         through = ast.comprehension(ast.Name(place, ast.Store()), self._held(order), [], 0)
         return self._loops(ast.ListComp(terms.copied(element), [through]))
@@ -175,11 +175,11 @@ class Expressions:
 
     def _is_library(self, node: ast.expr) -> bool:
         """Whether an expression is a function of a library that has a derivative."""
-        return self.function.whole.module.dotted(node) in self.function.whole.rows
+        return self.function.dotted(node) in self.function.whole.rows
 
     def _named_function(self, node: ast.expr) -> ast.expr:
         """A function of a library that is used as a value, made a function of the file's own."""
-        dotted = self.function.whole.module.dotted(node) or ""
+        dotted = self.function.dotted(node) or ""
         rows = self.function.whole.rows
         params = rows.get(f"{dotted}.whole", rows[dotted]).params
         name = self.function.fresh(dotted.rpartition(".")[2])

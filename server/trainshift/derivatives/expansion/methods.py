@@ -127,5 +127,5 @@ def _is_simple(reader: Reader, base: ast.expr, *others: ast.expr) -> bool:
 
 def _is_changed(reader: Reader, base: ast.expr, *values: ast.expr) -> bool:
     """Whether a change of a container has to be undone, or depends on what is active."""
-    known = reader.module.dotted(base) is None and root_of(base) is not None
+    known = reader.function.dotted(base) is None and root_of(base) is not None
     return known and (reader.whole.reverse or any(map(reader.value, values)))

@@ -155,7 +155,7 @@ class Expander(Expressions):
 
     def _at_place(self, node: ast.stmt, call: ast.Call, name: str = "") -> ast.stmt:
         """A `pop` or `insert`, whose value a variable may get, at a place that the way back can ask for."""
-        if not self.function.whole.reverse or self.function.whole.module.dotted(call.func) is not None:
+        if not self.function.whole.reverse or self.function.dotted(call.func) is not None:
             return node
         place = place_told(self.reader, call, name)
         if place is None or getattr(call.args[0], "id", "") in self.places:

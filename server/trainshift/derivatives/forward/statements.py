@@ -336,7 +336,7 @@ class Forward(Values):
     def _called_alone(self, node: ast.Expr) -> None:
         call = node.value
         assert isinstance(call, ast.Call)
-        if isinstance(call.func, ast.Attribute) and self.nodes.module.dotted(call.func) is None:
+        if isinstance(call.func, ast.Attribute) and self.nodes.function.dotted(call.func) is None:
             name = root_of(call.func.value)
             method = call.func.attr
             if name is not None and method in (*CHANGING, *JOINT, "pop") and self.function.active(name):

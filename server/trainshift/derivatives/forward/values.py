@@ -249,7 +249,7 @@ class Values(Writer):
         """Whether an expression makes a dict that begins each element that is asked for with nothing."""
         match expr:
             case ast.Call(func, [ast.Name("float" | "int" | "list" | "dict")], []):
-                return self.nodes.module.dotted(func) == "collections.defaultdict"
+                return self.nodes.function.dotted(func) == "collections.defaultdict"
         return False
 
     def _zero(self, expr: ast.expr) -> ast.expr:

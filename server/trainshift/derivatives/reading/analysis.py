@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.acting import acting
-from trainshift.derivatives.apart import apart
+from trainshift.derivatives.desugar_calls import desugar_calls
+from trainshift.derivatives.rename_bound import rename_bound
 from trainshift.derivatives.reading.function import Function, Rows, Summary
 from trainshift.derivatives.reading.joined import tell_joined
 from trainshift.derivatives.reading.kinds import Kind
@@ -57,8 +57,8 @@ class Analysis:
     def function(self, name: str) -> Function:
         """A function of the file, read when it is first asked for."""
         if name not in self.functions:
-            node = apart(acting(self.module.functions[name], self.module), self.module.names)
-            self.functions[name] = Function(node, None, self)
+            node = rename_bound(self.module.functions[name], self.module)
+            self.functions[name] = Function(desugar_calls(node, self.module), None, self)
         return self.functions[name]
 
     def settle(self) -> None:

@@ -14,6 +14,7 @@ from trainshift.derivatives.reading.normal import OneExit
 from trainshift.derivatives.tables import table
 from trainshift.derivatives.terms import children, copied, names_bound, walk
 from trainshift.python.lazy import cached_property
+from trainshift.python.syntax.chunk_syntax import imported_names
 
 Rows = Mapping[str, table.Row]
 # Methods of containers that change it.
@@ -175,6 +176,11 @@ class Function:
             if isinstance(each, ast.Nonlocal):
                 self.foreign.update(each.names)
         self.local = (set(self.params) | names_bound(node.body)) - self.foreign
+        self.imports: dict[str, str] = {}
+        """What it imports, by name."""
+        for each in own_nodes(node.body):
+            if isinstance(each, ast.Import | ast.ImportFrom):
+                self.imports.update((name, full) for _, name, full in imported_names(each))
         self.used = set(whole.module.names) | _identifiers(node)
         if parent is not None:
             self.used |= parent.written
@@ -247,6 +253,21 @@ class Function:
         while found is not None and name not in found.local:
             found = found.parent
         return found
+
+    def dotted(self, node: ast.expr) -> str | None:
+        """The full name of what an expression stands for, if it is something of a library here."""
+        if isinstance(node, ast.Attribute):
+            return self.whole.module.member(self.dotted(node.value), node.attr)
+        if not isinstance(node, ast.Name):
+            return None
+        found: Function | None = self
+        while found is not None:
+            if node.id in found.imports:
+                return found.imports[node.id]
+            if node.id in found.local:
+                return None
+            found = found.parent
+        return self.whole.module.dotted(node)
 
     def kind(self, name: str) -> Kind:
         """The kind of a variable."""

@@ -135,11 +135,11 @@ def _is_told(nodes: Nodes, value: ast.expr) -> bool:
     """Whether what gives a variable its values tells that these are no lists: a library, or a default."""
     if not isinstance(value, ast.Name):
         return False
-    function, module = nodes.function, nodes.module
+    function = nodes.function
     if value.id in function.params:
         return isinstance(function.default(value.id), ast.Constant)
     values = [getattr(each, "value", None) for each in function.assignments(value.id)]
-    return bool(values) and all(isinstance(each, ast.Call) and module.dotted(each.func) for each in values)
+    return bool(values) and all(isinstance(each, ast.Call) and function.dotted(each.func) for each in values)
 
 
 def _perhaps_count(nodes: Nodes, value: ast.expr) -> bool:

@@ -1,61 +1,116 @@
-"""A file as the differentiation reads it: its functions, imports, names and comments."""
+"""A file as the differentiation reads it: its functions, and a view on what its names stand for."""
 
 from __future__ import annotations
 
 import ast
-import builtins
-import io
-import tokenize
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from trainshift.derivatives.reading.global_names import BUILTINS, GlobalNames, Meaning
 from trainshift.derivatives.result import NotFound
 from trainshift.derivatives.tables.helpers import helper_of
-from trainshift.derivatives.tables.table_helpers import CONSTANTS
-from trainshift.derivatives.tables.table_helpers import ROWS as OF_HELPERS
+from trainshift.derivatives.tables.rows import rows
+from trainshift.derivatives.tables.table import CONSTANTS
+from trainshift.derivatives.tables.table_helpers import CONSTANTS as OF_HELPERS
+from trainshift.derivatives.tables.table_helpers import ROWS as HELPER_ROWS
+from trainshift.derivatives.tables.table_numpy import CONSTANTS as OF_NUMPY
+from trainshift.derivatives.tables.table_tensorflow import CONSTANTS as OF_TENSORFLOW
 from trainshift.derivatives.terms import walk
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.script import Script
+from trainshift.python.source.comments import comments_by_line
 from trainshift.python.source.source import Source
+from trainshift.python.syntax.chunk_syntax import Scope
+from trainshift.python.syntax.chunks import ParseFailure, parse
+from trainshift.python.syntax.code import Code
 
 _ARRAYS = frozenset(("numpy", "tensorflow", "jax", "torch"))
 MADE = "# Made by trainshift differentiate "
 
 
 class Module:
-    """The text of a file, its tree, and what its top-level names stand for.
+    """The text of a file, its functions, and what its global names stand for.
+
+    `start` is the function that is differentiated: a name means what it does from there on.
+
+    A function of the file that has the name of a builtin, or is known by another name alone, has a name of its
+    own here: see `original`.
 
     Raises `NotFound` where the text is no Python.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, start: str) -> None:
         self.text = text
         self.source = Source(text)
-        try:
-            self.tree = ast.parse(text.removeprefix("\ufeff"))
-        except (SyntaxError, ValueError) as wrong:
-            line = getattr(wrong, "lineno", None) or 1
-            raise NotFound(f"line {line} cannot be read as Python") from wrong
-        self.all_functions = {each.name: each for each in self.tree.body if isinstance(each, ast.FunctionDef)}
+        plain = text.removeprefix("\ufeff")
+        chunks = parse(plain, is_kept=False)
+        if isinstance(chunks, ParseFailure):
+            raise NotFound(f"line {chunks.line} cannot be read as Python")
+        self.script = Script(Code(Source(plain), chunks))
+        self.body = [each.node for each in self.script.top]
+        self.all_functions = {each.name: each for each in self.body if isinstance(each, ast.FunctionDef)}
         found = {name: helper_of(each) for name, each in self.all_functions.items()}
         self.helpers = {name: helper for name, helper in found.items() if helper is not None}
         """The helpers of earlier derivatives, by the names that they have in the file."""
-        # A helper whose derivative the table does not know is a function like any other.
-        known = {row.name for row in OF_HELPERS} | CONSTANTS
-        self.functions = {
-            name: each for name, each in self.all_functions.items() if self.helpers.get(name) not in known
-        }
-        self.imports: dict[str, str] = {}
-        for node in walk(self.tree):
-            if isinstance(node, ast.Import):
-                for each in node.names:
-                    full = each.name if each.asname else each.name.partition(".")[0]
-                    self.imports[each.asname or full] = full
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                for each in node.names:
-                    self.imports[each.asname or each.name] = f"{node.module}.{each.name}"
-        for node in walk(self.tree):
-            if isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef):
-                node.as_is = True  # type: ignore[attr-defined]
+        self.globals = GlobalNames(self.script, start, _is_known)
+        self.aliases: dict[str, str] = {}
+        """The names of functions and builtins' names, by what they are called here."""
+        self.original: dict[str, str] = {}
+        """What is written for a name that only this reading has."""
+        self.functions: dict[str, ast.FunctionDef] = {}
+        self.scopes: dict[int, Scope] = {}
+        """The scopes of functions, by their identity."""
+        self.renamed: dict[str, ast.FunctionDef] = {}
+        """The functions with one meaning for each name, as far as they were asked for."""
+        self._libraries: dict[str, str] = {}
+        self._read_functions()
+        for statement in self.script.statements:
+            if not isinstance(statement.node, ast.FunctionDef):
+                statement.node.as_is = True  # type: ignore[attr-defined]
+
+    def _read_functions(self) -> None:
+        """Finds the functions of the file, with a name for each, and what has a builtin's name."""
+        bound = dict.fromkeys((*self.script.module_bindings, *self.globals.starred_builtins))
+        meanings = {name: self.globals.meaning(name) for name in bound if name not in self._known_helpers}
+        named = {name: each.function for name, each in meanings.items() if each.function is not None}
+        called: dict[int, str] = {}
+        own = [name for name, node in named.items() if getattr(node, "name", "") == name]
+        for name in (*own, *(each for each in named if each not in own)):
+            node = named[name]
+            if id(node) in called:
+                self.aliases[name] = called[id(node)]
+                continue
+            key = self._internal(name) if name in BUILTINS else name
+            called[id(node)] = key
+            made = _as_function(node, key)
+            self.functions[key] = made
+            self.scopes[id(made)] = self._scope(node)
+        for name, meaning in meanings.items():
+            if name in BUILTINS and name not in self.aliases and meaning.library != f"builtins.{name}":
+                self._libraries[self._internal(name)] = meaning.library
+
+    @cached_property
+    def _known_helpers(self) -> frozenset[str]:
+        """The names of helpers whose derivatives the table knows; any other is a function like all."""
+        known = {row.name for row in HELPER_ROWS} | OF_HELPERS
+        return frozenset(name for name, helper in self.helpers.items() if helper in known)
+
+    def _internal(self, name: str) -> str:
+        """A name that the file does not have, for one that is a builtin's, too."""
+        made = self.script.fresh(f"{name}_1", taken=self.original)
+        self.aliases[name] = made
+        self.original[made] = name
+        return made
+
+    def _scope(self, node: ast.AST) -> Scope:
+        return next(each for each in self.script.scopes if each.node is node)
+
+    def restored(self, text: str) -> str:
+        """A text with the names of the file in place of those that only this reading has."""
+        for made, name in self.original.items():
+            text = re.sub(rf"\b{made}(?=\b|_)", name, text)
+        return text
 
     @cached_property
     def lines(self) -> Sequence[str]:
@@ -64,51 +119,66 @@ class Module:
         return [self.text[a:b].rstrip("\r\n") for a, b in pairwise(starts)]
 
     @cached_property
-    def comments(self) -> dict[int, tuple[int, str]]:
+    def comments(self) -> Mapping[int, tuple[int, str]]:
         """Comments by line: their column, and the text."""
-        found: dict[int, tuple[int, str]] = {}
-        if "#" not in self.text:
-            return found
-        text = self.text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.COMMENT:
-                found[token.start[0]] = (token.start[1], token.string)
-        return found
+        return comments_by_line(self.text)
 
     @cached_property
-    def names(self) -> set[str]:
-        """All names that top-level statements and builtins use."""
-        found = {each.name for each in self.tree.body if isinstance(each, ast.FunctionDef | ast.ClassDef)}
-        found.update(self.imports, dir(builtins))
-        for statement in self.tree.body:
-            if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
-                found.update(each.id for each in walk(statement) if isinstance(each, ast.Name))
-        return found
+    def names(self) -> frozenset[str]:
+        """The names of the file's own and the builtins, which no new variable may get."""
+        return BUILTINS.union(self.script.module_bindings, self.original)
 
-    @property
+    @cached_property
     def knows_arrays(self) -> bool:
         """Whether the file imports a library of arrays."""
-        return any(each.partition(".")[0] in _ARRAYS for each in self.imports.values())
+        return any(each.full_name.partition(".")[0] in _ARRAYS for each in self.script.imports)
 
     def function(self, name: str) -> ast.FunctionDef:
-        """The top-level function of a name; raises `NotFound`."""
-        if name not in self.functions:
+        """The top-level function of a name, as it is written; raises `NotFound`."""
+        if name not in self.all_functions or name in self._known_helpers:
             raise NotFound(f"there is no function {name} at the top level of the file")
-        return self.functions[name]
+        return self.all_functions[name]
+
+    def meaning(self, name: str) -> Meaning:
+        """What a global name stands for."""
+        return self.globals.meaning(self.original.get(name, name))
 
     def dotted(self, node: ast.expr) -> str | None:
         """The full name of what a global name or attribute of a module stands for, if it is imported or
-        built in."""
+        built in, or is of a kind that has no derivative."""
         match node:
             case ast.Name(name):
-                if name in self.imports:
-                    return self.imports[name]
-                return f"builtins.{name}" if hasattr(builtins, name) and name not in self.functions else None
+                if name in self._libraries:
+                    return self._libraries[name] or None
+                if name in BUILTINS and name in self.aliases:
+                    # Written by the derivative: what the file gives that name has another one.
+                    return f"builtins.{name}"
+                return self.meaning(name).library or None
             case ast.Attribute(value, attribute):
-                base = self.dotted(value)
-                return f"{base}.{attribute}" if base and not base.startswith("builtins.") else None
+                return self.member(self.dotted(value), attribute)
         return None
+
+    def member(self, base: str | None, attribute: str) -> str | None:
+        """The full name of an attribute of something of a library."""
+        return self.globals.member(Meaning(library=base or ""), attribute).library or None
 
     def alias(self, module: str) -> str | None:
         """The name that a module has in the file, if it is imported."""
-        return next((name for name, full in self.imports.items() if full == module), None)
+        bound = (name for name in self.script.module_bindings if name != "*")
+        return next((name for name in bound if self.globals.meaning(name).library == module), None)
+
+
+def _is_known(full_name: str) -> bool:
+    """Whether the tables know a function of a library."""
+    return full_name in rows() or full_name in CONSTANTS | OF_NUMPY | OF_TENSORFLOW
+
+
+def _as_function(node: ast.FunctionDef | ast.Lambda, name: str) -> ast.FunctionDef:
+    """A function of the module as a definition of a name."""
+    if isinstance(node, ast.FunctionDef):
+        if node.name == name:
+            return node
+        made = ast.FunctionDef(name, node.args, node.body, node.decorator_list, node.returns)
+        return ast.copy_location(made, node)
+    made = ast.FunctionDef(name, node.args, [ast.copy_location(ast.Return(node.body), node.body)], [])
+    return ast.copy_location(made, node)

@@ -129,7 +129,7 @@ class Nodes:
         is_local = isinstance(expr.func, ast.Name) and self.function.owner(expr.func.id)
         if is_local or not isinstance(expr.func, ast.Name | ast.Attribute):
             return self._call_of_value(expr)
-        dotted = self.module.dotted(expr.func)
+        dotted = self.function.dotted(expr.func)
         arguments = list(expr.args)
         if dotted is None and isinstance(expr.func, ast.Attribute):
             if expr.func.attr in ("get", "pop", "setdefault"):
@@ -221,7 +221,7 @@ class Nodes:
             case ast.UnaryOp():
                 return self.settled(expr.operand)
             case ast.Call():
-                dotted = self.module.dotted(expr.func) or ""
+                dotted = self.function.dotted(expr.func) or ""
                 if dotted.startswith("math.") or dotted in ("builtins.len", "builtins.float", "builtins.int"):
                     return True
                 last = dotted.rpartition(".")[2]

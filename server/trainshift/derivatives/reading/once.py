@@ -41,7 +41,7 @@ def _calls(reader: Reader, loop: ast.expr) -> bool:
 
 
 def _is_again_the_same(reader: Reader, call: ast.Call) -> bool:
-    dotted = reader.module.dotted(call.func)
+    dotted = reader.function.dotted(call.func)
     if dotted is not None and not (isinstance(call.func, ast.Name) and reader.function.owner(call.func.id)):
         return dotted.startswith(_LIBRARIES) and ".random" not in dotted and dotted not in _NOT_TWICE
     if not isinstance(call.func, ast.Attribute):
@@ -54,7 +54,7 @@ def changed_by_call(reader: Reader, call: ast.Call) -> set[str]:
     """The variables that a call changes: those that the function assigns, and what it is given. One that has
     no name here is called as `Sources` calls it."""
     if isinstance(call.func, ast.Attribute):
-        known = reader.module.dotted(call.func) is not None or call.func.attr not in CHANGING_METHODS
+        known = reader.function.dotted(call.func) is not None or call.func.attr not in CHANGING_METHODS
         return set() if known else {root_of(call.func) or ""}
     target = reader.target(call)
     is_value = not isinstance(call.func, ast.Name) or reader.function.owner(call.func.id) is not None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, root_of
-from trainshift.derivatives.reading.kindred import KindReader
+from trainshift.derivatives.reading.type_inference import KindReader
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.tables import table
 from trainshift.derivatives.tables.table_helpers import CONSTANTS as OF_HELPERS
@@ -105,7 +105,7 @@ class Reader(KindReader):
         assert isinstance(node, ast.Call)
         if isinstance(node.func, ast.Attribute) and node.func.attr in (*CHANGING, *JOINT, "pop", "sort"):
             base, method = node.func.value, node.func.attr
-            if self.module.dotted(base) is None:
+            if self.function.dotted(base) is None:
                 root = root_of(base)
                 active = True in [self.value(each) for each in node.args]
                 kind = self.kind(base)
@@ -325,7 +325,7 @@ class Reader(KindReader):
                 self.kind(node)
                 return self.value(node.value)
             case ast.Attribute():
-                return node.attr not in FACTS and self.module.dotted(node) is None and self.value(node.value)
+                return node.attr not in FACTS and self.function.dotted(node) is None and self.value(node.value)
             case ast.Tuple() | ast.List() | ast.Set():
                 return True in [self.value(each) for each in node.elts]
             case ast.Dict():
@@ -372,11 +372,7 @@ class Reader(KindReader):
         if isinstance(node.func, ast.Name):
             owner = self.function.owner(node.func.id)
             named = owner.nested.get(node.func.id) if owner else None
-            if (
-                owner is None
-                and node.func.id in self.module.functions
-                and node.func.id not in self.module.imports
-            ):
+            if owner is None and node.func.id in self.module.functions:
                 if node.func.id not in self.whole.functions and not any(actives) and not any(functions):
                     return False
                 named = self.whole.function(node.func.id)
@@ -386,7 +382,7 @@ class Reader(KindReader):
                 return self._unknown_function(node, actives)
         elif not isinstance(node.func, ast.Attribute):
             return self._unknown_function(node, actives)
-        dotted = self.module.dotted(node.func)
+        dotted = self.function.dotted(node.func)
         if dotted is None and isinstance(node.func, ast.Attribute):
             base = node.func.value
             if node.func.attr in ("count", "index", "keys"):

@@ -275,7 +275,7 @@ class Sharing(Pairing):
             if isinstance(each.func, ast.Attribute):
                 if (
                     each.func.attr in (*CHANGING, *LOSING, "pop")
-                    and self.reader.module.dotted(each.func) is None
+                    and self.reader.function.dotted(each.func) is None
                 ):
                     self.grown |= {root_of(each.func) or ""}
                     self._change(node, each.func.value, self.reader.kind(each.func.value), pairs)

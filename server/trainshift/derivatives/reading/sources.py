@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
-from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import FACTS, Reader
 
 # What gives a part of its first argument, or the same array in another shape.
@@ -117,14 +116,14 @@ class Sources:
             case ast.Call(ast.Attribute(attr="copy")):
                 return True
             case ast.Call():
-                return self.reader.module.dotted(node.func) in _MAKING
+                return self.reader.function.dotted(node.func) in _MAKING
         return False
 
     def _is_new_list(self, node: ast.expr) -> bool:
         """Whether an expression that makes a list of parts of others makes it of numbers alone."""
         made = isinstance(node, ast.BinOp) or isinstance(getattr(node, "slice", None), ast.Slice)
         if isinstance(node, ast.Call):
-            made = self.reader.module.dotted(node.func) in (
+            made = self.reader.function.dotted(node.func) in (
                 "builtins.list",
                 "builtins.tuple",
                 "builtins.sorted",
@@ -150,7 +149,7 @@ class Sources:
                     case [ast.Assign([ast.Name(_)], value)] if name not in terms.names_read(value):
                         return self._picks(node, value)
             case ast.Call():
-                return self.reader.module.dotted(index.func) in _PLACES
+                return self.reader.function.dotted(index.func) in _PLACES
         return False
 
     def _any(self, nodes: list[ast.expr]) -> set[str]:
@@ -177,7 +176,7 @@ class Sources:
             return found
         if isinstance(node.func, ast.Name) and self.function.owner(node.func.id):
             return self._any(arguments)
-        dotted = self.reader.module.dotted(node.func) or ""
+        dotted = self.reader.function.dotted(node.func) or ""
         last = dotted.rpartition(".")[2]
         if dotted.startswith("builtins."):
             return self._any(arguments) if last in HOLDING and not self._is_new_list(node) else set()
@@ -241,15 +240,15 @@ def number(value: ast.expr | str) -> ast.expr:
     return ast.UnaryOp(ast.Not(), terms.call("np.ndim", read))
 
 
-def whole_numbers(module: Module, value: ast.expr) -> bool:
+def whole_numbers(function: Function, value: ast.expr) -> bool:
     """Whether an expression makes an array of whole numbers for certain."""
     if not isinstance(value, ast.Call):
         return False
-    dotted = module.dotted(value.func)
+    dotted = function.dotted(value.func)
     made = {each.arg: each.value for each in value.keywords}
     types = [made["dtype"]] if "dtype" in made else value.args[1:2]
     if dotted in ("numpy.zeros", "numpy.ones", "numpy.empty") or "dtype" in made:
-        return (dotted or "").startswith("numpy.") and any(module.dotted(each) in _INTEGERS for each in types)
+        return (dotted or "").startswith("numpy.") and any(function.dotted(each) in _INTEGERS for each in types)
     if dotted != "numpy.array" or len(value.args) != 1 or not isinstance(value.args[0], ast.List):
         return False
     inside = [each for each in terms.walk(value.args[0]) if not isinstance(each, ast.List | ast.Load)]

@@ -25,7 +25,7 @@ def check_changes(way: Ways) -> None:
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
-            and function.whole.module.dotted(node.func) is None
+            and function.dotted(node.func) is None
             and root_of(node.func.value) in contents
             and (loses(node) or (node.func.attr == "pop" and id(node) not in alone))
         ):

@@ -12,6 +12,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.linked import LinkedScript
 from trainshift.python.names.memo import Memo
 from trainshift.python.names.reaching import Reaching
+from trainshift.python.names.scoping import owner_of
 from trainshift.python.names.values import NOTHING, Library, Values
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, dotted
 
@@ -66,17 +67,10 @@ class Lookup(ABC):
         home = self._script.home(scope)
         if home is not self._script:
             return home.names.lookup(name, scope, statement)
-        current: Scope | None = scope
-        first = True
-        while current is not None and current.kind != "module":
-            skipped = current.kind == "class" and not first
-            if name in current.declared_global:
-                break
-            if not skipped and name in current.bindings and name not in current.declared_nonlocal:
-                bindings = current.bindings[name] + self._bound_inside(name, current)
-                return current, self._reaching(name, current, bindings, statement)
-            first = first and current.kind == "comprehension"
-            current = current.parent
+        owner = owner_of(name, scope)
+        if owner is not None:
+            bindings = owner.bindings[name] + self._bound_inside(name, owner)
+            return owner, self._reaching(name, owner, bindings, statement)
         bindings = self._script.module_bindings.get(name, [])
         return None, self._reaching(name, None, bindings, statement)
 

@@ -129,6 +129,17 @@ class Reaching:
             self._add_block((statement, "body"), found)
         return False
 
+    def at_end(self) -> list[Binding]:
+        """Those bindings of the module's that may hold when all of its statements have run."""
+        found: _Found = {}
+        if not self._tail((None, "body"), found):
+            found.update((binding, None) for binding in self._bindings if binding.statement is None)
+        return list(found)
+
+    def inside(self, statement: Statement) -> list[Binding]:
+        """The bindings that are made in a statement, or in functions that it defines."""
+        return self._inside.get(statement, [])
+
     def _add(self, statement: Statement, found: _Found) -> None:
         """Add every binding that is in the statement."""
         found.update(dict.fromkeys(self._inside.get(statement, ())))

@@ -340,6 +340,20 @@ def expression_path(statement: ast.stmt, node: ast.expr) -> list[ast.AST]:
     return path[::-1]
 
 
+def imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[ast.alias, str, str]]:
+    """The aliases of an import, each with the name that it binds and the full name of what that is.
+
+    The full name of a relative import begins with its dots.
+    """
+    for alias in node.names:
+        if isinstance(node, ast.Import):
+            name = alias.asname or alias.name.partition(".")[0]
+            yield alias, name, alias.name if alias.asname else name
+        else:
+            module = f"{node.module}." if node.module else ""
+            yield alias, alias.asname or alias.name, f"{'.' * node.level}{module}{alias.name}"
+
+
 def imported_name(binding: Binding) -> str:
     """The name that an import binds."""
     alias = binding.target

@@ -19,6 +19,7 @@ from trainshift.python.syntax.chunk_syntax import (
     Site,
     Slot,
     Statement,
+    imported_names,
     last_name,
 )
 from trainshift.python.syntax.slotted_ast import for_lean
@@ -146,14 +147,7 @@ class _Reader:
         self.block(node.finalbody, statement, "finally", scope)
 
     def import_(self, node: ast.Import | ast.ImportFrom, statement: Statement) -> None:
-        for alias in node.names:
-            if isinstance(node, ast.Import):
-                name = alias.asname or alias.name.partition(".")[0]
-                full = alias.name if alias.asname else name
-            else:
-                name = alias.asname or alias.name
-                module = f"{node.module}." if node.module else ""
-                full = f"{'.' * node.level}{module}{alias.name}"
+        for alias, name, full in imported_names(node):
             known = imported_as(full)
             binding = Binding("import", None, statement, statement.scope, target=alias, full_name=known)
             self.bind_name(name, binding)

@@ -77,7 +77,7 @@ class KindReader:
         source = terms.copied(source)
         inside = [each for node in self.function.body for each in terms.walk(node)]
         calls = [
-            each for each in inside if isinstance(each, ast.Call) and self.module.dotted(each.func) in asked
+            each for each in inside if isinstance(each, ast.Call) and self.function.dotted(each.func) in asked
         ]
         if not any(terms.same(terms.copied(each.args[0]), source) for each in calls):
             return False
@@ -135,13 +135,13 @@ class KindReader:
         `dtype=float`: it is no function that is called."""
         if not isinstance(node, ast.Call) or self.target(node) is not None:
             return set()
-        dotted = self.module.dotted(node.func)
+        dotted = self.function.dotted(node.func)
         if dotted == "builtins.dict" or (dotted is None and getattr(node.func, "attr", "") != "astype"):
             return set()
         given: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
         values = [each.value if isinstance(each, ast.keyword) else each for each in given]
         types = [
-            dotted == "builtins.isinstance" or self.module.dotted(each) in self.whole.rows for each in values
+            dotted == "builtins.isinstance" or self.function.dotted(each) in self.whole.rows for each in values
         ]
         return {id(each) for each, known in zip(given, types, strict=True) if known}
 
@@ -296,7 +296,7 @@ class KindReader:
             return target.value
         if isinstance(node.func, ast.Name) and self.function.owner(node.func.id):
             return self._value_of(node)
-        dotted = self.module.dotted(node.func)
+        dotted = self.function.dotted(node.func)
         first = node.args[0] if node.args else None
         if dotted is None and isinstance(node.func, ast.Attribute):
             base = self.kind(node.func.value)

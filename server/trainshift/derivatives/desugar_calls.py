@@ -5,26 +5,29 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.apart import identifiers, unused
+from trainshift.derivatives.rename_bound import dotted_in, identifiers
 from trainshift.derivatives.reading.function import CHANGING_METHODS
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.tables import table
+from trainshift.python.rewrite.fresh_names import fresh_name
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 _Line = TypeVar("_Line", bound=ast.stmt)
 
 
-def acting(function: ast.FunctionDef, module: Module) -> ast.FunctionDef:
+def desugar_calls(function: ast.FunctionDef, module: Module) -> ast.FunctionDef:
     """A function in which such calls are lines of their own: itself, where there are none."""
-    made = _Acting(module, {id(each.func) for each in terms.walk(function) if isinstance(each, ast.Call)})
+    dotted = dotted_in(function, module)
+    made = _Acting(dotted, {id(each.func) for each in terms.walk(function) if isinstance(each, ast.Call)})
     if not any(made.acts(each) or made.is_method(each) or made.copies(each) for each in terms.walk(function)):
         return function
     function = copy.deepcopy(function)
-    made = _Acting(module, {id(each.func) for each in terms.walk(function) if isinstance(each, ast.Call)})
-    made.taken = module.names | identifiers(function)
+    made = _Acting(dotted, {id(each.func) for each in terms.walk(function) if isinstance(each, ast.Call)})
+    made.taken = set(module.names) | identifiers(function)
     loops = [each for each in terms.walk(function) if isinstance(each, ast.For | ast.While)]
     stores = terms.counted(function.body)[1]
     made.rebound = terms.names_bound(loops) | {each for each in stores if stores[each] > 1}
@@ -33,8 +36,8 @@ def acting(function: ast.FunctionDef, module: Module) -> ast.FunctionDef:
 
 
 class _Acting(ast.NodeTransformer):
-    def __init__(self, module: Module, called: set[int]) -> None:
-        self.module = module
+    def __init__(self, dotted: Callable[[ast.expr], str | None], called: set[int]) -> None:
+        self.dotted = dotted
         self.called = called
         # The variables that have several values, one after the other.
         self.rebound: set[str] = set()
@@ -48,14 +51,14 @@ class _Acting(ast.NodeTransformer):
         if not isinstance(node, ast.Lambda | ast.Return) or not isinstance(call, ast.Call):
             return False
         changes = isinstance(call.func, ast.Attribute) and call.func.attr in CHANGING_METHODS - {"pop"}
-        return changes and self.module.dotted(call.func) is None
+        return changes and self.dotted(call.func) is None
 
     def is_method(self, node: ast.AST) -> bool:
         """Whether a method that puts something into a list is a value, of a variable that has no other."""
         match node:
             case ast.Attribute(ast.Name(name), "append" | "extend"):
                 value = id(node) not in self.called and name not in self.rebound
-                return value and self.module.dotted(node) is None
+                return value and self.dotted(node) is None
         return False
 
     def copies(self, node: ast.AST) -> tuple[ast.expr, list[tuple[ast.expr, ast.expr]]] | None:
@@ -64,7 +67,7 @@ class _Acting(ast.NodeTransformer):
             case ast.Dict([None, *keys], [old, *values]) if keys and None not in keys:
                 return old, [(key, each) for key, each in zip(keys, values, strict=True) if key is not None]
             case ast.Call(ast.Name("dict"), [old], [_, *_] as given) if (
-                self.module.dotted(node.func) == "builtins.dict"
+                self.dotted(node.func) == "builtins.dict"
                 and all(each.arg for each in given)
                 # What is given is worked out before the copy is made.
                 and not any(isinstance(each, ast.Call) for one in given for each in terms.walk(one))
@@ -106,25 +109,28 @@ class _Acting(ast.NodeTransformer):
 
     def _function(self, base: str, arguments: ast.arguments, line: ast.Return) -> ast.expr:
         """The name of a function of one line."""
-        name = unused(base, self.taken)
-        self.taken.add(name)
+        name = self._fresh(base)
         made = ast.FunctionDef(name, arguments, [line], [])
         self.generic_visit(terms.inline(made))
         self.before.append(made)
         return terms.name(name)
+
+    def _fresh(self, base: str) -> str:
+        name = fresh_name(base, self.taken, numbered=True)
+        self.taken.add(name)
+        return name
 
     def _follows_calls(self, node: ast.Dict | ast.Call) -> bool:
         """Whether the line calls before it what may change something: that is done first."""
         return any(
             isinstance(each, ast.Call)
             and (each.end_lineno, each.end_col_offset) <= (node.lineno, node.col_offset)
-            and self.module.dotted(each.func) not in table.CONSTANTS
+            and self.dotted(each.func) not in table.CONSTANTS
             for each in self.line
         )
 
     def _copied(self, old: ast.expr, entries: list[tuple[ast.expr, ast.expr]]) -> ast.expr:
-        name = unused("made", self.taken)
-        self.taken.add(name)
+        name = self._fresh("made")
         lines: list[ast.stmt] = [terms.assign(name, terms.call("dict", self.visit(old)))]
         for key, value in entries:
             place = ast.Subscript(terms.name(name), key, ast.Store())

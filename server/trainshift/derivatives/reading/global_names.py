@@ -1,0 +1,278 @@
+"""The meanings of a file's global names: something of a library, a function of the file, or a value."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.reaching import Reaching
+from trainshift.python.names.scoping import owner_of
+from trainshift.python.names.script import Script
+from trainshift.python.names.values import Class, UserInstance
+from trainshift.python.syntax.chunk_syntax import Binding, Statement, dotted
+
+BUILTINS = frozenset(dir(builtins))
+# The modules whose names are known, so that a star import of one binds just these.
+_MODULES = {"math": frozenset(each for each in dir(math) if not each.startswith("_"))}
+_HIDING = frozenset(("exec", "globals", "setattr"))
+FunctionNode = ast.FunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """The one thing that a global name stands for whenever the derivative may be called.
+
+    `library` is a full name; that of something of the file itself, or of a file beside it, begins with a dot.
+    `function` is a function of the file.  `unknown` tells why there may be several things.  A value, which is
+    read when the function runs, has none of the three.
+    """
+
+    library: str = ""
+    function: FunctionNode | None = None
+    unknown: str = ""
+
+
+VALUE = Meaning()
+_NONE = Meaning(library="builtins.None")
+
+
+class GlobalNames:
+    """The meanings of the global names of a script, from where the function `start` is defined on.
+
+    `known` answers whether a library's full name is one that has a derivative or is known to have none.
+    """
+
+    def __init__(self, script: Script, start: str, known: Callable[[str], bool]) -> None:
+        self.script = script
+        self.known = known
+        defined = [
+            place
+            for place, each in enumerate(script.top)
+            if isinstance(each.node, ast.FunctionDef | ast.AsyncFunctionDef) and each.node.name == start
+        ]
+        self.start = defined[-1] if defined else -1
+        self._meanings: dict[str, Meaning] = {}
+        self._open: set[tuple[str, int]] = set()
+
+    def meaning(self, name: str) -> Meaning:
+        """The meaning of a name."""
+        if name not in self._meanings:
+            self._meanings[name] = self._meaning(name)
+        return self._meanings[name]
+
+    def _meaning(self, name: str) -> Meaning:
+        reaching = self._reaching(name)
+        found = dict.fromkeys(reaching.at_end())
+        found.update((each, None) for each in reaching.bindings if _by_function(each))
+        for statement in self._running:
+            found.update(dict.fromkeys(reaching.before(statement)))
+            found.update(dict.fromkeys(reaching.inside(statement)))
+        return self._one(name, found, self._last)
+
+    @property
+    def _last(self) -> int:
+        return len(self.script.top)
+
+    def _one(self, name: str, bindings: Iterable[Binding], place: int) -> Meaning:
+        """The meaning of a name that has one of some bindings before the module's statement at a place."""
+        bindings = list(bindings)
+        found = {meaning for each in bindings for meaning in self._bound(each)}
+        found |= self._starred(name, bindings, place)
+        if not bindings and not found:
+            return Meaning(library=f"builtins.{name}") if name in BUILTINS else VALUE
+        unknown = next((each for each in found if each.unknown), None)
+        if unknown is not None:
+            return unknown
+        # What is None where an import failed is not called there.
+        found = found - {_NONE} or {VALUE}
+        if len(found) == 1:
+            return found.pop()
+        if not any(each.function or each.library.partition(".")[0] for each in found):
+            # None of them is called as a function that has a derivative.
+            return next(each for each in found if each.library)
+        lines = sorted({_line(each) for each in bindings if _line(each)})
+        places = f"lines {', '.join(map(str, lines))}" if len(lines) > 1 else f"line {lines[0]}"
+        return Meaning(unknown=f"{name} may be one of several things ({places}): give each a name of its own")
+
+    def _reaching(self, name: str) -> _NameReaching:
+        return _NameReaching(self.script, [*self.script.module_bindings.get(name, ()), *self._stars(name)])
+
+    @property
+    def starred_builtins(self) -> frozenset[str]:
+        """The names of builtins that star imports bind."""
+        starred = (_starred_module(each) for each in self.script.module_bindings.get("*", ()))
+        return BUILTINS & frozenset[str]().union(*(_MODULES.get(each, ()) for each in starred))
+
+    def _stars(self, name: str) -> Iterator[Binding]:
+        """The bindings of a name by star imports of modules that are known."""
+        for each in self.script.module_bindings.get("*", ()):
+            module = _starred_module(each)
+            if name in _MODULES.get(module, ()):
+                yield Binding("import", None, each.statement, each.scope, full_name=f"{module}.{name}")
+
+    def _starred(self, name: str, bindings: list[Binding], place: int) -> set[Meaning]:
+        """What a name may be by star imports of modules whose names are not known."""
+        places = [self._place(each.statement) for each in bindings if each.statement is not None]
+        found = set()
+        for each in self.script.module_bindings.get("*", ()):
+            module, at = _starred_module(each), self._place(each.statement)
+            if module in _MODULES or at >= place or (places and at < min(places)):
+                continue
+            full = f"{module}.{name}"
+            if places or name in BUILTINS:
+                line = each.statement.node.lineno if each.statement else 0
+                found.add(Meaning(unknown=f"{name} may come from {module} (line {line}): import it by name"))
+            elif self.known(full) or not found:
+                found = {one for one in found if self.known(one.library)} | {Meaning(library=full)}
+        if len(found) > 1:
+            return {Meaning(unknown=f"{name} may come from several modules: import it by name")}
+        return found
+
+    def _place(self, statement: Statement | None) -> int:
+        return -1 if statement is None else self.script.top_index[statement.top]
+
+    @cached_property
+    def _running(self) -> list[Statement]:
+        """The module's statements behind the function at the start that may call it."""
+        return [each for each in self.script.top[self.start + 1 :] if _calls(each.node)]
+
+    # What one binding stands for
+
+    def _bound(self, binding: Binding) -> set[Meaning]:
+        node = binding.target
+        if binding.kind == "import":
+            return {Meaning(library=binding.full_name)}
+        if binding.kind == "function":
+            if isinstance(node, ast.FunctionDef) and binding.statement and binding.statement.parent is None:
+                return {Meaning(function=node)}
+            line = getattr(node, "lineno", 0)
+            return {Meaning(library=f".{getattr(node, 'name', '')} of line {line}")}
+        if binding.kind == "class":
+            return {Meaning(library=f".{getattr(node, 'name', '')}")}
+        value = binding.taken if binding.kind == "value" else None
+        return self._of(value, binding.statement) if value is not None and binding.statement else {VALUE}
+
+    def _of(self, node: ast.expr, statement: Statement) -> set[Meaning]:
+        """What an expression of the module's own code stands for."""
+        match node:
+            case ast.Name(name):
+                own = owner_of(name, statement.scope) is not None
+                return {VALUE if own else self.before(name, statement)}
+            case ast.Attribute(value, attribute):
+                return {self.member(each, attribute) for each in self._of(value, statement)}
+            case ast.Lambda():
+                return {Meaning(function=node)}
+            case ast.IfExp(_, one, other):
+                return self._of(one, statement) | self._of(other, statement)
+            case ast.Constant(None):
+                return {_NONE}
+        values = self.script.names.values(node, statement.scope, statement)
+        if any(isinstance(each, UserInstance | Class) for each in values):
+            return {Meaning(library=f".{ast.unparse(node)}")}
+        return {VALUE}
+
+    def before(self, name: str, statement: Statement) -> Meaning:
+        """The meaning of a name where a statement of the module begins."""
+        key = name, self._place(statement)
+        if key in self._open:
+            return VALUE
+        self._open.add(key)
+        try:
+            reaching = self._reaching(name)
+            found = dict.fromkeys(reaching.before(statement))
+            found.update((each, None) for each in reaching.bindings if _by_function(each))
+            return self._one(name, found, key[1])
+        finally:
+            self._open.discard(key)
+
+    def member(self, base: Meaning, attribute: str) -> Meaning:
+        """The meaning of an attribute of something."""
+        if not base.library or base.library.startswith("builtins."):
+            return base if base.unknown else VALUE
+        full = f"{base.library}.{attribute}"
+        return Meaning(library=f".{full}") if full in self._replaced else Meaning(library=full)
+
+    @cached_property
+    def _replaced(self) -> frozenset[str]:
+        """The functions of libraries that the file replaces: `math.sin = ...`."""
+        found = set()
+        for attribute, given in self.script.code.attributes.items():
+            for each in given:
+                root, _, below = dotted(each.base).partition(".")
+                for binding in self.script.imports if root else ():
+                    if binding.target is not None and root in _names_of(binding):
+                        parts = [binding.full_name, *([below] if below else []), attribute]
+                        found.add(".".join(parts))
+        return frozenset(found)
+
+    @cached_property
+    def hidden(self) -> tuple[int, str] | None:
+        """The line and the text of a call that may bind any name of the file, if there is one."""
+        for each in self.script.sites_named(*_HIDING):
+            called = self.before(each.name, each.statement.top)
+            if each.name == "setattr" and not _is_of_module(self, each.node, each.statement.top):
+                continue
+            if called.library == f"builtins.{each.name}" and isinstance(each.node.func, ast.Name):
+                return each.node.lineno, ast.unparse(each.node)
+        return None
+
+    def rebound(self, name: str, node: ast.stmt) -> int | None:
+        """The line where a name gets another value between a statement of the module and the derivative."""
+        places = [each for each in self.script.top if each.node is node]
+        after = self.script.top[self.start + 1] if self.start + 1 < self._last else None
+        reaching = self._reaching(name)
+        at = set(reaching.before(places[0])) if places else set()
+        now = set(reaching.before(after) if after else reaching.at_end())
+        lines = sorted(_line(each) for each in at ^ now)
+        return lines[-1] if lines else None
+
+
+class _NameReaching(Reaching):
+    """The bindings of one global name."""
+
+    def __init__(self, script: Script, bindings: list[Binding]) -> None:
+        super().__init__(script.top_index, bindings)
+        self.bindings = bindings
+
+
+def _by_function(binding: Binding) -> bool:
+    """Whether a function binds a name of the module."""
+    return binding.statement is not None and binding.statement.scope.kind != "module"
+
+
+def _line(binding: Binding) -> int:
+    return binding.statement.node.lineno if binding.statement is not None else 0
+
+
+def _starred_module(binding: Binding) -> str:
+    return binding.full_name.removesuffix("*").rstrip(".") or binding.full_name
+
+
+def _names_of(binding: Binding) -> tuple[str, ...]:
+    alias = binding.target
+    assert isinstance(alias, ast.alias)
+    return (alias.asname or alias.name.partition(".")[0], alias.asname or alias.name)
+
+
+def _is_of_module(names: GlobalNames, call: ast.Call, statement: Statement) -> bool:
+    """Whether the first argument of a call is a module or something else of a library."""
+    root = dotted(call.args[0]).partition(".")[0] if call.args else ""
+    return bool(root and names.before(root, statement).library)
+
+
+def _calls(node: ast.stmt) -> bool:
+    """Whether a statement of the module may call a function, other than in functions that it defines."""
+    waiting: list[ast.AST] = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ast.Call | ast.For | ast.With) or getattr(each, "decorator_list", ()):
+            return True
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting += [one for one in (*each.args.defaults, *each.args.kw_defaults) if one is not None]
+        else:
+            waiting += ast.iter_child_nodes(each)
+    return False

@@ -1,0 +1,291 @@
+"""Alpha renaming: gives the names that a function binds, and the global names that it reads, one meaning each.
+
+All that differentiates a function reads it as it is here. A name of a comprehension or lambda is then no name of
+anything around it, no variable has the name of a builtin or of a module that derivatives call, and a function
+of the file that has several names is called by one.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable, Iterable, Sequence
+
+from trainshift.derivatives import terms
+from trainshift.derivatives.reading.function import own_nodes
+from trainshift.derivatives.reading.global_names import BUILTINS
+from trainshift.derivatives.reading.module import Module
+from trainshift.derivatives.result import Impossible, Refusal
+from trainshift.python.names.scoping import NameUse, name_uses, owner_of
+from trainshift.python.rewrite.fresh_names import fresh_name
+from trainshift.python.syntax.chunk_syntax import Scope, imported_names
+
+# How derivatives call the modules that they need.
+MODULES = {"np": "numpy", "math": "math", "tf": "tensorflow"}
+
+
+def rename_bound(function: ast.FunctionDef, module: Module) -> ast.FunctionDef:
+    """A function with one meaning for each name: itself, where it is so already.
+
+    Raises `Impossible` where a name may mean several things.
+    """
+    if function.name not in module.renamed:
+        module.renamed[function.name] = _Renaming(function, module).renamed()
+    return module.renamed[function.name]
+
+
+class _Renaming:
+    def __init__(self, function: ast.FunctionDef, module: Module) -> None:
+        self.function = function
+        self.module = module
+        self.scope = module.scopes[id(function)]
+        self.uses = list(name_uses(function, self.scope))
+        self.free = {each.node.id for each in self.uses if each.owner is None}
+        self.taken = set(module.names) | identifiers(function)
+        modules = {*MODULES, *(module.alias(each) or "" for each in MODULES.values())}
+        self.reserved = modules | {each for each in BUILTINS if not each.startswith("_")}
+        self.refusals: list[Refusal] = []
+        self.scopes: list[Scope] = []
+        self.new: dict[int, str] = {}
+        self.renames: dict[Scope, dict[str, str]] = {}
+
+    def renamed(self) -> ast.FunctionDef:
+        self._global_names()
+        scopes = self.scopes = self._scopes()
+        for scope in scopes:
+            self._imports(scope)
+        for scope, names in [*self._comprehensions(scopes), *self._variables(scopes)]:
+            self._rename(scope, {each: self._fresh(each) for each in sorted(names)})
+        if self.refusals:
+            raise Impossible(tuple(sorted(set(self.refusals))))
+        return self._copy() if self.new else self.function
+
+    def _fresh(self, base: str) -> str:
+        name = fresh_name(base, self.taken, numbered=True)
+        self.taken.add(name)
+        return name
+
+    def _refuse(self, node: ast.AST, said: str) -> None:
+        line, column = getattr(node, "lineno", self.function.lineno), getattr(node, "col_offset", 0)
+        text = self.module.lines[line - 1].encode()[:column].decode(errors="replace")
+        self.refusals.append(Refusal(line, len(text) + 1, said))
+
+    # What names mean
+
+    def _global_names(self) -> None:
+        """Has each global name mean one thing, and have one name."""
+        for use in self.uses:
+            name = use.node.id
+            if use.owner is None:
+                if unknown := self.module.globals.meaning(name).unknown:
+                    self._refuse(use.node, unknown)
+                elif name in self.module.aliases:
+                    self.new[id(use.node)] = self.module.aliases[name]
+        called = {id(each.func) for each in terms.walk(self.function) if isinstance(each, ast.Call)}
+        for use in self.uses:
+            name = use.node.id
+            if use.owner is not None and id(use.node) in called and name in self.reserved:
+                if name in _parameters(use.owner) and not isinstance(use.owner.node, ast.Lambda):
+                    self._refuse(use.node, f"the parameter {name} has the name of a builtin: rename it")
+
+    def _imports(self, scope: Scope) -> None:
+        """Refuses names that a function imports and binds otherwise, too."""
+        for name, bindings in scope.bindings.items():
+            imported = {each.full_name for each in bindings if each.kind == "import"}
+            if imported and (len(imported) > 1 or any(each.kind != "import" for each in bindings)):
+                node = bindings[-1].target or self.function
+                self._refuse(node, f"{name} is imported here and means another thing, too: rename one")
+            full = next(iter(imported), "")
+            if full and name in MODULES and full != MODULES[name]:
+                node = bindings[-1].target or self.function
+                self._refuse(node, f"{name} is another module here: import it by another name")
+
+    # What gets another name
+
+    def _scopes(self) -> list[Scope]:
+        """The scopes of the function, each before those inside it."""
+        found = dict.fromkeys([self.scope])
+        for node in terms.walk(self.function):
+            scope = self.scope.facts.scope_of.get(node)
+            if scope is not None and node is not self.function:
+                found[scope] = None
+        return list(found)
+
+    def _comprehensions(self, scopes: Sequence[Scope]) -> list[tuple[Scope, set[str]]]:
+        """The comprehensions whose variables have names that something else has, too."""
+        found = []
+        for function in scopes:
+            if function.kind != "function":
+                continue
+            used = {each.node.id for each in self.uses if self._is_used_in(each, function)}
+            used |= _parameters(function) | {
+                each.name for each in scopes if each.parent is not None and each.parent.function() is function
+            }
+            for scope in scopes:
+                if scope.kind == "comprehension" and scope.function() is function:
+                    names = set(scope.bindings) & (used | self.reserved)
+                    if names:
+                        found.append((scope, names))
+        return found
+
+    def _is_used_in(self, use: NameUse, function: Scope) -> bool:
+        """Whether a name stands in a function, and belongs to it or to what is around it."""
+        within = function in _around(use.scope)
+        return within and (use.owner is function or function not in _around(use.owner))
+
+    def _variables(self, scopes: Sequence[Scope]) -> list[tuple[Scope, set[str]]]:
+        """The functions and lambdas with variables that need another name."""
+        found = []
+        keywords = {each.arg for each in terms.walk(self.function) if isinstance(each, ast.keyword)}
+        for scope in scopes:
+            if scope.kind != "function":
+                continue
+            params = _parameters(scope)
+            own = set(scope.bindings) - scope.declared_nonlocal - scope.declared_global
+            names = (own - params) & self.reserved
+            if scope is not self.scope:
+                names |= own & self.free
+            if isinstance(scope.node, ast.Lambda):
+                names |= params & self.reserved
+            names |= {each for each in own if self._is_import(scope, each) and self._is_elsewhere(each, scope)}
+            names = {each for each in names if not self._is_module_here(scope, each)}
+            for name in sorted(names & params & keywords):
+                self._refuse(scope.node or self.function, f"{name} has another meaning outside: rename it")
+            if names:
+                found.append((scope, names))
+        return found
+
+    def _is_elsewhere(self, name: str, scope: Scope) -> bool:
+        """Whether something that is not in a scope has a name, too."""
+        others = (each for each in self.scopes if each is not scope)
+        return (
+            name in self.module.functions
+            or name in self.module.aliases
+            or any(name in each.bindings for each in others)
+        )
+
+    def _is_import(self, scope: Scope, name: str) -> bool:
+        return any(each.kind == "import" for each in scope.bindings[name])
+
+    def _is_module_here(self, scope: Scope, name: str) -> bool:
+        """Whether a function imports the module that derivatives call so."""
+        return all(each.full_name == MODULES.get(name, "") for each in scope.bindings[name])
+
+    def _rename(self, scope: Scope, names: dict[str, str]) -> None:
+        for use in self.uses:
+            if use.owner is scope and use.node.id in names:
+                self.new[id(use.node)] = names[use.node.id]
+        for name, new in names.items():
+            for binding in scope.bindings[name]:
+                if binding.target is not None and not isinstance(binding.target, ast.expr):
+                    self.new[id(binding.target)] = new
+        self.renames[scope] = names
+
+    def _copy(self) -> ast.FunctionDef:
+        memo: dict[int, ast.AST] = {}
+        nodes = terms.walk(self.function)
+        aliases = [each for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for each in node.names]
+        made = copy.deepcopy(self.function, memo)
+        for node in (*nodes, *aliases):
+            if id(node) in self.new:
+                _named(memo[id(node)], self.new[id(node)])
+        for node in nodes:
+            scope = self.scope.facts.scope_of.get(node) if isinstance(node, ast.FunctionDef) else None
+            for each in own_nodes(node.body) if isinstance(node, ast.FunctionDef) and scope else ():
+                if isinstance(each, ast.Nonlocal):
+                    memo[id(each)].names = [self._now(name, scope) for name in each.names]  # type: ignore
+        _as_written(made, {id(memo[each]) for each in self.new if each in memo})
+        return made
+
+
+    def _now(self, name: str, scope: Scope | None) -> str:
+        """What a name that a function takes from around it is called now."""
+        owner = owner_of(name, scope) if scope is not None else None
+        return self.renames.get(owner, {}).get(name, name) if owner is not None else name
+
+
+def _named(node: ast.AST, new: str) -> None:
+    """Gives a node that has or binds a name another one."""
+    match node:
+        case ast.Name():
+            node.id = new
+        case ast.arg():
+            node.arg = new
+        case ast.FunctionDef():
+            node.name = new
+        case ast.alias():
+            node.asname = new
+
+
+def _as_written(function: ast.FunctionDef, changed: Iterable[int]) -> None:
+    """Notes which statements are not as they are in the text any more."""
+    changed = set(changed)
+
+    def visit(statement: ast.stmt) -> bool:
+        found = id(statement) in changed
+        for each in ast.iter_child_nodes(statement):
+            if isinstance(each, ast.stmt):
+                found = visit(each) or found
+            else:
+                found = found or any(id(one) in changed for one in ast.walk(each))
+        if found:
+            statement.as_is = False  # type: ignore[attr-defined]
+        return found
+
+    for each in function.body:
+        visit(each)
+
+
+def _around(scope: Scope | None) -> list[Scope]:
+    """A scope, and those around it."""
+    found = []
+    while scope is not None:
+        found.append(scope)
+        scope = scope.parent
+    return found
+
+
+def _parameters(scope: Scope) -> set[str]:
+    arguments = getattr(scope.node, "args", None)
+    if not isinstance(arguments, ast.arguments):
+        return set()
+    places = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    return {each.arg for each in places if each is not None}
+
+
+def dotted_in(function: ast.FunctionDef, module: Module) -> Callable[[ast.expr], str | None]:
+    """What tells the full names of what expressions in such a function stand for, as `Module.dotted` does."""
+    nodes = terms.walk(function)
+    bound = identifiers(function, bound_only=True)
+    imports = {
+        name: full
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for _, name, full in imported_names(node)
+    }
+
+    def dotted(node: ast.expr) -> str | None:
+        match node:
+            case ast.Name(name) if name in imports:
+                return imports[name]
+            case ast.Name(name) if name in bound:
+                return None
+            case ast.Attribute(value, attribute):
+                return module.member(dotted(value), attribute)
+        return module.dotted(node)
+
+    return dotted
+
+
+def identifiers(node: ast.AST, bound_only: bool = False) -> set[str]:
+    """The names in a function, or those of them that it binds."""
+    found = set[str]()
+    for each in terms.walk(node):
+        match each:
+            case ast.Name(ctx=ast.Load()) if bound_only:
+                pass
+            case ast.FunctionDef() if bound_only and each is node:
+                pass
+            case ast.Name(name) | ast.arg(name) | ast.FunctionDef(name=name):
+                found.add(name)
+    return found
