@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from derived import FOLDER, loaded, made, numbers
 
-from trainshift.derivatives.reading.type_inference import KindReader
 from trainshift.derivatives.reading.kinds import Kind
+from trainshift.derivatives.reading.type_inference import KindReader
 
 SEQUENTIAL = "    if x > {0}:\n        x = x * y + {0}\n"
 EARLY = "    if x > {0}:\n        if y > {0}:\n            return x * y + {0}\n        x = x * y\n"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.expansion.expressions import ORDERED
+from trainshift.derivatives.file_state import changed_state
 from trainshift.derivatives.order import out_of_order
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, Shared, bound, own_nodes, root_of
@@ -68,6 +69,9 @@ class Checks:
             if function.parent is None:
                 self._syntax(function)
             self._function(function)
+        for node, said in changed_state(self.whole.module, self.whole.functions, self.whole.reverse):
+            if not any(each.line == getattr(node, "lineno", 0) for each in self.found.values()):
+                self.refuse(node, said)
         start = self.whole.start
         for each in start.params:
             if start.kind(each).has("function"):
@@ -181,11 +185,20 @@ class Checks:
                     self.refuse(node, f"no derivative of {ast.unparse(node)} is known")
                 elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult):
                     self._joined(reader, node)
-        for param in function.params if function is not self.whole.start else ():
+        for param in function.params:
             default = function.default(param)
-            if isinstance(default, ast.List | ast.Dict | ast.Tuple) and function.active(param):
-                said = f"the default {ast.unparse(default)} is active: give it as an argument"
-                self.refuse(default, said)
+            if default is None or isinstance(default, ast.Constant):
+                continue
+            text, kind = ast.unparse(default), function.kind(param)
+            listed = isinstance(default, ast.List | ast.Dict | ast.Tuple)
+            if listed and function.active(param) and function is not self.whole.start:
+                self.refuse(default, f"the default {text} is active: give it as an argument")
+            elif kind.changes:
+                self.refuse(default, f"the default {text} is changed for later calls: give it as an argument")
+            elif function.parent is None and (
+                said := self.whole.module.default_changes(function.node, default)
+            ):
+                self.refuse(default, f"the default {text} {said}: give it as an argument")
         self._shared(function)
         if self.whole.reverse:
             self._outlived(function, reader, inside)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.module import Module
@@ -56,7 +56,7 @@ class _Uses:
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        self.dotted = module.dotted
+        self.dotted: Callable[[ast.expr], str | None] = module.dotted
         self.bound: set[str] = set()
         self.names: set[str] = set()
         self.found: set[str] = set()
@@ -139,9 +139,7 @@ class _Uses:
             case ast.Dict():
                 self._all([each for each in node.keys if each is not None], _KEY)
                 self._all(node.values, role)
-            case ast.Call(func=ast.Attribute(base, "add" | "discard")) if (
-                self.dotted(node.func) is None
-            ):
+            case ast.Call(func=ast.Attribute(base, "add" | "discard")) if self.dotted(node.func) is None:
                 # Only sets have these.
                 self._all([base, *node.args], _KEY)
             case ast.Attribute():
@@ -149,9 +147,7 @@ class _Uses:
                     node.value,
                     "a constant" if isinstance(node.value, ast.Name) and node.attr != "T" else role,
                 )
-            case ast.Call(func=ast.Name(name)) if (
-                name in self.module.functions and name not in self.bound
-            ):
+            case ast.Call(func=ast.Name(name)) if name in self.module.functions and name not in self.bound:
                 self._called(node, rename_bound(self.module.functions[name], self.module), role)
             case ast.Call() if self.dotted(node.func) in _COUNTING:
                 self._all([*node.args, *node.keywords], "a count")

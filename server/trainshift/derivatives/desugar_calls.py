@@ -1,5 +1,5 @@
-"""What lines of their own stand for, before all else is read: functions that only change something, as
-`lambda v: log.append(v)` and `log.append` itself, and dicts that are others but for some keys."""
+"""Desugars calls to statements of their own: callbacks that only mutate (`lambda v: log.append(v)`, or
+`log.append` itself), copies of dicts with other keys, and defaults of lambdas that are variables."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.rename_bound import dotted_in, identifiers
 from trainshift.derivatives.reading.function import CHANGING_METHODS
 from trainshift.derivatives.reading.module import Module
+from trainshift.derivatives.rename_bound import dotted_in, identifiers
 from trainshift.derivatives.tables import table
 from trainshift.python.rewrite.fresh_names import fresh_name
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
@@ -22,25 +22,34 @@ _Line = TypeVar("_Line", bound=ast.stmt)
 def desugar_calls(function: ast.FunctionDef, module: Module) -> ast.FunctionDef:
     """A function in which such calls are lines of their own: itself, where there are none."""
     dotted = dotted_in(function, module)
-    made = _Acting(dotted, {id(each.func) for each in terms.walk(function) if isinstance(each, ast.Call)})
-    if not any(made.acts(each) or made.is_method(each) or made.copies(each) for each in terms.walk(function)):
-        return function
+    made = _Acting(function, dotted)
+    nodes = terms.walk(function)
+    if not any(made.acts(each) or made.is_method(each) or made.copies(each) for each in nodes):
+        if not any(map(made.has_variable_defaults, nodes)):
+            return function
     function = copy.deepcopy(function)
-    made = _Acting(dotted, {id(each.func) for each in terms.walk(function) if isinstance(each, ast.Call)})
+    made = _Acting(function, dotted)
     made.taken = set(module.names) | identifiers(function)
-    loops = [each for each in terms.walk(function) if isinstance(each, ast.For | ast.While)]
-    stores = terms.counted(function.body)[1]
-    made.rebound = terms.names_bound(loops) | {each for each in stores if stores[each] > 1}
     made.generic_visit(function)
     return function
 
 
 class _Acting(ast.NodeTransformer):
-    def __init__(self, dotted: Callable[[ast.expr], str | None], called: set[int]) -> None:
+    def __init__(self, function: ast.FunctionDef, dotted: Callable[[ast.expr], str | None]) -> None:
+        nodes = terms.walk(function)
         self.dotted = dotted
-        self.called = called
+        self.calls: dict[str, list[ast.Call]] = {}
+        for each in nodes:
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
+                self.calls.setdefault(each.func.id, []).append(each)
+        self.called = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
+        loops = [each for each in nodes if isinstance(each, ast.For | ast.While)]
+        self.loads, self.stores = terms.counted(function.body)
+        self.variables = terms.names_bound(function.body) | {
+            each.arg for each in nodes if isinstance(each, ast.arg)
+        }
         # The variables that have several values, one after the other.
-        self.rebound: set[str] = set()
+        self.rebound = terms.names_bound(loops) | {each for each in self.stores if self.stores[each] > 1}
         self.taken: set[str] = set()
         self.before: list[ast.stmt] = []
         self.line: list[ast.AST] = []
@@ -52,6 +61,22 @@ class _Acting(ast.NodeTransformer):
             return False
         changes = isinstance(call.func, ast.Attribute) and call.func.attr in CHANGING_METHODS - {"pop"}
         return changes and self.dotted(call.func) is None
+
+    def has_variable_defaults(self, node: ast.AST) -> bool:
+        """Whether a variable is a lambda with defaults that no call gives another value, and that may depend
+        on the parameters of the function."""
+        match node:
+            case ast.Assign([ast.Name(name)], ast.Lambda(ast.arguments(defaults=[_, *_]) as given)):
+                required = len(given.posonlyargs) + len(given.args) - len(given.defaults)
+                calls = self.calls.get(name, [])
+                return (
+                    self.stores[name] == 1
+                    and self.loads[name] == len(calls)
+                    and all(len(each.args) == required and not each.keywords for each in calls)
+                    and not any(isinstance(one, ast.Starred) for each in calls for one in each.args)
+                    and any(terms.names_read(each) & self.variables for each in given.defaults)
+                )
+        return False
 
     def is_method(self, node: ast.AST) -> bool:
         """Whether a method that puts something into a list is a value, of a variable that has no other."""
@@ -88,6 +113,8 @@ class _Acting(ast.NodeTransformer):
                 self.called.add(id(node))
                 line = ast.Return(ast.Call(node, [terms.name("each")], []))
                 return self._function(attr, _arguments([ast.arg("each")]), line)
+            case ast.Assign(value=ast.Lambda() as value) if self.has_variable_defaults(node):
+                return [*self._defaults(value, node), *self._line(node)]
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Expr() | ast.Return():
                 return self._line(node)
             case ast.Lambda() | ast.IfExp() | ast.BoolOp() | ast.Compare():
@@ -114,6 +141,24 @@ class _Acting(ast.NodeTransformer):
         self.generic_visit(terms.inline(made))
         self.before.append(made)
         return terms.name(name)
+
+    def _defaults(self, function: ast.Lambda, node: ast.Assign) -> list[ast.stmt]:
+        """The defaults of a lambda as variables of their own, which its body reads."""
+        arguments = function.args
+        places = [*arguments.posonlyargs, *arguments.args]
+        params = places[len(places) - len(arguments.defaults) :]
+        names = {each.arg: self._fresh(each.arg) for each in params}
+        lines = [
+            terms.assign(names[each.arg], default)
+            for each, default in zip(params, arguments.defaults, strict=True)
+        ]
+        arguments.posonlyargs = [each for each in arguments.posonlyargs if each not in params]
+        arguments.args = [each for each in arguments.args if each not in params]
+        arguments.defaults = []
+        function.body = terms.copied(function.body, {old: terms.name(new) for old, new in names.items()})
+        ast.fix_missing_locations(ast.copy_location(function.body, node.value))
+        node.as_is = False  # type: ignore[attr-defined]
+        return [ast.fix_missing_locations(ast.copy_location(each, node)) for each in lines]
 
     def _fresh(self, base: str) -> str:
         name = fresh_name(base, self.taken, numbered=True)

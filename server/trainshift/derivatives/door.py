@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from trainshift.derivatives.checks import Checks
@@ -15,12 +16,12 @@ from trainshift.derivatives.forward.build import Tangents
 from trainshift.derivatives.layout import Layout, last_line
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.module import MADE, Module
+from trainshift.derivatives.rename_bound import rename_bound
 from trainshift.derivatives.result import Derived, Impossible, Mode, NotFound, Refusal, Refused
 from trainshift.derivatives.reverse.build import Build
+from trainshift.derivatives.shadowing import shadowed
 from trainshift.derivatives.tables.helpers import closed, is_of_tensors, text_of, text_of_variant, variant_of
 from trainshift.derivatives.tables.rows import rows
-from trainshift.derivatives.rename_bound import rename_bound
-from trainshift.derivatives.shadowing import shadowed
 from trainshift.derivatives.terms import walk
 from trainshift.python.source.edit import Edit
 
@@ -71,7 +72,8 @@ def derive(
         by, left_out = (list(wrt), ()) if wrt is not None else chosen(module, rename_bound(start, module))
         build, functions = _made(module, start, mode, by, made)
     except Impossible as found:
-        return Refused(function, mode, found.refusals)
+        refusals = (replace(each, message=module.as_written(each.message)) for each in found.refusals)
+        return Refused(function, mode, tuple(refusals))
     comment = f"{MADE}{function} --mode {mode}"
     texts: dict[str, str] = {}
     options = f" --wrt {','.join(by)}" + (f" --name {name}" if name else "")
@@ -104,7 +106,9 @@ def _start(module: Module, name: str, node: ast.FunctionDef) -> ast.FunctionDef:
         raise Impossible((Refusal(line, 1, said),))
     meaning = module.globals.meaning(name)
     if meaning.function is not node:
-        raise _at(node, meaning.unknown or f"{name} is bound again below: give the function a name of its own")
+        raise _at(
+            node, meaning.unknown or f"{name} is bound again below: give the function a name of its own"
+        )
     return module.functions[module.aliases.get(name, name)]
 
 

@@ -1,8 +1,8 @@
-"""Alpha renaming: gives the names that a function binds, and the global names that it reads, one meaning each.
+"""Alpha renaming: gives each name in a function one meaning.
 
-All that differentiates a function reads it as it is here. A name of a comprehension or lambda is then no name of
-anything around it, no variable has the name of a builtin or of a module that derivatives call, and a function
-of the file that has several names is called by one.
+All that differentiates a function reads it as it is here. A variable of a comprehension or lambda has a name
+that nothing around it has, no variable has the name of a builtin or of a module that derivatives call, and a
+function of the file that has several names is called by one of them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class _Renaming:
         self.free = {each.node.id for each in self.uses if each.owner is None}
         self.taken = set(module.names) | identifiers(function)
         modules = {*MODULES, *(module.alias(each) or "" for each in MODULES.values())}
-        self.reserved = modules | {each for each in BUILTINS if not each.startswith("_")}
+        made = {f"{each}_{end}" for each in module.functions for end in ("vjp", "jvp", "grad")}
+        self.reserved = modules | made | {each for each in BUILTINS if not each.startswith("_")}
         self.refusals: list[Refusal] = []
         self.scopes: list[Scope] = []
         self.new: dict[int, str] = {}
@@ -63,6 +64,7 @@ class _Renaming:
     def _fresh(self, base: str) -> str:
         name = fresh_name(base, self.taken, numbered=True)
         self.taken.add(name)
+        self.module.variables[name] = base
         return name
 
     def _refuse(self, node: ast.AST, said: str) -> None:
@@ -147,7 +149,9 @@ class _Renaming:
                 names |= own & self.free
             if isinstance(scope.node, ast.Lambda):
                 names |= params & self.reserved
-            names |= {each for each in own if self._is_import(scope, each) and self._is_elsewhere(each, scope)}
+            names |= {
+                each for each in own if self._is_import(scope, each) and self._is_elsewhere(each, scope)
+            }
             names = {each for each in names if not self._is_module_here(scope, each)}
             for name in sorted(names & params & keywords):
                 self._refuse(scope.node or self.function, f"{name} has another meaning outside: rename it")
@@ -169,7 +173,7 @@ class _Renaming:
 
     def _is_module_here(self, scope: Scope, name: str) -> bool:
         """Whether a function imports the module that derivatives call so."""
-        return all(each.full_name == MODULES.get(name, "") for each in scope.bindings[name])
+        return name in MODULES and all(each.full_name == MODULES[name] for each in scope.bindings[name])
 
     def _rename(self, scope: Scope, names: dict[str, str]) -> None:
         for use in self.uses:
@@ -184,23 +188,27 @@ class _Renaming:
     def _copy(self) -> ast.FunctionDef:
         memo: dict[int, ast.AST] = {}
         nodes = terms.walk(self.function)
-        aliases = [each for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for each in node.names]
+        aliases = [
+            each for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for each in node.names
+        ]
         made = copy.deepcopy(self.function, memo)
         for node in (*nodes, *aliases):
             if id(node) in self.new:
                 _named(memo[id(node)], self.new[id(node)])
-        for node in nodes:
-            scope = self.scope.facts.scope_of.get(node) if isinstance(node, ast.FunctionDef) else None
-            for each in own_nodes(node.body) if isinstance(node, ast.FunctionDef) and scope else ():
+        changed = {id(memo[each]) for each in self.new if each in memo}
+        for scope in self.scopes:
+            for each in own_nodes(scope.node.body) if isinstance(scope.node, ast.FunctionDef) else ():
                 if isinstance(each, ast.Nonlocal):
-                    memo[id(each)].names = [self._now(name, scope) for name in each.names]  # type: ignore
-        _as_written(made, {id(memo[each]) for each in self.new if each in memo})
+                    renamed = memo[id(each)]
+                    assert isinstance(renamed, ast.Nonlocal)
+                    renamed.names = [self._now(name, scope) for name in each.names]
+                    changed.add(id(renamed))
+        _as_written(made, changed)
         return made
 
-
-    def _now(self, name: str, scope: Scope | None) -> str:
+    def _now(self, name: str, scope: Scope) -> str:
         """What a name that a function takes from around it is called now."""
-        owner = owner_of(name, scope) if scope is not None else None
+        owner = owner_of(name, scope)
         return self.renames.get(owner, {}).get(name, name) if owner is not None else name
 
 
@@ -249,7 +257,13 @@ def _parameters(scope: Scope) -> set[str]:
     arguments = getattr(scope.node, "args", None)
     if not isinstance(arguments, ast.arguments):
         return set()
-    places = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    places = [
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        arguments.vararg,
+        arguments.kwarg,
+    ]
     return {each.arg for each in places if each is not None}
 
 

@@ -28,16 +28,29 @@ def shadowed(
     for name in sorted(needed & BUILTINS):
         meaning = module.globals.meaning(name)
         if meaning.library != f"builtins.{name}":
-            yield _refusal(start, f"the derivative calls {name}, which is another thing in this file: rename it")
-    for key, full in MODULES.items():
-        if key in needed and module.alias(full) is None and key in module.script.module_bindings:
-            said = f"the derivative imports {full} as {key}, which is another thing in this file: rename it"
-            yield _refusal(start, said)
+            yield _refusal(
+                start, f"the derivative calls {name}, which is another thing in this file: rename it"
+            )
     modules = {*MODULES, *(module.alias(each) or "" for each in MODULES.values())}
+    bases = {
+        each.value.id
+        for function in functions
+        for each in walk(function)
+        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name)
+    }
+    for key, full in MODULES.items():
+        if key in bases & needed and module.alias(full) is None and key in module.script.module_bindings:
+            yield _refusal(
+                start, f"the derivative imports {full}, and {key} is another thing here: rename it"
+            )
     for function in functions:
         for each in walk(function):
             if isinstance(each, ast.FunctionDef | ast.Lambda):
-                names = {arg.arg for arg in walk(each.args) if isinstance(arg, ast.arg)}
+                given = [arg.arg for arg in walk(each.args) if isinstance(arg, ast.arg)]
+                names = set(given)
+                for name in sorted(one for one in names if given.count(one) > 1):
+                    said = f"the derivative has a parameter {name} of its own: rename this one"
+                    yield _refusal(start, said)
                 for name in sorted(_needed_in(each, names & (BUILTINS | modules | made), modules)):
                     said = f"the derivative needs {name}, and a parameter is called so: rename it"
                     yield _refusal(start, said)
@@ -59,9 +72,7 @@ def _needed_in(function: ast.FunctionDef | ast.Lambda, names: set[str], modules:
                 types = [one for arg in args for one in (arg.elts if isinstance(arg, ast.Tuple) else [arg])]
                 types += [one.value for one in keywords]
                 yield from (one.id for one in [func] if isinstance(one, ast.Name) and one.id in names)
-                yield from (
-                    one.id for one in types if isinstance(one, ast.Name) and one.id in names & _TYPES
-                )
+                yield from (one.id for one in types if isinstance(one, ast.Name) and one.id in names & _TYPES)
 
 
 def _refusal(start: ast.FunctionDef, said: str) -> Refusal:

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.desugar_calls import desugar_calls
-from trainshift.derivatives.rename_bound import rename_bound
 from trainshift.derivatives.reading.function import Function, Rows, Summary
 from trainshift.derivatives.reading.joined import tell_joined
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.sharing import Sharing
+from trainshift.derivatives.rename_bound import rename_bound
 from trainshift.derivatives.result import Impossible, Refusal
 
 # A reading makes variables active or joins kinds, or is one of the last. More than these for each variable go

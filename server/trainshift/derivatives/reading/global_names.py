@@ -220,15 +220,13 @@ class GlobalNames:
                 return each.node.lineno, ast.unparse(each.node)
         return None
 
-    def rebound(self, name: str, node: ast.stmt) -> int | None:
+    def rebound(self, name: str, statement: Statement) -> int | None:
         """The line where a name gets another value between a statement of the module and the derivative."""
-        places = [each for each in self.script.top if each.node is node]
         after = self.script.top[self.start + 1] if self.start + 1 < self._last else None
         reaching = self._reaching(name)
-        at = set(reaching.before(places[0])) if places else set()
-        now = set(reaching.before(after) if after else reaching.at_end())
-        lines = sorted(_line(each) for each in at ^ now)
-        return lines[-1] if lines else None
+        now = reaching.before(after) if after else reaching.at_end()
+        changed = {*now} ^ {*reaching.before(statement)} | {*filter(_by_function, reaching.bindings)}
+        return max(map(_line, changed), default=None)
 
 
 class _NameReaching(Reaching):
@@ -269,7 +267,7 @@ def _calls(node: ast.stmt) -> bool:
     waiting: list[ast.AST] = [node]
     while waiting:
         each = waiting.pop()
-        if isinstance(each, ast.Call | ast.For | ast.With) or getattr(each, "decorator_list", ()):
+        if isinstance(each, ast.Call | ast.For | ast.With) or getattr(each, "decorator_list", None):
             return True
         if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             waiting += [one for one in (*each.args.defaults, *each.args.kw_defaults) if one is not None]

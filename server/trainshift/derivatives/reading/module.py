@@ -34,8 +34,7 @@ class Module:
 
     `start` is the function that is differentiated: a name means what it does from there on.
 
-    A function of the file that has the name of a builtin, or is known by another name alone, has a name of its
-    own here: see `original`.
+    What the file gives the name of a builtin has a name of its own here: see `original`.
 
     Raises `NotFound` where the text is no Python.
     """
@@ -58,6 +57,8 @@ class Module:
         """The names of functions and builtins' names, by what they are called here."""
         self.original: dict[str, str] = {}
         """What is written for a name that only this reading has."""
+        self.variables: dict[str, str] = {}
+        """The variables of functions that were renamed, as they are written, by their new names."""
         self.functions: dict[str, ast.FunctionDef] = {}
         self.scopes: dict[int, Scope] = {}
         """The scopes of functions, by their identity."""
@@ -112,6 +113,12 @@ class Module:
             text = re.sub(rf"\b{made}(?=\b|_)", name, text)
         return text
 
+    def as_written(self, message: str) -> str:
+        """A message with the names that the file has, those of variables that were renamed included."""
+        for made, name in self.variables.items():
+            message = re.sub(rf"\b{made}\b", name, message)
+        return self.restored(message)
+
     @cached_property
     def lines(self) -> Sequence[str]:
         """The lines of the text without their ends."""
@@ -161,6 +168,17 @@ class Module:
     def member(self, base: str | None, attribute: str) -> str | None:
         """The full name of an attribute of something of a library."""
         return self.globals.member(Meaning(library=base or ""), attribute).library or None
+
+    def default_changes(self, function: ast.FunctionDef, default: ast.expr) -> str:
+        """Why a default may be another value where the derivative is defined; empty if it is the same."""
+        statement = self.scopes[id(self.functions[function.name])].statement
+        assert statement is not None
+        for each in walk(default):
+            if isinstance(each, ast.Name) and (line := self.globals.rebound(each.id, statement.top)):
+                return f"has another value from line {line} on"
+            if isinstance(each, ast.Call) and not _is_known(self.dotted(each.func) or ""):
+                return "is what a call gave once"
+        return ""
 
     def alias(self, module: str) -> str | None:
         """The name that a module has in the file, if it is imported."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, root_of
-from trainshift.derivatives.reading.type_inference import KindReader
 from trainshift.derivatives.reading.kinds import Kind
+from trainshift.derivatives.reading.type_inference import KindReader
 from trainshift.derivatives.tables import table
 from trainshift.derivatives.tables.table_helpers import CONSTANTS as OF_HELPERS
 from trainshift.derivatives.tables.table_numpy import CONSTANTS as OF_NUMPY
@@ -325,7 +325,9 @@ class Reader(KindReader):
                 self.kind(node)
                 return self.value(node.value)
             case ast.Attribute():
-                return node.attr not in FACTS and self.function.dotted(node) is None and self.value(node.value)
+                return (
+                    node.attr not in FACTS and self.function.dotted(node) is None and self.value(node.value)
+                )
             case ast.Tuple() | ast.List() | ast.Set():
                 return True in [self.value(each) for each in node.elts]
             case ast.Dict():

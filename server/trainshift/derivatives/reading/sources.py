@@ -248,7 +248,9 @@ def whole_numbers(function: Function, value: ast.expr) -> bool:
     made = {each.arg: each.value for each in value.keywords}
     types = [made["dtype"]] if "dtype" in made else value.args[1:2]
     if dotted in ("numpy.zeros", "numpy.ones", "numpy.empty") or "dtype" in made:
-        return (dotted or "").startswith("numpy.") and any(function.dotted(each) in _INTEGERS for each in types)
+        return (dotted or "").startswith("numpy.") and any(
+            function.dotted(each) in _INTEGERS for each in types
+        )
     if dotted != "numpy.array" or len(value.args) != 1 or not isinstance(value.args[0], ast.List):
         return False
     inside = [each for each in terms.walk(value.args[0]) if not isinstance(each, ast.List | ast.Load)]

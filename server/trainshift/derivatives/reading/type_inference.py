@@ -141,7 +141,8 @@ class KindReader:
         given: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
         values = [each.value if isinstance(each, ast.keyword) else each for each in given]
         types = [
-            dotted == "builtins.isinstance" or self.function.dotted(each) in self.whole.rows for each in values
+            dotted == "builtins.isinstance" or self.function.dotted(each) in self.whole.rows
+            for each in values
         ]
         return {id(each) for each, known in zip(given, types, strict=True) if known}
 

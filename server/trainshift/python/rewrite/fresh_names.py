@@ -7,7 +7,6 @@ from itertools import count
 from keyword import iskeyword
 
 
-
 def fresh_name(
     base: str,
     taken: Container[str] | Callable[[str], bool],
