@@ -51,6 +51,9 @@ _NO_NUMBERS = frozenset(
 )  # fmt: skip
 
 
+# What is known of the kinds of values that are no functions.
+_VALUES = ("number", "real", "scalar", "array", "computed", "list", "tuple", "dict")
+
 # What gives a container of its own.
 _COPYING = frozenset(("builtins.list", "builtins.dict", "builtins.sorted"))
 
@@ -199,6 +202,10 @@ class Checks:
                 said := self.whole.module.default_changes(function.node, default)
             ):
                 self.refuse(default, f"the default {text} {said}: give it as an argument")
+        for name, kind in function.kinds.items():
+            if kind.has("function") and self._is_value(function, reader, name, inside):
+                said = f"{name} may be a function or another value: give each a name of its own"
+                self.refuse(next(iter(function.assignments(name)), function.node), said)
         self._shared(function)
         if self.whole.reverse:
             self._outlived(function, reader, inside)
@@ -208,6 +215,21 @@ class Checks:
             *out_of_order(function, reader, inside),
         ):
             self.refuse(part, said)
+
+    def _is_value(self, function: Function, reader: Reader, name: str, inside: Sequence[ast.AST]) -> bool:
+        """Whether a variable that is a function may be something else, too."""
+        if function.kind(name).has(*_VALUES):
+            return True
+        if function is self.whole.start and name in function.params and name in self.wrt:
+            calls = (each for each in inside if isinstance(each, ast.Call))
+            return not any(isinstance(each.func, ast.Name) and each.func.id == name for each in calls)
+        for each in function.assignments(name):
+            value = each.value if isinstance(each, ast.Assign | ast.AugAssign) else None
+            if isinstance(value, ast.Call | ast.BinOp | ast.Constant) and not reader.kind(value).has(
+                "function"
+            ):
+                return True
+        return False
 
     def _joined(self, reader: Reader, node: ast.BinOp) -> None:
         """`+` and `*` of what may be a list or a number, as where a list holds both."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+import symtable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from trainshift.derivatives.reading.global_names import BUILTINS
 from trainshift.derivatives.reading.module import Module
-from trainshift.derivatives.rename_bound import MODULES, identifiers
+from trainshift.derivatives.rename_bound import MODULES
 from trainshift.derivatives.result import Refusal
 from trainshift.derivatives.terms import walk
 
@@ -22,58 +23,71 @@ def shadowed(
 
     What the user's own code reads has one meaning, and another name where the file binds a builtin's.
     """
-    made = {each.name for each in functions}
-    needed = {name for each in functions for name in _read_outside(each)}
-    needed |= {name for text in helpers for node in ast.parse(text).body for name in _read_outside(node)}
-    for name in sorted(needed & BUILTINS):
-        meaning = module.globals.meaning(name)
-        if meaning.library != f"builtins.{name}":
-            yield _refusal(
-                start, f"the derivative calls {name}, which is another thing in this file: rename it"
-            )
-    modules = {*MODULES, *(module.alias(each) or "" for each in MODULES.values())}
-    bases = {
-        each.value.id
-        for function in functions
-        for each in walk(function)
-        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name)
-    }
-    for key, full in MODULES.items():
-        if key in bases & needed and module.alias(full) is None and key in module.script.module_bindings:
-            yield _refusal(
-                start, f"the derivative imports {full}, and {key} is another thing here: rename it"
-            )
+    said = list(_twice(functions)) or [
+        *_of_file(module, functions, helpers),
+        *_of_parameters(module, functions),
+    ]
+    for each in dict.fromkeys(said):
+        yield Refusal(start.lineno, start.col_offset + 1, each)
+
+
+def _twice(functions: Iterable[ast.FunctionDef]) -> Iterator[str]:
+    """What has the name of a parameter that the derivative adds."""
     for function in functions:
-        for each in walk(function):
-            if isinstance(each, ast.FunctionDef | ast.Lambda):
-                given = [arg.arg for arg in walk(each.args) if isinstance(arg, ast.arg)]
-                names = set(given)
-                for name in sorted(one for one in names if given.count(one) > 1):
-                    said = f"the derivative has a parameter {name} of its own: rename this one"
-                    yield _refusal(start, said)
-                for name in sorted(_needed_in(each, names & (BUILTINS | modules | made), modules)):
-                    said = f"the derivative needs {name}, and a parameter is called so: rename it"
-                    yield _refusal(start, said)
+        given = [each.arg for each in walk(function.args) if isinstance(each, ast.arg)]
+        for name in sorted({each for each in given if given.count(each) > 1}):
+            yield f"the derivative has a parameter {name} of its own: rename this one"
 
 
-def _read_outside(node: ast.AST) -> set[str]:
-    """The names that a function reads and does not bind anywhere."""
-    return identifiers(node) - identifiers(node, bound_only=True)
+def _of_file(module: Module, functions: Sequence[ast.FunctionDef], helpers: Iterable[str]) -> Iterator[str]:
+    """What the derivative needs, and the file gives to something else."""
+    own = {name for each in functions for name in _global_names(ast.unparse(ast.fix_missing_locations(each)))}
+    of_helpers = {name for each in helpers for name in _global_names(each)}
+    for name in sorted((own | of_helpers) & BUILTINS):
+        if module.globals.meaning(name).library != f"builtins.{name}":
+            yield f"the derivative calls {name}, which is another thing in this file: rename it"
+    parts = (each.value for one in functions for each in walk(one) if isinstance(each, ast.Attribute))
+    needed = own & {each.id for each in parts if isinstance(each, ast.Name)} | of_helpers
+    for key, full in MODULES.items():
+        if key in needed and module.alias(full) is None and key in module.script.module_bindings:
+            yield f"the derivative imports {full}, and {key} is another thing here: rename it"
 
 
-def _needed_in(function: ast.FunctionDef | ast.Lambda, names: set[str], modules: set[str]) -> Iterator[str]:
+def _global_names(text: str) -> set[str]:
+    """The global names that the functions of a text read."""
+    found = set[str]()
+    waiting = symtable.symtable(text, "", "exec").get_children()
+    while waiting:
+        table = waiting.pop()
+        found |= {
+            each.get_name() for each in table.get_symbols() if each.is_global() and each.is_referenced()
+        }
+        waiting += table.get_children()
+    return found
+
+
+def _of_parameters(module: Module, functions: Sequence[ast.FunctionDef]) -> Iterator[str]:
+    """What the derivative needs inside a function with a parameter that is called so."""
+    written = {key: module.alias(full) or key for key, full in MODULES.items()}
+    needed = BUILTINS | {*written, *written.values()} | {each.name for each in functions}
+    for function in (each for one in functions for each in walk(one)):
+        if isinstance(function, ast.FunctionDef | ast.Lambda):
+            names = {each.arg for each in walk(function.args) if isinstance(each, ast.arg)}
+            for name in sorted(set(_needed_in(function, names & needed, written))):
+                yield f"the derivative needs {name}, and a parameter is called so: rename it"
+
+
+def _needed_in(
+    function: ast.FunctionDef | ast.Lambda, names: set[str], written: Mapping[str, str]
+) -> Iterator[str]:
     """Those of a function's parameters that are used as what else has their name is."""
     body = [function.body] if isinstance(function, ast.Lambda) else function.body
     for each in (node for line in body for node in walk(line)) if names else ():
         match each:
-            case ast.Attribute(ast.Name(name)) if name in names & modules:
-                yield name
+            case ast.Attribute(ast.Name(name)):
+                yield from names & {*([name, written[name]] if name in written else ())}
             case ast.Call(func, args, keywords):
                 types = [one for arg in args for one in (arg.elts if isinstance(arg, ast.Tuple) else [arg])]
                 types += [one.value for one in keywords]
                 yield from (one.id for one in [func] if isinstance(one, ast.Name) and one.id in names)
                 yield from (one.id for one in types if isinstance(one, ast.Name) and one.id in names & _TYPES)
-
-
-def _refusal(start: ast.FunctionDef, said: str) -> Refusal:
-    return Refusal(start.lineno, start.col_offset + 1, said)

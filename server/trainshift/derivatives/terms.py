@@ -433,6 +433,11 @@ def _part(old: object, new: dict[int, ast.expr]) -> object:
     if isinstance(old, ast.keyword):
         value = rebuilt(old.value, new)
         return old if value is old.value else ast.keyword(old.arg, value)
+    if isinstance(old, ast.comprehension):
+        source, tests = rebuilt(old.iter, new), _part(old.ifs, new)
+        if source is old.iter and tests is old.ifs:
+            return old
+        return ast.comprehension(old.target, source, tests, old.is_async)  # type: ignore[arg-type]
     if isinstance(old, list):
         parts = [_part(each, new) for each in old]
         return old if all(a is b for a, b in zip(parts, old, strict=True)) else parts

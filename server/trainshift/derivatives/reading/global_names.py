@@ -81,6 +81,8 @@ class GlobalNames:
         """The meaning of a name that has one of some bindings before the module's statement at a place."""
         bindings = list(bindings)
         found = {meaning for each in bindings for meaning in self._bound(each)}
+        if bindings and name in BUILTINS and not any(self._is_sure(each, place) for each in bindings):
+            found.add(Meaning(library=f"builtins.{name}"))
         found |= self._starred(name, bindings, place)
         if not bindings and not found:
             return Meaning(library=f"builtins.{name}") if name in BUILTINS else VALUE
@@ -140,12 +142,22 @@ class GlobalNames:
         """The module's statements behind the function at the start that may call it."""
         return [each for each in self.script.top[self.start + 1 :] if _calls(each.node)]
 
+    def _is_sure(self, binding: Binding, place: int) -> bool:
+        """Whether a binding is made whatever happens, before the module's statement at a place."""
+        statement = binding.statement
+        if statement is None or statement.parent is not None or statement.scope.kind != "module":
+            return False
+        unsure = isinstance(statement.node, ast.For | ast.With | ast.Try | ast.Match | ast.While)
+        return self._place(statement) < place and binding.kind != "deleted" and not unsure
+
     # What one binding stands for
 
     def _bound(self, binding: Binding) -> set[Meaning]:
         node = binding.target
         if binding.kind == "import":
             return {Meaning(library=binding.full_name)}
+        if binding.kind == "deleted" and getattr(node, "id", "") in BUILTINS:
+            return {Meaning(library=f"builtins.{getattr(node, 'id', '')}")}
         if binding.kind == "function":
             if isinstance(node, ast.FunctionDef) and binding.statement and binding.statement.parent is None:
                 return {Meaning(function=node)}

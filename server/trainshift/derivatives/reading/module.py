@@ -54,7 +54,7 @@ class Module:
         """The helpers of earlier derivatives, by the names that they have in the file."""
         self.globals = GlobalNames(self.script, start, _is_known)
         self.aliases: dict[str, str] = {}
-        """The names of functions and builtins' names, by what they are called here."""
+        """What is called here by another name than in the file, by that name."""
         self.original: dict[str, str] = {}
         """What is written for a name that only this reading has."""
         self.variables: dict[str, str] = {}
@@ -75,15 +75,8 @@ class Module:
         bound = dict.fromkeys((*self.script.module_bindings, *self.globals.starred_builtins))
         meanings = {name: self.globals.meaning(name) for name in bound if name not in self._known_helpers}
         named = {name: each.function for name, each in meanings.items() if each.function is not None}
-        called: dict[int, str] = {}
-        own = [name for name, node in named.items() if getattr(node, "name", "") == name]
-        for name in (*own, *(each for each in named if each not in own)):
-            node = named[name]
-            if id(node) in called:
-                self.aliases[name] = called[id(node)]
-                continue
+        for name, node in named.items():
             key = self._internal(name) if name in BUILTINS else name
-            called[id(node)] = key
             made = _as_function(node, key)
             self.functions[key] = made
             self.scopes[id(made)] = self._scope(node)
@@ -182,7 +175,7 @@ class Module:
 
     def alias(self, module: str) -> str | None:
         """The name that a module has in the file, if it is imported."""
-        bound = (name for name in self.script.module_bindings if name != "*")
+        bound = (name for name in self.script.module_bindings if name not in BUILTINS and name != "*")
         return next((name for name in bound if self.globals.meaning(name).library == module), None)
 
 

@@ -1,0 +1,159 @@
+"""What names mean in functions that are differentiated: right, or refused, and never another thing."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import math
+import random
+import sys
+import types
+from itertools import count, islice
+from typing import Any
+
+import pytest
+from derived import FOLDER, close, loaded, moved, numbers
+from random_names import ModuleAuthor
+
+from fixtures import rewrite_blocks
+from trainshift.derivatives import Derived, Refused, derive
+from trainshift.derivatives.result import Mode
+from trainshift.dev.examples import Example, read_examples
+
+CASES = read_examples(FOLDER / "names.md")
+MODES: tuple[Mode, ...] = ("reverse", "forward")
+# The file beside the cases, and what it is called.
+MINE = "def act(x):\n    return x * x * x\n\n\ndef abs(x):\n    return x * x\n"
+
+
+def slopes(text: str, name: str, args: dict[str, Any]) -> dict[str, list[float]]:
+    """The difference quotients of a function of a file by all its numbers, the file loaded anew each time."""
+
+    def at(param: str, place: int, step: float) -> float:
+        steps = [step if each == place else 0.0 for each in range(len(numbers(args[param])))]
+        given = copy.deepcopy(args)
+        given[param] = moved(given[param], iter(steps))
+        return numbers(getattr(loaded(text), name)(**given))[0]
+
+    return {
+        param: [
+            (
+                8 * (at(param, place, 1e-4) - at(param, place, -1e-4))
+                - at(param, place, 2e-4)
+                + at(param, place, -2e-4)
+            )
+            / 12e-4
+            for place in range(len(numbers(value)))
+        ]
+        for param, value in args.items()
+    }
+
+
+def found_slopes(made: Derived, args: dict[str, Any]) -> tuple[Any, dict[str, list[float]]]:
+    """The value, and the derivatives by all numbers, that a derivative of a file gives."""
+    function = made.made
+    if made.mode == "reverse":
+        value, bars = getattr(loaded(made.text), function)(**copy.deepcopy(args))
+        return value, {name: numbers(bar) for name, bar in zip(made.wrt, bars, strict=True)}
+    value, found = None, {}
+    for name in made.wrt:
+        dots = []
+        for place in range(len(numbers(args[name]))):
+            along = {
+                f"{each}_dot": moved(
+                    args[each],
+                    iter([float(each == name and at == place) for at in count_of(args[each])]),
+                    True,
+                )
+                for each in made.wrt
+            }
+            value, dot = getattr(loaded(made.text), function)(**copy.deepcopy(args), **along)
+            dots += numbers(dot)
+        found[name] = dots
+    return value, found
+
+
+def count_of(value: Any) -> range:
+    return range(len(numbers(value)))
+
+
+def verdict(text: str, name: str, args: dict[str, Any], mode: Mode) -> str:
+    """`right`, what is refused, or what is wrong about the derivative of a function of a file."""
+    made = derive(text, name, mode)
+    if isinstance(made, Refused):
+        return "; ".join(f"refused: line {each.line}: {each.message}" for each in made.refusals)
+    original = numbers(getattr(loaded(text), name)(**copy.deepcopy(args)))
+    value, found = found_slopes(made, args)
+    if numbers(value) != original:
+        return f"wrong: {value} in place of {original}"
+    wanted = slopes(text, name, args)
+    right = all(
+        close(one, other, 1e-5)
+        for each in found
+        for one, other in zip(found[each], wanted[each], strict=True)
+    )
+    return "right" if right else f"wrong: {found} in place of {wanted}"
+
+
+@pytest.fixture(autouse=True)
+def neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that cases import, and a `math` that they may change."""
+    mine = types.ModuleType("mine")
+    exec(MINE, mine.__dict__)
+    monkeypatch.setitem(sys.modules, "mine", mine)
+    monkeypatch.setattr(math, "erf", math.erf)
+
+
+@pytest.mark.parametrize("example", CASES, ids=[each.heading for each in CASES])
+def test_names_mean_what_they_mean_in_python(example: Example, update_fixtures: bool) -> None:
+    text = example.blocks["python"]
+    (call,) = (kind for kind in example.blocks if kind != "python")
+    node = ast.parse(call.partition(" ")[2], mode="eval").body
+    assert isinstance(node, ast.Call)
+    assert isinstance(node.func, ast.Name)
+    params = inspect.getfullargspec(_as_defined(text, node.func.id)).args
+    args = dict(zip(params, map(ast.literal_eval, node.args), strict=True))
+    found = "".join(f"{mode}: {verdict(text, node.func.id, args, mode)}\n" for mode in MODES)
+    assert "wrong" not in found
+    assert "a mistake of" not in found
+    if update_fixtures:
+        rewrite_blocks(FOLDER / "names.md", example.heading, {call: found})
+    else:
+        assert found == example.blocks[call]
+
+
+def _as_defined(text: str, name: str) -> Any:
+    """A function of a file as it is defined, whatever its name means later."""
+    (*_, node) = (each for each in ast.parse(text).body if getattr(each, "name", "") == name)
+    assert isinstance(node, ast.FunctionDef)
+    arguments = ", ".join(each.arg for each in node.args.args)
+    return eval(f"lambda {arguments}: None")
+
+
+def modules(item: int) -> Any:
+    """Random modules whose function `f` has a value, with arguments."""
+    for seed in count(item * 1_000_000):
+        text = ModuleAuthor(seed).text()
+        draw = random.Random(seed).uniform
+        try:
+            function = loaded(text).f
+            names = inspect.getfullargspec(function).args
+            args = {each: draw(0.2, 1.2) for each in names}
+            value = function(**args)
+        except (TypeError, NameError, ValueError, AttributeError, OverflowError, SyntaxError, RecursionError):
+            continue
+        if isinstance(value, float) and abs(value) < 1e3:
+            yield seed, text, args
+
+
+@pytest.mark.parametrize("item", range(4))
+def test_random_modules_are_differentiated_rightly_or_refused(item: int) -> None:
+    right = 0
+    for seed, text, args in islice(modules(item), 25):
+        for mode in MODES:
+            found = verdict(text, "f", args, mode)
+            assert found == "right" or found.startswith("refused"), (seed, mode, found, text)
+            assert "a mistake of" not in found, (seed, mode, found, text)
+            right += found == "right"
+    assert right > 10
