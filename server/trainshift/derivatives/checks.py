@@ -92,9 +92,10 @@ class Checks:
             self.refuse(start.node, f"the value does not depend on {', '.join(self.wrt or start.params)}")
         return tuple(sorted(self.found.values()))
 
-    def of_sequences(self) -> tuple[Refusal, ...]:
-        """The refusals of changes of what is in a list that a loop holds meanwhile."""
+    def of_expanded(self) -> tuple[Refusal, ...]:
+        """The refusals of what only shows once lambdas are functions, and loops hold their sequences."""
         for function in self.whole.every():
+            self._mixed(function, list(own_nodes(function.body)))
             sharing = self.whole.sharing(function)
             for each in sharing.conflicts() if sharing else ():
                 names = {each.shared.name, each.shared.other}
@@ -202,10 +203,7 @@ class Checks:
                 said := self.whole.module.default_changes(function.node, default)
             ):
                 self.refuse(default, f"the default {text} {said}: give it as an argument")
-        for name, kind in function.kinds.items():
-            if kind.has("function") and self._is_value(function, reader, name, inside):
-                said = f"{name} may be a function or another value: give each a name of its own"
-                self.refuse(next(iter(function.assignments(name)), function.node), said)
+        self._mixed(function, inside)
         self._shared(function)
         if self.whole.reverse:
             self._outlived(function, reader, inside)
@@ -216,19 +214,20 @@ class Checks:
         ):
             self.refuse(part, said)
 
-    def _is_value(self, function: Function, reader: Reader, name: str, inside: Sequence[ast.AST]) -> bool:
+    def _mixed(self, function: Function, inside: Sequence[ast.AST]) -> None:
+        """Variables that may be functions or other values: which one it is by then is not known."""
+        for name, kind in function.kinds.items():
+            if kind.has("function") and self._is_value(function, name, inside):
+                said = f"{name} may be a function or another value: give each a name of its own"
+                self.refuse(next(iter(function.assignments(name)), function.node), said)
+
+    def _is_value(self, function: Function, name: str, inside: Sequence[ast.AST]) -> bool:
         """Whether a variable that is a function may be something else, too."""
         if function.kind(name).has(*_VALUES):
             return True
         if function is self.whole.start and name in function.params and name in self.wrt:
             calls = (each for each in inside if isinstance(each, ast.Call))
             return not any(isinstance(each.func, ast.Name) and each.func.id == name for each in calls)
-        for each in function.assignments(name):
-            value = each.value if isinstance(each, ast.Assign | ast.AugAssign) else None
-            if isinstance(value, ast.Call | ast.BinOp | ast.Constant) and not reader.kind(value).has(
-                "function"
-            ):
-                return True
         return False
 
     def _joined(self, reader: Reader, node: ast.BinOp) -> None:

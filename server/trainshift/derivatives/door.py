@@ -125,7 +125,7 @@ def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made
         if refusals:
             raise Impossible(tuple(sorted(refusals)))
         expand(build)
-        if changed := Checks(build, by).of_sequences():
+        if changed := Checks(build, by).of_expanded():
             raise Impossible(changed)
         return Made(build, build.functions_made())
     except RecursionError as wrong:

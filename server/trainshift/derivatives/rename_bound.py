@@ -302,4 +302,6 @@ def identifiers(node: ast.AST, bound_only: bool = False) -> set[str]:
                 pass
             case ast.Name(name) | ast.arg(name) | ast.FunctionDef(name=name):
                 found.add(name)
+            case ast.Import() | ast.ImportFrom():
+                found.update(name for _, name, _ in imported_names(each))
     return found

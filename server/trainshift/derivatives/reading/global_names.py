@@ -68,22 +68,24 @@ class GlobalNames:
         reaching = self._reaching(name)
         found = dict.fromkeys(reaching.at_end())
         found.update((each, None) for each in reaching.bindings if _by_function(each))
+        first = self._last
         for statement in self._running:
+            first = min(first, self._place(statement))
             found.update(dict.fromkeys(reaching.before(statement)))
             found.update(dict.fromkeys(reaching.inside(statement)))
-        return self._one(name, found, self._last)
+        return self._one(name, found, first, self._last)
 
     @property
     def _last(self) -> int:
         return len(self.script.top)
 
-    def _one(self, name: str, bindings: Iterable[Binding], place: int) -> Meaning:
-        """The meaning of a name that has one of some bindings before the module's statement at a place."""
+    def _one(self, name: str, bindings: Iterable[Binding], first: int, last: int) -> Meaning:
+        """The meaning of a name with some bindings from the module's statement at a place on, to another."""
         bindings = list(bindings)
         found = {meaning for each in bindings for meaning in self._bound(each)}
-        if bindings and name in BUILTINS and not any(self._is_sure(each, place) for each in bindings):
+        if bindings and name in BUILTINS and not any(self._is_sure(each, first) for each in bindings):
             found.add(Meaning(library=f"builtins.{name}"))
-        found |= self._starred(name, bindings, place)
+        found |= self._starred(name, bindings, last)
         if not bindings and not found:
             return Meaning(library=f"builtins.{name}") if name in BUILTINS else VALUE
         unknown = next((each for each in found if each.unknown), None)
@@ -195,9 +197,10 @@ class GlobalNames:
         self._open.add(key)
         try:
             reaching = self._reaching(name)
-            found = dict.fromkeys(reaching.before(statement))
+            inside = statement.scope.kind != "module"
+            found = dict.fromkeys(reaching.within(statement) if inside else reaching.before(statement))
             found.update((each, None) for each in reaching.bindings if _by_function(each))
-            return self._one(name, found, key[1])
+            return self._one(name, found, key[1], self._last if inside else key[1])
         finally:
             self._open.discard(key)
 
