@@ -102,8 +102,9 @@ class GlobalNames:
         places = f"lines {', '.join(map(str, lines))}" if len(lines) > 1 else f"line {lines[0]}"
         return Meaning(unknown=f"{name} may be one of several things ({places}): give each a name of its own")
 
-    def _reaching(self, name: str) -> _NameReaching:
-        return _NameReaching(self.script, [*self.script.module_bindings.get(name, ()), *self._stars(name)])
+    def _reaching(self, name: str) -> Reaching:
+        bindings = [*self.script.module_bindings.get(name, ()), *self._stars(name)]
+        return Reaching(self.script.top_index, bindings)
 
     @property
     def starred_builtins(self) -> frozenset[str]:
@@ -242,14 +243,6 @@ class GlobalNames:
         now = reaching.before(after) if after else reaching.at_end()
         changed = {*now} ^ {*reaching.before(statement)} | {*filter(_by_function, reaching.bindings)}
         return max(map(_line, changed), default=None)
-
-
-class _NameReaching(Reaching):
-    """The bindings of one global name."""
-
-    def __init__(self, script: Script, bindings: list[Binding]) -> None:
-        super().__init__(script.top_index, bindings)
-        self.bindings = bindings
 
 
 def _by_function(binding: Binding) -> bool:

@@ -38,7 +38,7 @@ class Reaching:
     def __init__(self, name: str, top_index: Mapping[Statement, int], bindings: list[Binding]) -> None:
         self._name = name
         self._top_index = top_index
-        self._bindings = bindings
+        self.bindings = bindings
         self._by_statement: dict[Statement, list[Binding]] = {}
         self._inside: dict[Statement, list[Binding]] = {}
         self._left: dict[tuple[Statement, str], bool] = {}
@@ -65,7 +65,7 @@ class Reaching:
         *_, top = statement.path()
         held = set(self.before(top))
         place = self._place(top)
-        return [each for each in self._bindings if each in held or not self._is_before(each, place)]
+        return [each for each in self.bindings if each in held or not self._is_before(each, place)]
 
     def _is_before(self, binding: Binding, place: int) -> bool:
         """Whether a binding is made by the module itself, before one of its statements."""
@@ -80,12 +80,12 @@ class Reaching:
         if isinstance(statement.node, ast.While):
             self._add(statement, found)  # Its test is evaluated again after each turn.
         if not self._outwards(statement, found):
-            found.update((binding, None) for binding in self._bindings if binding.statement is None)
+            found.update((binding, None) for binding in self.bindings if binding.statement is None)
         # A function that binds the name by `nonlocal` or `global` may have run at any time.
         home = statement.scope.function()
         found.update(
             (each, None)
-            for each in self._bindings
+            for each in self.bindings
             if each.statement is not None and each.statement.scope.function() is not home
         )
         return list(found)
@@ -133,7 +133,7 @@ class Reaching:
         """Those bindings of the module's that may hold when all of its statements have run."""
         found: _Found = {}
         if not self._tail((None, "body"), found):
-            found.update((binding, None) for binding in self._bindings if binding.statement is None)
+            found.update((binding, None) for binding in self.bindings if binding.statement is None)
         return list(found)
 
     def inside(self, statement: Statement) -> list[Binding]:
