@@ -172,8 +172,11 @@ class _Renaming:
         return any(each.kind == "import" for each in scope.bindings[name])
 
     def _is_module_here(self, scope: Scope, name: str) -> bool:
-        """Whether a function imports the module that derivatives call so."""
-        return name in MODULES and all(each.full_name == MODULES[name] for each in scope.bindings[name])
+        """Whether a function imports the module that derivatives call so, and the file has no other thing."""
+        outside = self.module.script.module_bindings
+        if name not in MODULES or (name in outside and self.module.meaning(name).library != MODULES[name]):
+            return False
+        return all(each.full_name == MODULES[name] for each in scope.bindings[name])
 
     def _rename(self, scope: Scope, names: dict[str, str]) -> None:
         for use in self.uses:
