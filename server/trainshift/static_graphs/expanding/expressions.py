@@ -40,6 +40,8 @@ _REPEATABLE = frozenset(
 )
 
 
+# Functions of Python's that are operators of tensors.
+_OPERATORS = frozenset({"builtins.abs", "builtins.pow"})
 # Libraries whose functions work with values, which a graph has not yet.
 _OF_VALUES = frozenset({"builtins", "cv2", "math", "numpy", "PIL", "scipy", "sklearn"})
 
@@ -220,7 +222,8 @@ class Expressions(Conditions):
             raise CannotExpand(
                 node, f"`{short(text)}` is no tensor or number, and a graph gives on nothing else", "PD12"
             )
-        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and info.is_tensor:
+        is_name = isinstance(node, ast.Name | ast.Attribute | ast.Subscript)
+        if is_name and (info.is_tensor or info.is_assignable):
             self.applied("PS17", node)
             return f"{self.paddle}.assign({text})"
         if isinstance(node, ast.Name | ast.Attribute) and info.unknown:
@@ -343,7 +346,7 @@ class Expressions(Conditions):
             is_in_place = full.endswith("_") and not full.endswith("__")
             if is_in_place and full.startswith("paddle."):
                 raise CannotExpand(node, f"`{full}` writes into a tensor", "PD21")
-            if not full.startswith("paddle.") and (tensors or changed):
+            if not full.startswith("paddle.") and full not in _OPERATORS and (tensors or changed):
                 if full.partition(".")[0] in _OF_VALUES:
                     raise CannotExpand(node, f"`{full}` needs the value of a tensor{_YET}", "PD03")
                 what = full.removesuffix(".__call__")

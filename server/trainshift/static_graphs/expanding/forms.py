@@ -32,8 +32,9 @@ class Info:
     """What a name is, as far as it matters for handing it on.
 
     `number` is int, float or bool where it may be one; `other` tells that it may be anything of Python's that
-    is no number; `unknown` that it cannot be seen.  `is_alias` tells that another name stands for it too.
-    `held` is "array", "dict" or "list" where it is such a container, which a graph carries.
+    is no number; `unknown` that it cannot be seen, though it is a tensor or a number if it is `numeric`.
+    `is_alias` tells that another name stands for it too.  `held` is "array", "dict" or "list" where it is
+    such a container, which a graph carries.
     """
 
     tensor: bool = False
@@ -47,6 +48,7 @@ class Info:
     is_alias: bool = False
     container: bool = False
     held: str = ""
+    numeric: bool = False
 
     @property
     def is_tensor(self) -> bool:
@@ -57,6 +59,11 @@ class Info:
     def is_number(self) -> bool:
         """Whether it is a number of Python and nothing else."""
         return bool(self.number) and not (self.tensor or self.other or self.unknown or self.array)
+
+    @property
+    def is_assignable(self) -> bool:
+        """Whether `paddle.assign` makes a tensor of it, whatever of a tensor and a number it is."""
+        return self.unknown and self.numeric and not (self.other or self.array or self.container)
 
     def joined(self, other: Info) -> Info:
         """What is one of two."""
@@ -76,6 +83,7 @@ class Info:
             self.is_alias or other.is_alias,
             self.container or other.container,
             self.held if self.held == other.held else "",
+            (self.numeric or not self.unknown) and (other.numeric or not other.unknown),
         )
 
 

@@ -34,6 +34,7 @@ def info_of(value: Value) -> Info:
         dtype="" if value.dtype == "number" else value.dtype,
         rank=value.tensor.rank if value.tensor is not None else None,
         container=bool(value.python & _CONTAINERS),
+        numeric=value.numeric,
     )
 
 

@@ -255,7 +255,7 @@ class Writer:
             return write.number(name, other.dtype or types[info.number])
         if is_bound and not info.is_alias:
             return name
-        if info.unknown:
+        if info.unknown and not info.is_assignable:
             raise CannotExpand(node, unseen(name))
         write.applied("PS17", node)
         if info.dtype == "int64" and info.rank == 0:
@@ -305,7 +305,9 @@ class Writer:
             return self.write.number(self.write.text(value), NUMBER_TYPES.get(info.number, "int64"))
         if info.container or info.array:
             raise CannotExpand(value, "a container is returned where a tensor decides", "PD25")
-        return self.write.handed(value, info) if info.is_tensor else self.write.text(value)
+        return (
+            self.write.handed(value, info) if info.is_tensor or info.is_assignable else self.write.text(value)
+        )
 
     # Loops
 

@@ -334,6 +334,8 @@ class Calls(Expressions):
             for word, value in words.items():
                 made = put_under(made, constant(word), value)
             return made
+        if name == "abs" and first.is_tensor and first.tensor is not None:
+            return tensor(first.dtype or NUMBER, first.tensor.shape, counts=first.tensor.counts)
         if name in ("max", "min", "sum", "abs", "round", "pow", "divmod"):
             parts = [part for each in given for part in _summands(each)]
             values = [element_of(each) if each.python & {"list", "tuple"} else each for each in given]

@@ -101,7 +101,7 @@ class Expressions(Names):
             if left.is_tensor or right.is_tensor:
                 return found
         if left.unknown or right.unknown:
-            found = found.joined(UNKNOWN)
+            found = found.joined(replace(UNKNOWN, numeric=left.is_numeric and right.is_numeric))
         types = left.python | right.python
         if isinstance(node.op, ast.Add | ast.Mult) and types & {"list", "tuple", "str"}:
             known = found.joined(_concatenated(left, right, node))
@@ -159,7 +159,7 @@ class Expressions(Names):
             if any(each.is_tensor for each in values):
                 return found
         if any(each.unknown for each in values):
-            found = found.joined(UNKNOWN)
+            found = found.joined(replace(UNKNOWN, numeric=all(each.is_numeric for each in values)))
         return found.joined(python("bool"))
 
     def _ternary(self, node: ast.IfExp, frame: Frame) -> Value:

@@ -107,6 +107,7 @@ class Value:
     known `keys`; `element` is what any element of a container may be.  `things` are the functions, classes
     and layers that it may be.  `sources` are the places where its tensors came to be (a node, or the name of
     a parameter), `views` those that they share memory with; `places` are where its containers were made.
+    What is unknown, but `numeric`, is a tensor or a number, by how it is used.
     `unbound` tells that the name may have no value at all.
     """
 
@@ -123,6 +124,7 @@ class Value:
     views: frozenset[object] = frozenset()
     places: frozenset[ast.AST] = frozenset()
     keys: tuple[object, ...] | None = None
+    numeric: bool = False
 
     @property
     def is_nothing(self) -> bool:
@@ -143,6 +145,11 @@ class Value:
     def is_python(self) -> bool:
         """Whether it surely is no tensor."""
         return bool(self.python) and self.tensor is None and not self.array and not self.unknown
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether it is seen to be a tensor or a number."""
+        return (self.numeric or not self.unknown) and self.python <= NUMBERS and not self.array
 
     @property
     def dtype(self) -> str:
@@ -199,6 +206,7 @@ class Value:
             self.views | other.views,
             self.places | other.places,
             self.keys if items is not None else None,
+            self.is_numeric and other.is_numeric and (self.numeric or other.numeric),
         )
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 
 from trainshift.core.program import Program
 from trainshift.python.names.script import Script
@@ -23,7 +24,7 @@ from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, argument
 from trainshift.static_graphs.reading.elements import element_of, item_of
 from trainshift.static_graphs.reading.entries import is_layer
 from trainshift.static_graphs.reading.frame import Frame
-from trainshift.static_graphs.reading.heap import Lookups
+from trainshift.static_graphs.reading.heap import MUTABLE, Lookups
 from trainshift.static_graphs.reading.kinds import (
     NOTHING,
     NUMBERS,
@@ -102,8 +103,23 @@ class Names(ABC):
             if holder is frame.function.scope:
                 return NOTHING  # It is bound on no way that leads here.
         if bindings:
-            return self.from_heap(join(map(self.of_binding, bindings)), frame)
+            value = self._filled(join(map(self.of_binding, bindings)), node.id, frame.scope)
+            return self.from_heap(value, frame)
         return self.of_things(names.values(node, frame.scope, frame.statement), frame)
+
+    def _filled(self, value: Value, name: str, scope: Scope) -> Value:
+        """Return a container with what code outside of static functions puts into what is called so."""
+        if not value.python & MUTABLE:
+            return value
+        for item in self.home(scope).item_bindings(name):
+            if not self.is_walked(item.binding.scope):
+                added = self.of_binding(item.binding)
+                method = getattr(getattr(item.binding.target, "func", None), "attr", "append")
+                if method in ("extend", "update", "setdefault"):
+                    added = UNKNOWN
+                element = added.joined(value.whole_element or NOTHING)
+                value = replace(value, items=None, keys=None, element=element)
+        return value
 
     @abstractmethod
     def from_heap(self, value: Value, frame: Frame, cls: Scope | None = None, name: str = "") -> Value:
@@ -230,6 +246,8 @@ class Names(ABC):
         base = self.evaluate(node.value, frame)
         is_seen = base.tensor is None and base.unknown
         is_made = is_seen and (isinstance(node.value, _OPERATIONS) or _is_own_item(node.value, frame))
+        if is_seen and frame.function is None and node.attr in api.only_tensors():
+            return tensor().joined(python("ndarray"))  # What is no static function's may be NumPy's.
         return tensor() if is_made and node.attr in api.only_tensors() else base
 
     def member(self, base: Value, name: str, frame: Frame, node: ast.Attribute | None = None) -> Value:
@@ -278,7 +296,7 @@ class Names(ABC):
                 return python("bool")
             given = [self.of_binding(each) for each in self.own_bindings(thing, name)]
             held = join([*given, *self._registered(thing, name)])
-            held = self.from_heap(held, frame, thing.scope, name)
+            held = self.from_heap(self._filled(held, name, thing.scope), frame, thing.scope, name)
             method = self.home(thing.scope).names.function_named(thing.scope, name)
             if method is not None and any(_last(each) == "property" for each in _decorators(method)):
                 return self.called(method, thing, (), {}, frame, None)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from trainshift.core.program import Program
+from trainshift.python.flow.exits import leaves
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function, Instance, UserInstance
@@ -42,6 +43,7 @@ from trainshift.static_graphs.reading.kinds import (
     Env,
     Size,
     Value,
+    constant,
     join,
     python,
     shallow,
@@ -144,6 +146,9 @@ class _Walk(Walker):
                 self._has_grown = False
                 self.lookups.forget()
                 self._waiting.update(dict.fromkeys(self._askers))
+                for function in self.functions.values():
+                    if function.is_entry and not function.has_spec:
+                        self._give_from_outside(function)
 
     def _forwards(self, script: Script) -> Iterator[Scope]:
         """The `forward` of every layer of a file."""
@@ -356,6 +361,7 @@ class _Walk(Walker):
         if value != function.returns:
             function.returns = value
             self._changed.add(function)
+            self._has_grown = self._has_grown or function.name in self._asked
         if function in self._changed:
             self._changed.discard(function)
             for reader in (function, *self._within.get(function.scope, ())):
@@ -508,7 +514,9 @@ class _Walk(Walker):
     ) -> Value:
         """What a function of the workspace gives that Paddle converts with its caller."""
         caller = frame.function
-        if caller is None or isinstance(function.node, ast.AsyncFunctionDef) or self._tries:
+        if caller is None:
+            return self._called_outside(function)
+        if isinstance(function.node, ast.AsyncFunctionDef) or self._tries:
             return UNKNOWN
         way = self._other_way(function)
         if way:
@@ -532,6 +540,24 @@ class _Walk(Walker):
         return (
             known.returns if node is None else given_back(known.returns, (node,), [*given, *words.values()])
         )
+
+    def _called_outside(self, function: Scope) -> Value:
+        """Return what a function gives to code that is in no static function."""
+        known = self.functions.get(function)
+        if known is not None:
+            self._asked.add(function.name)
+            return known.returns
+        return self.lookups.ask((function, "returns"), lambda: self._given_by(function))
+
+    def _given_by(self, function: Scope) -> Value:
+        """Return what the `return` statements of a function give that is no static one."""
+        node = function.node
+        if isinstance(node, ast.Lambda):
+            return self.evaluate(node.body, Frame(function, function.statement, {}))
+        if not isinstance(node, ast.FunctionDef) or function.is_generator:
+            return UNKNOWN
+        found = [self.evaluate(each, Frame(function, statement, {})) for each, statement in function.returns]
+        return join(found) if found and leaves(node.body) else join([*found, constant(None)])
 
     def _other_way(self, function: Scope) -> str:
         """How a function is called that Paddle does not convert although it is called plainly."""

@@ -10,10 +10,11 @@ from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.kinds import Dim, Value, python, tensor
+from trainshift.static_graphs.reading.kinds import NUMBERS, Dim, Value, python, tensor
 from trainshift.static_graphs.reading.liveness import own_parts
 from trainshift.static_graphs.tables import api
 
+_ORDER = ast.Lt | ast.LtE | ast.Gt | ast.GtE
 # What makes tensors of numbers, too.
 _OF_NUMBERS = frozenset({"to_tensor", "assign", "full", "full_like", "where", "pow"})
 
@@ -29,6 +30,7 @@ class Uses:
     def __init__(self, evaluate: Callable[[ast.expr, Frame], Value]) -> None:
         self._evaluate = evaluate
         self._used: dict[Scope, frozenset[Binding]] = {}
+        self._reckoned: dict[Scope, frozenset[Binding]] = {}
         self._ranks: dict[Scope, dict[Binding, int]] = {}
 
     def by_use(self, name: str, statement: Statement | None, function: StaticFunction, value: Value) -> Value:
@@ -41,8 +43,11 @@ class Uses:
         if rank is not None and value.tensor is not None and value.tensor.shape is None:
             known = replace(value.tensor, shape=(value.tensor.loose,) * rank, loose=Dim.ANY)
             value = replace(value, tensor=known)
-        if not value.unknown or not any(each in self._used_as_tensors(function) for each in own):
+        if not value.unknown:
             return value
+        if not any(each in self._used_as_tensors(function) for each in own):
+            is_numeric = any(each in self._reckoned[function.scope] for each in own)
+            return replace(value, numeric=True) if is_numeric and value.python <= NUMBERS else value
         shape = (Dim.ANY,) * rank if rank is not None else None
         may_be_none = "None" in value.python or _is_compared_with_none(name, function)
         found = tensor("", shape) if value.tensor is None else Value(value.tensor)
@@ -78,9 +83,13 @@ class Uses:
                     found.update(names.lookup(name, function.scope, statement)[1])
             arrays = _and_what_they_are_made_of(arrays, function, methods=True)
             found |= held & reckoned
-            self._used[function.scope] = frozenset(
-                _and_what_they_are_made_of(found - arrays, function) - arrays
-            )
+            used = _and_what_they_are_made_of(found - arrays, function) - arrays
+            self._used[function.scope] = frozenset(used)
+            for statement, nodes in _parts(function):
+                for one, other in _beside_each_other(nodes):
+                    if not used.isdisjoint(names.lookup(other, function.scope, statement)[1]):
+                        reckoned.update(names.lookup(one, function.scope, statement)[1])
+            self._reckoned[function.scope] = frozenset(reckoned - arrays)
         return self._used[function.scope]
 
 
@@ -137,12 +146,10 @@ def _only_name(node: ast.expr) -> str | None:
     sides: list[ast.expr] = []
     if isinstance(node, ast.BinOp):
         sides = [node.left, node.right]
-    elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+    elif isinstance(node, ast.Compare) and isinstance(node.ops[0], _ORDER):
         sides = [node.left, *node.comparators]
-    open_sides = [each for each in sides if not isinstance(each, ast.Constant)]
-    if len(open_sides) == 1:
-        return _only_name(open_sides[0])
-    return None
+    names = {_only_name(each) for each in sides if not isinstance(each, ast.Constant)}
+    return names.pop() if len(names) == 1 else None
 
 
 def _is_compared_with_none(name: str, function: StaticFunction) -> bool:
@@ -195,12 +202,30 @@ def _held_in(nodes: list[ast.AST], kept: set[Binding]) -> Iterator[tuple[str, se
 
 
 def _reckoned_in(nodes: list[ast.AST], kept: set[Binding]) -> Iterator[tuple[str, set[Binding]]]:
-    """The names that numbers are added to, taken from, or that are divided by some: no containers."""
+    """The names that numbers are added to, compared with, or that are divided by some: no containers."""
     for node in nodes:
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], _ORDER):
+            sides = (node.left, node.comparators[0])
+            if any(isinstance(getattr(each, "value", None), int | float) for each in sides):
+                yield from ((each.id, kept) for each in sides if isinstance(each, ast.Name))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Div | ast.Pow):
             sides = (node.left, node.right)
             if any(isinstance(getattr(each, "value", None), int | float) for each in sides):
                 yield from ((each.id, kept) for each in sides if isinstance(each, ast.Name))
+
+
+def _beside_each_other(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
+    """Yield pairs of names that are added or compared: where one is a tensor the other is one, or a number."""
+    for node in nodes:
+        pair: tuple[ast.expr, ...] = ()
+        if isinstance(node, ast.BinOp):
+            pair = node.left, node.right
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], _ORDER):
+            pair = node.left, node.comparators[0]
+        one, other = (_only_name(each) or "" for each in pair) if pair else ("", "")
+        if one and other:
+            yield one, other
+            yield other, one
 
 
 def _given_to_numpy(nodes: list[ast.AST], function: StaticFunction) -> Iterator[str]:
