@@ -8,12 +8,14 @@ from dataclasses import replace
 
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement
+from trainshift.static_graphs.reading.entries import forward_of
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import NUMBERS, Dim, Value, python, tensor
 from trainshift.static_graphs.reading.liveness import own_parts
 from trainshift.static_graphs.tables import api
 
+_SUMS = (ast.Add, ast.Sub, ast.Div, ast.Pow)
 _ORDER = ast.Lt | ast.LtE | ast.Gt | ast.GtE
 # What makes tensors of numbers, too.
 _OF_NUMBERS = frozenset({"to_tensor", "assign", "full", "full_like", "where", "pow"})
@@ -69,28 +71,73 @@ class Uses:
 
     def _used_as_tensors(self, function: StaticFunction) -> frozenset[Binding]:
         if function.scope not in self._used:
+            self._used[function.scope] = frozenset()  # where it calls itself
+            self._reckoned[function.scope] = frozenset()
             found: set[Binding] = set()
             names = function.script.names
             arrays: set[Binding] = set()
             held: set[Binding] = set()
             reckoned: set[Binding] = set()
-            for statement, nodes in _parts(function):
+            parts = [*_parts(function)]
+            for statement, nodes in parts:
                 for name, kept in (*_held_in(nodes, held), *_reckoned_in(nodes, reckoned)):
                     kept.update(names.lookup(name, function.scope, statement)[1])
                 for name in () if function.is_entry else _given_to_numpy(nodes, function):
                     arrays.update(names.lookup(name, function.scope, statement)[1])
-                for name in _only_tensors_in(nodes, statement, function, self._evaluate):
+                handed = self._handed_as_tensors(nodes, statement, function)
+                for name in (*handed, *_only_tensors_in(nodes, statement, function, self._evaluate)):
                     found.update(names.lookup(name, function.scope, statement)[1])
             arrays = _and_what_they_are_made_of(arrays, function, methods=True)
             found |= held & reckoned
             used = _and_what_they_are_made_of(found - arrays, function) - arrays
             self._used[function.scope] = frozenset(used)
-            for statement, nodes in _parts(function):
+            for statement, nodes in parts:
                 for one, other in _beside_each_other(nodes):
                     if not used.isdisjoint(names.lookup(other, function.scope, statement)[1]):
                         reckoned.update(names.lookup(one, function.scope, statement)[1])
             self._reckoned[function.scope] = frozenset(reckoned - arrays)
         return self._used[function.scope]
+
+    def _handed_as_tensors(
+        self, nodes: list[ast.AST], statement: Statement | None, function: StaticFunction
+    ) -> Iterator[str]:
+        """Yield the names that functions of the workspace are given which use them as only tensors can be."""
+        names = function.script.names
+        for node in nodes:
+            func = node.func if isinstance(node, ast.Call) else None
+            if not isinstance(node, ast.Call) or not isinstance(func, ast.Name | ast.Attribute):
+                continue
+            given = [*node.args, *(each.value for each in node.keywords)]
+            if not any(isinstance(each, ast.Name) for each in given) or names.member_of_library(func):
+                continue
+            callees = self._evaluate(func, Frame(function.scope, statement, {})).things
+            scopes = [forward_of(function.script, each) for each in callees]
+            wanted = [self._tensors_of(each, function) for each in scopes if each is not None]
+            if not wanted or len(wanted) < len(scopes):
+                continue
+            for position, each in enumerate(node.args):
+                if isinstance(each, ast.Name) and all(position in parameters for parameters in wanted):
+                    yield each.id
+            for word in node.keywords:
+                if isinstance(word.value, ast.Name) and all(word.arg in parameters for parameters in wanted):
+                    yield word.value.id
+
+    def _tensors_of(self, scope: Scope, caller: StaticFunction) -> set[int | str]:
+        """Return the parameters that a function uses as only tensors can be, by name and by position."""
+        if isinstance(scope.node, ast.Lambda) or scope.is_generator:
+            return set()
+        called = StaticFunction(scope, caller.script.home(scope), caller.mode, caller.why)
+        used = self._used_as_tensors(called)
+        arguments = called.node.args
+        every = [*arguments.posonlyargs, *arguments.args]
+        if scope.owner() is not None:
+            every = every[1:]
+        found: set[int | str] = set()
+        for position, argument in enumerate(every):
+            bindings = [each for each in scope.bindings.get(argument.arg, ()) if each.statement is None]
+            if any(each in used for each in bindings):
+                found |= {position, argument.arg}
+        return found
 
 
 def _taken_apart(node: ast.stmt) -> tuple[str, int]:
@@ -208,14 +255,15 @@ def _reckoned_in(nodes: list[ast.AST], kept: set[Binding]) -> Iterator[tuple[str
             sides = (node.left, node.comparators[0])
             if any(isinstance(getattr(each, "value", None), int | float) for each in sides):
                 yield from ((each.id, kept) for each in sides if isinstance(each, ast.Name))
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Div | ast.Pow):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (*_SUMS, ast.Mult)):
+            numbers = int | float if isinstance(node.op, _SUMS) else float  # A list can be repeated.
             sides = (node.left, node.right)
-            if any(isinstance(getattr(each, "value", None), int | float) for each in sides):
+            if any(isinstance(getattr(each, "value", None), numbers) for each in sides):
                 yield from ((each.id, kept) for each in sides if isinstance(each, ast.Name))
 
 
 def _beside_each_other(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
-    """Yield pairs of names that are added or compared: where one is a tensor the other is one, or a number."""
+    """Yield pairs of names that are added or compared: if one is a tensor the other is one, or a number."""
     for node in nodes:
         pair: tuple[ast.expr, ...] = ()
         if isinstance(node, ast.BinOp):
