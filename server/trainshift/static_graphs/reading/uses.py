@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeAlias
 
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement
@@ -33,6 +34,7 @@ class Uses:
         self._evaluate = evaluate
         self._used: dict[Scope, frozenset[Binding]] = {}
         self._reckoned: dict[Scope, frozenset[Binding]] = {}
+        self._compared: dict[Scope, frozenset[str]] = {}
         self._ranks: dict[Scope, dict[Binding, int]] = {}
 
     def by_use(self, name: str, statement: Statement | None, function: StaticFunction, value: Value) -> Value:
@@ -51,7 +53,7 @@ class Uses:
             is_numeric = any(each in self._reckoned[function.scope] for each in own)
             return replace(value, numeric=True) if is_numeric and value.python <= NUMBERS else value
         shape = (Dim.ANY,) * rank if rank is not None else None
-        may_be_none = "None" in value.python or _is_compared_with_none(name, function)
+        may_be_none = "None" in value.python or name in self._compared[function.scope]
         found = tensor("", shape) if value.tensor is None else Value(value.tensor)
         sources = value.sources or frozenset({name if statement is None else statement.node})
         found = replace(found, sources=sources, views=value.views)
@@ -78,7 +80,10 @@ class Uses:
             arrays: set[Binding] = set()
             held: set[Binding] = set()
             reckoned: set[Binding] = set()
-            parts = [*_parts(function)]
+            every = [(each, [*own_parts(each.node)]) for each in function.statements]
+            compared = (name for _, nodes in every for name in _compared_with_none(nodes))
+            self._compared[function.scope] = frozenset(compared)
+            parts = [*_parts(function, every)]
             for statement, nodes in parts:
                 for name, kept in (*_held_in(nodes, held), *_reckoned_in(nodes, reckoned)):
                     kept.update(names.lookup(name, function.scope, statement)[1])
@@ -153,15 +158,19 @@ def _taken_apart(node: ast.stmt) -> tuple[str, int]:
     return value.value.id, len(parts)  # type: ignore[attr-defined]
 
 
-def _parts(function: StaticFunction) -> Iterator[tuple[Statement | None, list[ast.AST]]]:
+_Parts: TypeAlias = "list[tuple[Statement, list[ast.AST]]]"
+
+
+def _parts(function: StaticFunction, every: _Parts) -> Iterator[tuple[Statement | None, list[ast.AST]]]:
     """The expressions of a function by statement, those left out around which a test of types stands."""
     if isinstance(function.node, ast.Lambda):
         nodes = [*ast.walk(function.node.body)]
         if not any(map(_tests_type, nodes)):
             yield function.scope.statement, nodes
-    for statement in function.statements:
-        if not _is_guarded(statement):
-            yield statement, [*own_parts(statement.node)]
+    has_tests = any(_tests_type(node) for _, nodes in every for node in nodes)
+    for statement, nodes in every:
+        if not has_tests or not _is_guarded(statement):
+            yield statement, nodes
 
 
 def _and_what_they_are_made_of(
@@ -199,13 +208,12 @@ def _only_name(node: ast.expr) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _is_compared_with_none(name: str, function: StaticFunction) -> bool:
-    for statement in function.statements:
-        for node in own_parts(statement.node):
-            if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id == name:
-                if isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None:
-                    return True
-    return False
+def _compared_with_none(nodes: list[ast.AST]) -> Iterator[str]:
+    """Yield the names that are compared with None."""
+    for node in nodes:
+        if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name):
+            if isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None:
+                yield node.left.id
 
 
 def _only_tensors_in(
