@@ -193,18 +193,22 @@ def _and_what_they_are_made_of(
     return found
 
 
-def _only_name(node: ast.expr) -> str | None:
-    """The name that arithmetic with constants, or a comparison with one, is made of."""
+def _is_constant(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant)
+
+
+def _only_name(node: ast.expr, is_number: Callable[[ast.expr], bool] = _is_constant) -> str | None:
+    """The name that arithmetic with numbers, or a comparison with one, is made of."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
-        return _only_name(node.operand)
+        return _only_name(node.operand, is_number)
     sides: list[ast.expr] = []
     if isinstance(node, ast.BinOp):
         sides = [node.left, node.right]
     elif isinstance(node, ast.Compare) and isinstance(node.ops[0], _ORDER):
         sides = [node.left, *node.comparators]
-    names = {_only_name(each) for each in sides if not isinstance(each, ast.Constant)}
+    names = {_only_name(each, is_number) for each in sides if not is_number(each)}
     return names.pop() if len(names) == 1 else None
 
 
@@ -224,6 +228,12 @@ def _only_tensors_in(
 ) -> Iterator[str]:
     """The names that expressions of a statement use as only tensors can be."""
     names = function.script.names
+
+    def is_number(part: ast.expr) -> bool:
+        if isinstance(part, ast.Attribute):
+            return evaluate(part, Frame(function.scope, statement, {})).among(*NUMBERS)
+        return _is_constant(part)
+
     for node in nodes:
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             if isinstance(node.slice, ast.Tuple) and any(map(_is_slicing, node.slice.elts)):
@@ -237,10 +247,10 @@ def _only_tensors_in(
         library = names.member_of_library(func) if isinstance(func, ast.Name | ast.Attribute) else ()
         if library:
             for thing in library:
-                yield from _given_as_tensors(getattr(thing, "name", ""), node)
+                yield from _given_as_tensors(getattr(thing, "name", ""), node, is_number)
         elif isinstance(func, ast.Attribute):
-            name = _only_name(func.value) or ""
-            first = _only_name(node.args[0]) if node.args else None
+            name = _only_name(func.value, is_number) or ""
+            first = _only_name(node.args[0], is_number) if node.args else None
             if func.attr in api.only_tensors():
                 yield name
             elif first and isinstance(func.value, ast.Name) and name == "self":
@@ -259,6 +269,12 @@ def _held_in(nodes: list[ast.AST], kept: set[Binding]) -> Iterator[tuple[str, se
 def _reckoned_in(nodes: list[ast.AST], kept: set[Binding]) -> Iterator[tuple[str, set[Binding]]]:
     """The names that numbers are added to, compared with, or that are divided by some: no containers."""
     for node in nodes:
+        if (
+            isinstance(node, ast.UnaryOp)
+            and isinstance(node.op, ast.USub)
+            and isinstance(node.operand, ast.Name)
+        ):
+            yield node.operand.id, kept
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], _ORDER):
             sides = (node.left, node.comparators[0])
             if any(isinstance(getattr(each, "value", None), int | float) for each in sides):
@@ -293,16 +309,16 @@ def _given_to_numpy(nodes: list[ast.AST], function: StaticFunction) -> Iterator[
                 yield from (each.id for each in node.args if isinstance(each, ast.Name))
 
 
-def _given_as_tensors(full_name: str, node: ast.Call) -> Iterator[str]:
+def _given_as_tensors(full_name: str, node: ast.Call, is_number: Callable[[ast.expr], bool]) -> Iterator[str]:
     operation = api.function(full_name)
     if operation is None or full_name.rpartition(".")[2] in _OF_NUMBERS:
         return
     for parameter, given in zip(operation.parameters, node.args, strict=False):
         if parameter in operation.tensors:
-            yield _only_name(given) or ""
+            yield _only_name(given, is_number) or ""
     for word in node.keywords:
         if word.arg in operation.tensors:
-            yield _only_name(word.value) or ""
+            yield _only_name(word.value, is_number) or ""
 
 
 def _is_slicing(node: ast.expr) -> bool:
