@@ -352,17 +352,15 @@ class Checks:
             followed = all(active) and not self.whole.reverse and not self._begins_anew(each.shared, function)
             if not any(active) or followed or each.shared.unless is not None:
                 continue
+            # What was written out has no line of its own.
+            there = f" (line {each.line})" if each.line else ""
             if each.shared.twice is not None:
-                said = f"{names[0]} may have one thing in two places, which is changed (line {each.line})"
-                self.refuse(each.shared.node, said)
+                said = f"{names[0]} may have one thing in two places, which is changed{there}"
             elif names[0] == names[1]:
-                said = (
-                    f"{names[0]} gets another value and is changed (line {each.line}): give it another name"
-                )
-                self.refuse(each.shared.node, said)
+                said = f"{names[0]} gets another value and is changed{there}: give it another name"
             else:
-                said = f"two names for what is changed: {', '.join(names)} (line {each.line})"
-                self.refuse(each.shared.node, said)
+                said = f"two names for what is changed: {', '.join(names)}{there}"
+            self.refuse(each.shared.node, said)
 
     def _begins_anew(self, shared: Shared, function: Function) -> bool:
         """Whether the tangent of what holds one thing twice begins as zeros in the structure of its value."""

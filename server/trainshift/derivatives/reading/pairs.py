@@ -155,7 +155,7 @@ class Twice:
                 found += [] if again is None else [again]
         return found
 
-    def taken_out(self, before: ast.stmt, node: ast.stmt, pairs: Pairs) -> Pairs:
+    def taken_out(self, before: ast.stmt | None, node: ast.stmt, pairs: Pairs) -> Pairs:
         """The pairs after `held = xs[i]` and `xs[i] = 0.0`: what is held is no longer in the container."""
         match before, node:
             case (

@@ -8,15 +8,20 @@ it is not even known whether there is an array, and not a number, the derivative
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Set
+from itertools import pairwise
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Conflict, Function, Shared, Summary, own_nodes, root_of
 from trainshift.derivatives.reading.kinds import Kind, meet, reaches
-from trainshift.derivatives.reading.live import Live
 from trainshift.derivatives.reading.pairs import CONTAINERS, Pairing, Pairs, either, runs_once
 from trainshift.derivatives.reading.reader import CHANGING, LOSING
 from trainshift.derivatives.reading.sources import GIVEN, OF, name_of, number
+from trainshift.python.flow.cfg import Edge, Point, Role
+from trainshift.python.flow.cfg import Kind as EdgeKind
+from trainshift.python.flow.cfg_builder import build
+from trainshift.python.flow.liveness import Liveness
+from trainshift.python.flow.solver import Analysis, solve
 
 START = ast.Pass()
 
@@ -43,8 +48,6 @@ class Sharing(Pairing):
         self.augmented: set[str] = set()
         # What `+=` and its like change in place, which who calls the function may know.
         self.shown_by: set[str] = set()
-        # What is known where the loops around a statement begin again, and where they are left.
-        self._left: list[tuple[list[Pairs], list[Pairs]]] = []
         always = {name for _, name in function.reached}
         # What the statement of a call reads outside of that.
         self.read_beside: set[str] = set()
@@ -53,10 +56,13 @@ class Sharing(Pairing):
         for each in function.nested.values():
             always |= terms.names_read(each.node)
             self.rebound |= each.foreign
-        self.live = Live(function.body, always | {function.result})
-        given = [(each, f"{each}{GIVEN}") for each in function.params]
-        start = Shared(START, "", "", number(""))
-        self.ends |= set(self._block(function.body, {frozenset(pair): (start,) for pair in given}))
+        cfg = build(function.body)
+        self._always = always | {function.result}
+        self._live = Liveness(cfg, self._always)
+        self._at = cfg.entry
+        self._before = _predecessors(function.body)
+        solution = solve(cfg, _Flow(self))
+        self.ends |= set(solution.before(cfg.exit) or ())
         self._captured()
         for pair in self.ends:
             if function.result in pair:
@@ -153,24 +159,28 @@ class Sharing(Pairing):
 
     # Statements.
 
-    def _block(self, statements: Sequence[ast.stmt], pairs: Pairs) -> Pairs:
-        before: ast.stmt = ast.Pass()
-        for node in statements:
-            pairs = self.twice.taken_out(before, node, self._statement(node, pairs))
-            before = node
+    def given(self) -> Pairs:
+        """The pairs where the function begins: each parameter is what it was given."""
+        start = Shared(START, "", "", number(""))
+        return {frozenset((each, f"{each}{GIVEN}")): (start,) for each in self.function.params}
+
+    def passed(self, point: Point, pairs: Pairs) -> Pairs:
+        """The pairs behind a point of the control flow; notes what is changed there."""
+        self._at, node = point, point.node
+        if not isinstance(node, ast.stmt):
+            return pairs
+        match point.role, node:
+            case Role.TEST, ast.If() | ast.While():
+                return self._calls(node, node.test, pairs)
+            case Role.ITERABLE, ast.For():
+                return self._calls(node, node.iter, pairs)
+            case Role.TARGET, ast.For():
+                return self._bound(node, node.target, node.iter, pairs, True)
+            case Role.STATEMENT, _ if not isinstance(node, ast.FunctionDef):
+                return self.twice.taken_out(self._before.get(id(node)), node, self._statement(node, pairs))
         return pairs
 
     def _statement(self, node: ast.stmt, pairs: Pairs) -> Pairs:
-        match node:
-            case ast.If():
-                pairs = self._calls(node, node.test, pairs)
-                return either(self._block(node.body, pairs), self._block(node.orelse, pairs))
-            case ast.For() | ast.While():
-                return self._loop(node, pairs)
-            case ast.Break() | ast.Continue():
-                self._left[-1][isinstance(node, ast.Break)].append(pairs)
-            case ast.FunctionDef():
-                return pairs
         pairs = self._calls(node, node, pairs)
         match node:
             case ast.Assign():
@@ -186,34 +196,9 @@ class Sharing(Pairing):
             case ast.Return(value=ast.expr()):
                 assert node.value is not None
                 self.returned |= self._with_partners(self.sources(node.value), pairs)
-                self.ends |= set(pairs)
             case ast.Expr(ast.Call() as call):
                 return self._joined(node, call, pairs)
         return pairs
-
-    def _loop(self, node: ast.For | ast.While, pairs: Pairs) -> Pairs:
-        """The pairs after a loop: its rounds are gone through until they add none."""
-        if isinstance(node, ast.For):
-            pairs = self._calls(node, node.iter, pairs)
-        while True:
-            again: list[Pairs] = []
-            left: list[Pairs] = []
-            self._left.append((again, left))
-            if isinstance(node, ast.For):
-                start = self._bound(node, node.target, node.iter, pairs, True)
-            else:
-                start = tested = self._calls(node, node.test, pairs)
-            again.append(self._block(node.body, start))
-            self._left.pop()
-            before = pairs
-            for each in again:
-                pairs = either(pairs, each)
-            if pairs is before or (isinstance(node, ast.For) and runs_once(node.iter)):
-                break
-        after = self._block(node.orelse, pairs if isinstance(node, ast.For) else tested)
-        for each in left:
-            after = either(after, each)
-        return after
 
     def _assigned(self, node: ast.stmt, targets: list[ast.expr], value: ast.expr, pairs: Pairs) -> Pairs:
         for target in targets:
@@ -386,7 +371,7 @@ class Sharing(Pairing):
         if name is None:
             return
         self.changed.add(name)
-        live = self.live.after(node) | (self.read_beside if OF not in name else set())
+        live = self._live.after(self._at) | self._always | (self.read_beside if OF not in name else set())
         for pair, reasons in pairs.items():
             for shared in reasons if name in pair else ():
                 if shared.twice is not None:
@@ -415,7 +400,7 @@ class Sharing(Pairing):
         kind: Kind,
         itself: bool,
         pair: frozenset[str],
-        live: set[str],
+        live: Set[str],
     ) -> None:
         """A change of what two names may share."""
         name = root_of(changed) or ""
@@ -456,3 +441,34 @@ class Sharing(Pairing):
         """Whether the other name of a pair shows a change of a value of a kind."""
         other = next(iter(pair - {name}), name)
         return other != self.function.result and reaches(self.whole.arrays, self._kind(other), kind)
+
+
+class _Flow(Analysis[Pairs]):
+    """The flow of pairs through one function."""
+
+    def __init__(self, sharing: Sharing) -> None:
+        self._sharing = sharing
+
+    def boundary(self, point: Point) -> Pairs:
+        return self._sharing.given()
+
+    def join(self, left: Pairs, right: Pairs) -> Pairs:
+        return either(left, right)
+
+    def transfer(self, point: Point, state: Pairs) -> Pairs:
+        return self._sharing.passed(point, state)
+
+    def refine(self, edge: Edge, state: Pairs) -> Pairs | None:
+        loop = edge.target.node
+        once = edge.back and isinstance(loop, ast.For) and runs_once(loop.iter)
+        # What fails has no derivative: `try` is refused.
+        return None if once or edge.kind is EdgeKind.RAISE else state
+
+
+def _predecessors(statements: list[ast.stmt]) -> dict[int, ast.stmt]:
+    """The statement right before each one in its block, by the identity of that."""
+    found = {id(node): before for before, node in pairwise(statements)}
+    for node in statements:
+        if isinstance(node, ast.If | ast.For | ast.While):
+            found |= _predecessors(node.body) | _predecessors(node.orelse)
+    return found
