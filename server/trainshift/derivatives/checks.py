@@ -102,7 +102,8 @@ class Checks:
                 if names & function.sequences and each.shared.unless is None:
                     (name, *_) = sorted(names - function.sequences)
                     self.refuse(each.node, f"the loop's sequence changes inside the loop: {name}")
-            self._shared(function)
+            # What a lambda gives, and what `max` of lists is, is known only where these are written out.
+            self._shared(function, {*function.params, *terms.names_bound(function.node.body)})
         return tuple(sorted(self.found.values()))
 
     def refuse(self, node: ast.AST, message: str) -> None:
@@ -339,15 +340,18 @@ class Checks:
             text = ast.unparse(node.func)
             self.refuse(node, f"{text} may be a function that returns a function, or one that does not")
 
-    def _shared(self, function: Function) -> None:
+    def _shared(self, function: Function, among: set[str] | None = None) -> None:
         """Two names for what is changed: which of them a change on the way back belongs to is not known.
 
         Tangents share what values share, so in forward mode both names have only to have one.  Where a value
-        has none yet, its tangent begins as zeros in its structure, which share nothing.
+        has none yet, its tangent begins as zeros in its structure, which share nothing.  With `among`, both
+        names are some of these.
         """
         sharing = self.whole.sharing(function)
         for each in sharing.conflicts() if sharing else ():
             names = each.shared.name, each.shared.other
+            if among is not None and not among.issuperset(names):
+                continue
             active = [sharing.active(name) for name in names] if sharing else []
             followed = all(active) and not self.whole.reverse and not self._begins_anew(each.shared, function)
             if not any(active) or followed or each.shared.unless is not None:

@@ -158,7 +158,10 @@ def _shows_result(reader: Reader, part: ast.AST, call: ast.Call, shown: set[str]
                 continue
             if (each.lineno, each.col_offset) >= (call.lineno, call.col_offset):
                 continue
-            if not any(inner is call for inner in terms.walk(each)) and sources.sources(each) & shown:
+            kind = reader.kind(each)
+            shows = kind.container or kind.has("array")
+            inside = any(inner is call for inner in terms.walk(each))
+            if shows and not inside and sources.sources(each) & shown:
                 return True
     return False
 

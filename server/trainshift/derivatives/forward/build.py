@@ -9,7 +9,7 @@ from trainshift.derivatives.forward.statements import Forward
 from trainshift.derivatives.layout import function_of, listed, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function
-from trainshift.derivatives.reading.normal import ends
+from trainshift.python.flow.exits import leaves
 
 
 class Tangents(Analysis):
@@ -83,7 +83,7 @@ class Tangents(Analysis):
         """The value of a function and its tangent."""
         way = Forward(function)
         body = way.run()
-        if not ends(function.body) and (function is self.start or self._is_a_value(function)):
+        if not leaves(function.body) and (function is self.start or self._is_a_value(function)):
             body.append(ast.Return(terms.display([terms.constant(None), terms.constant(None)])))
         given = self._signature(function)
         if function is self.start:

@@ -12,6 +12,7 @@ import ast
 from collections.abc import Callable, Mapping
 
 from trainshift.derivatives import terms
+from trainshift.python.flow.exits import Completion, completions, leaves
 from trainshift.python.syntax.slotted_ast import kind_of
 
 Leave = Callable[[ast.stmt], list[ast.stmt]]
@@ -32,7 +33,7 @@ class OneExit:
         """The statements of a function's body, so rewritten."""
         if statements and _is_text(statements[0]):
             statements = statements[1:]
-        if not ends(statements):
+        if not leaves(statements):
             statements = [*statements, ast.Return(ast.Constant(None))]
         return self._block(statements, {"return": self._finish})
 
@@ -57,10 +58,10 @@ class OneExit:
                         made.append(_branches(node, body, other))
                         if jumps([node]):
                             return made
-                    elif ends(node.body):
+                    elif leaves(node.body):
                         other = self._block([*node.orelse, *rest], leave)
                         return [*made, _branches(node, self._block(node.body, leave), other)]
-                    elif ends(node.orelse):
+                    elif leaves(node.orelse):
                         body = self._block([*node.body, *rest], leave)
                         return [*made, _branches(node, body, self._block(node.orelse, leave))]
                     else:
@@ -162,31 +163,16 @@ class OneExit:
 
 
 _KINDS: Mapping[type, str] = {ast.Return: "return", ast.Break: "break", ast.Continue: "continue"}
+_WORDS = {
+    Completion.RETURN: "return",
+    Completion.BREAK: "break",
+    Completion.CONTINUE: "continue",
+}
 
 
 def jumps(statements: list[ast.stmt]) -> set[str]:
-    """The words by which statements may leave what is around them."""
-    found: set[str] = set()
-    for node in statements:
-        if kind_of(node) in _KINDS:
-            found.add(_KINDS[kind_of(node)])
-        elif isinstance(node, ast.If):
-            found |= jumps(node.body) | jumps(node.orelse)
-        elif isinstance(node, ast.For | ast.While):
-            found |= (jumps(node.body) & {"return"}) | jumps(node.orelse)
-    return found
-
-
-def ends(statements: list[ast.stmt]) -> bool:
-    """Whether what follows the statements is never reached."""
-    if not statements:
-        return False
-    last = statements[-1]
-    if isinstance(last, ast.If):
-        return ends(last.body) and ends(last.orelse)
-    if isinstance(last, ast.While):
-        return _is_true(last.test) and "break" not in jumps(last.body)
-    return isinstance(last, ast.Return | ast.Break | ast.Continue | ast.Raise)
+    """Return the words by which statements may leave what is around them."""
+    return {_WORDS[each] for each in completions(statements) if each in _WORDS}
 
 
 def _is_true(test: ast.expr) -> bool:

@@ -61,7 +61,12 @@ class Sharing(Pairing):
         self._live = Liveness(cfg, self._always)
         self._at = cfg.entry
         self._before = _predecessors(function.body)
-        solution = solve(cfg, _Flow(self))
+        self._iterated = _iterated(function.body)
+        self._entered: dict[int, Pairs] = {}
+        entered: dict[int, Pairs] | None = None
+        while entered != self._entered:
+            entered = dict(self._entered)
+            solution = solve(cfg, _Flow(self))
         self.ends |= set(solution.before(cfg.exit) or ())
         self._captured()
         for pair in self.ends:
@@ -173,8 +178,13 @@ class Sharing(Pairing):
             case Role.TEST, ast.If() | ast.While():
                 return self._calls(node, node.test, pairs)
             case Role.ITERABLE, ast.For():
-                return self._calls(node, node.iter, pairs)
+                pairs = self._calls(node, node.iter, pairs)
+                if runs_once(node.iter):
+                    self._entered[id(node)] = either(self._entered.get(id(node), {}), pairs)
+                return pairs
             case Role.TARGET, ast.For():
+                # What the body does is not there yet, where there is no second round.
+                pairs = self._entered.get(id(node), pairs)
                 return self._bound(node, node.target, node.iter, pairs, True)
             case Role.STATEMENT, _ if not isinstance(node, ast.FunctionDef):
                 return self.twice.taken_out(self._before.get(id(node)), node, self._statement(node, pairs))
@@ -268,7 +278,9 @@ class Sharing(Pairing):
             # What else the statement reads may be read when the call has changed it.
             own = {id(inner) for inner in terms.walk(each)}
             self.read_beside = {
-                one.id for one in terms.walk(part) if isinstance(one, ast.Name) and id(one) not in own
+                one.id
+                for one in terms.walk(part)
+                if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and id(one) not in own
             }
             before = pairs
             for callee in self.names.callees(each):
@@ -371,7 +383,8 @@ class Sharing(Pairing):
         if name is None:
             return
         self.changed.add(name)
-        live = self._live.after(self._at) | self._always | (self.read_beside if OF not in name else set())
+        live = self._live.after(self._at) | self._always | self._iterated[id(node)]
+        live |= self.read_beside if OF not in name else set()
         for pair, reasons in pairs.items():
             for shared in reasons if name in pair else ():
                 if shared.twice is not None:
@@ -459,10 +472,22 @@ class _Flow(Analysis[Pairs]):
         return self._sharing.passed(point, state)
 
     def refine(self, edge: Edge, state: Pairs) -> Pairs | None:
-        loop = edge.target.node
-        once = edge.back and isinstance(loop, ast.For) and runs_once(loop.iter)
         # What fails has no derivative: `try` is refused.
-        return None if once or edge.kind is EdgeKind.RAISE else state
+        return None if edge.kind is EdgeKind.RAISE else state
+
+
+def _iterated(statements: list[ast.stmt], around: frozenset[str] = frozenset()) -> dict[int, frozenset[str]]:
+    """By the identity of a statement: the names that the loops around it iterate.
+
+    The way back iterates these again, so they are live until a loop is done.
+    """
+    found: dict[int, frozenset[str]] = {}
+    for node in statements:
+        own = around | terms.names_read(node.iter) if isinstance(node, ast.For) else around
+        found[id(node)] = own
+        if isinstance(node, ast.If | ast.For | ast.While):
+            found |= _iterated(node.body, own) | _iterated(node.orelse, around)
+    return found
 
 
 def _predecessors(statements: list[ast.stmt]) -> dict[int, ast.stmt]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.once import changed_by_call
 from trainshift.derivatives.reverse.calls import Back
 from trainshift.derivatives.reverse.changes import Changes
 from trainshift.derivatives.reverse.lines import exposed, nothing, simple
+from trainshift.python.flow.exits import BREAK, completions
 
 AGAIN = frozenset(("len", "isinstance"))
 
@@ -105,7 +105,7 @@ class Ways(Changes):
         - A loop needs no recursion, so a million rounds work. A recursive function stays recursive, and its
           derivative recurses as deep.
         """
-        counted = isinstance(node, ast.While) or _breaks(node.body)
+        counted = isinstance(node, ast.While) or BREAK in completions(node.body)
         assigned = frozenset[str]().union(*map(terms.bound_in, node.body))
         names: list[str] = []
         backs: list[Back] = []
@@ -343,15 +343,6 @@ class Ways(Changes):
                 self.block.starts.append(lambda start=start: self.emit(start))  # type: ignore[misc]
         self.forward.extend(made)
         return nothing
-
-
-def _breaks(statements: Sequence[ast.stmt]) -> bool:
-    for node in statements:
-        if isinstance(node, ast.Break):
-            return True
-        if isinstance(node, ast.If) and (_breaks(node.body) or _breaks(node.orelse)):
-            return True
-    return False
 
 
 def _ranged(source: ast.expr) -> bool:
