@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import random
 import re
 from textwrap import indent
@@ -14,7 +15,11 @@ from fixtures import ROOT
 from trainshift.core.program import Program
 from trainshift.dev.examples import Example, read_examples
 from trainshift.python.names.script import Script, read_script
+from trainshift.static_graphs.expanding.door import expand
+from trainshift.static_graphs.reading.function import Truth
+from trainshift.static_graphs.reading.kinds import Value
 from trainshift.static_graphs.reading.reading import Reading
+from trainshift.static_graphs.reading.walker import Walker
 
 HEAD = """\
 import paddle
@@ -195,6 +200,48 @@ CASES = read_examples(ROOT / "tensors" / "behind_names.md")
 @pytest.mark.parametrize("example", CASES, ids=lambda example: example.heading)
 def test_what_is_a_tensor_in_a_run_is_read_as_one(example: Example) -> None:
     assert wrongly_read(example.blocks["python"]) == []
+
+
+SPEC = 'full_graph=True, input_spec=[InputSpec([], "float32")]'
+START = f"import paddle\nfrom paddle.static import InputSpec\n\n\n@paddle.jit.to_static({SPEC})\ndef f(x):\n"
+
+
+def test_a_chain_that_is_followed_no_further_ends_in_what_is_unknown() -> None:
+    names = [f"a{number}" for number in range(90)]
+    body = "".join(f"        {one} = {other}\n" for one, other in zip(names, [*names[1:], "x"], strict=True))
+    text = f"{START}    {' = '.join(names)} = 0\n    for i in range(99):\n{body}"
+    text += "    if a0 > 0:\n        x = x + 1\n    return x\n"
+    assert wrongly_read(text) == []
+    assert _truths(text) == {Truth.EITHER}
+
+
+def test_what_stands_too_deep_to_be_read_is_unknown() -> None:
+    deep = "".join(f"{'    ' * (level + 1)}if x > {level}:\n" for level in range(90))
+    calls = f"{'(' * 60}x{' + 1)' * 60}"
+    text = f"{START}{deep}{'    ' * 91}y = {calls} if x > 0 else {'-' * 90}x\n    return x\n"
+    assert wrongly_read(text) == []
+    assert Truth.PYTHON not in _truths(text)
+
+
+def test_a_function_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def walk(*_: object) -> Value:
+        raise RecursionError
+
+    monkeypatch.setattr(Walker, "walk", walk)
+    text = f"{START}    if x > 0:\n        x = x + 1\n    return x\n"
+    assert _truths(text) == {Truth.EITHER}
+    script = read_script(text)
+    assert isinstance(script, Script)
+    refused = expand(Program(script)).refused
+    assert [each.reason for each in refused] == ["its statements stand too deep within each other to be read"]
+
+
+def _truths(text: str) -> set[Truth]:
+    """Return what the `if`s of the last function become."""
+    script = read_script(text)
+    assert isinstance(script, Script)
+    function = Program(script).fact(Reading).functions[-1]
+    return {function.truth(each.node) for each in function.statements if isinstance(each.node, ast.If)}
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -9,7 +9,7 @@ from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Statement, dotted
 from trainshift.static_graphs.judging import calls
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.liveness import bound_by
+from trainshift.static_graphs.reading.parts import bound_by
 
 _CHANGING = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "update", "add", "setdefault"})
 _CONTAINERS = frozenset({"list", "dict", "set"})

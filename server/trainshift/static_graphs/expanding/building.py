@@ -31,7 +31,7 @@ from trainshift.static_graphs.expanding.statements import Statements
 from trainshift.static_graphs.judging import exits as leaving
 from trainshift.static_graphs.reading.function import Truth
 from trainshift.static_graphs.reading.kinds import Value
-from trainshift.static_graphs.reading.liveness import bound_by
+from trainshift.static_graphs.reading.parts import bound_by
 
 _COUNTER = Info(number="int", tensor=True, dtype="int64", rank=0)
 _LOOPS = ast.For | ast.While

@@ -1,7 +1,8 @@
 """Forms: what a function is made of once it is expanded, and which names are live in it.
 
 A block is a list of forms.  Its text is written from them (`writing`), the names of `cond` and `while_loop`
-follow from what they read and bind.
+follow from what they read and bind.  Half of the forms are statements that the expansion adds: text without
+syntax.  So liveness and ways out are folds over forms here, and not questions to a control-flow graph.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
-from trainshift.static_graphs.reading.liveness import bound_by, read_in
+from trainshift.python.flow.exits import leaves
+from trainshift.static_graphs.reading.parts import bound_by, read_in
 
 Names = frozenset[str]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -323,7 +325,7 @@ def always_leaves(forms: Sequence[Form]) -> bool:
         case Exit():
             return True
         case Plain():
-            return isinstance(last.node, ast.Return | ast.Raise | ast.Break | ast.Continue)
+            return last.node is not None and leaves(last.node)
         case Branch():
             return last.returns or (always_leaves(last.body) and always_leaves(last.orelse))
         case Kept():

@@ -10,7 +10,7 @@ from trainshift.static_graphs.expanding.forms import Names
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import NUMBER, Value
-from trainshift.static_graphs.reading.liveness import own_parts
+from trainshift.static_graphs.reading.parts import own_parts
 
 _JOINING = frozenset({"paddle.stack", "paddle.concat", "paddle.tensor.stack", "paddle.tensor.concat"})
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.ListComp, ast.SetComp,

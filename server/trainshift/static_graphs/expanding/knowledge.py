@@ -12,7 +12,7 @@ from trainshift.static_graphs.expanding.forms import UNBOUND, Env, Info, Names
 from trainshift.static_graphs.expanding.held import Held
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.reading.kinds import Dim, Tensor, Value
-from trainshift.static_graphs.reading.liveness import bound_by, own_parts
+from trainshift.static_graphs.reading.parts import bound_by, own_parts
 
 _CONTAINERS = frozenset({"list", "dict", "tuple", "set"})
 _NUMBERS = frozenset({"int", "float", "bool"})

@@ -21,7 +21,7 @@ from trainshift.static_graphs.expanding.places import (
 )
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.reading.function import Truth
-from trainshift.static_graphs.reading.liveness import bound_by
+from trainshift.static_graphs.reading.parts import bound_by
 
 
 class Statements(Places):

@@ -27,7 +27,7 @@ from trainshift.static_graphs.expanding.forms import (
 from trainshift.static_graphs.expanding.knowledge import info_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
 from trainshift.static_graphs.expanding.words import NUMBER_TYPES
-from trainshift.static_graphs.reading.liveness import bound_by, own_parts
+from trainshift.static_graphs.reading.parts import bound_by, own_parts
 
 _MOST_LOOPS = 6
 _PINNED = {**NUMBER_TYPES, "float": "float32"}

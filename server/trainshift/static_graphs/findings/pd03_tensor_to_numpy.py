@@ -27,7 +27,7 @@ from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.judging import Judge, calls, reached
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import Value
-from trainshift.static_graphs.reading.liveness import own_parts
+from trainshift.static_graphs.reading.parts import own_parts
 from trainshift.static_graphs.tables import api
 
 _SAME = frozenset(

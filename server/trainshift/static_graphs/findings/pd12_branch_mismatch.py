@@ -24,7 +24,7 @@ from trainshift.static_graphs.differences import mixture
 from trainshift.static_graphs.judging import Judge, bound_in, reached
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import NOTHING
-from trainshift.static_graphs.reading.liveness import own_parts
+from trainshift.static_graphs.reading.parts import own_parts
 
 
 def check(program: Program) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.static_graphs.judging import Judge, reached
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
-from trainshift.static_graphs.reading.liveness import own_parts, read_in
+from trainshift.static_graphs.reading.parts import own_parts, read_in
 
 
 def check(program: Program) -> Iterator[Finding]:

@@ -29,7 +29,7 @@ from trainshift.python.syntax.precedence import handed_to
 from trainshift.static_graphs.judging import Judge, bound_in, loops, may_be_unrolled, reached
 from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.reading.kinds import Env
-from trainshift.static_graphs.reading.liveness import read_in
+from trainshift.static_graphs.reading.parts import read_in
 
 
 def check(program: Program) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from trainshift.python.syntax.chunk_syntax import Binding, Statement, dotted
 from trainshift.static_graphs.effects import changed_default
 from trainshift.static_graphs.judging import Judge, calls, reached
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.liveness import own_parts
+from trainshift.static_graphs.reading.parts import own_parts
 from trainshift.static_graphs.reading.reading import Reading
 
 _DRAWING = ("random.", "numpy.random.", "secrets.", "uuid.")

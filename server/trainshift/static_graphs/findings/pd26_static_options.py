@@ -25,7 +25,7 @@ from trainshift.static_graphs.codes import STATIC_CODES
 from trainshift.static_graphs.judging import Judge, calls, reached
 from trainshift.static_graphs.reading.entries import SAVING, Entry, no_place, saves
 from trainshift.static_graphs.reading.function import Mode
-from trainshift.static_graphs.reading.liveness import bound_by, read_in
+from trainshift.static_graphs.reading.parts import bound_by, read_in
 from trainshift.static_graphs.reading.reading import Reading
 
 

@@ -30,7 +30,7 @@ from trainshift.static_graphs.judging import Judge, bound_in, loops, may_be_unro
 from trainshift.static_graphs.reading.entries import SAVING
 from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.reading.kinds import Value
-from trainshift.static_graphs.reading.liveness import own_parts, read_in
+from trainshift.static_graphs.reading.parts import own_parts, read_in
 
 _DO = "Train it without `full_graph=True`."
 

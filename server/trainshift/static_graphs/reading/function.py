@@ -6,12 +6,14 @@ import ast
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
+from trainshift.python.flow.cfg_builder import build
+from trainshift.python.flow.liveness import Liveness
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.syntax.chunk_syntax import FunctionNode, Scope, Statement
 from trainshift.static_graphs.reading.heap import Stores
 from trainshift.static_graphs.reading.kinds import NOTHING, UNKNOWN, Env, Value
-from trainshift.static_graphs.reading.liveness import Liveness, Names
+from trainshift.static_graphs.reading.parts import Names
 
 
 class Mode(IntEnum):
@@ -118,11 +120,11 @@ class StaticFunction:
     @cached_property
     def liveness(self) -> Liveness:
         """Which names are read where."""
-        return Liveness(self.scope, self.block)
+        return Liveness(build(self.node))
 
     def live_after(self, statement: Statement) -> Names:
         """The names that may be read after a statement, before they are bound again."""
-        return self.liveness.after(statement)
+        return self.liveness.after(statement.node)
 
     def kind(self, node: ast.AST) -> Value:
         """What an expression may be at its place; nothing of it where no way leads there."""

@@ -49,8 +49,8 @@ from trainshift.static_graphs.reading.kinds import (
     shallow,
     tensor,
 )
-from trainshift.static_graphs.reading.liveness import read_in
 from trainshift.static_graphs.reading.names import NO_CALL, is_self_member
+from trainshift.static_graphs.reading.parts import read_in
 from trainshift.static_graphs.reading.uses import Uses, may_be_told
 from trainshift.static_graphs.reading.walker import Walker
 from trainshift.static_graphs.tables.shapes import dtype_of
@@ -352,6 +352,9 @@ class _Walk(Walker):
         try:
             value = shallow(self.walk(function, self._begin(function)))
         except RecursionError:
+            if len(self._stack) > 1:  # It is read again from the top, below no other function.
+                self._waiting[function] = None
+                return
             function.is_too_deep = True
             value = UNKNOWN
         finally:

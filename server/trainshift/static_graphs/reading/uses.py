@@ -13,7 +13,7 @@ from trainshift.static_graphs.reading.entries import forward_of
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import NUMBERS, Dim, Value, python, tensor
-from trainshift.static_graphs.reading.liveness import own_parts
+from trainshift.static_graphs.reading.parts import own_parts
 from trainshift.static_graphs.tables import api
 
 _SUMS = (ast.Add, ast.Sub, ast.Div, ast.Pow)
