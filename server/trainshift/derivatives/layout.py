@@ -1,10 +1,4 @@
-"""The lines of a function are kept with their comments and empty lines, wherever a line is not split.
-
-- Above a new function a comment says how it was made. A function below such a comment is replaced when it is
-  made again; any other of that name is refused.
-- `math` or NumPy is imported, if a derivative needs it and the file does not.
-- Helpers such as `_unbroadcast` stand in the file once, and only those that are used.
-"""
+"""Prints functions with the comments and empty lines of their originals (AD41)."""
 
 from __future__ import annotations
 

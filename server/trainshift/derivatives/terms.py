@@ -1,9 +1,4 @@
-"""A value that the way back needs is computed once, and gets a name on the way forward.
-
-The names are `t1`, `t2` and so on. Results are used again: that of `exp` is its own derivative. Terms lose
-factors of 1, terms of 0 and double signs, and `a + a` is `2 * a`; nothing else is simplified, since it might
-round differently.
-"""
+"""Builds, copies and simplifies expressions of the syntax tree, and asks which names they read (AD39)."""
 
 from __future__ import annotations
 

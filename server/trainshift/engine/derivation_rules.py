@@ -1,6 +1,7 @@
 """The rules of differentiation: AD01 to AD20 of the calculus, AD31 to AD41 of Python functions.
 
-The page of each is the docstring of what implements it, and is read when it is asked for.
+The page of a rule of the calculus is the docstring of what implements it, since the code is the rule.  That of a
+rule for Python is a Markdown file of `derivatives/pages`.  Each is read when it is asked for.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ import inspect
 from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module
+from pathlib import Path
 
 from trainshift.python.source.source import one_line
+
+_DERIVATIVES = "derivatives"
+_PAGES = Path(__file__).parents[1] / _DERIVATIVES / "pages"
 
 
 @dataclass(frozen=True, slots=True)
 class DerivationRule:
     """A rule of differentiation: its code, its name in kebab-case, and what implements it.
 
-    `where` names a module below the package, and after a colon a function, class or method of it.  The first
-    sentence of its docstring is the title, the whole is the page.
+    `where` names a module of the calculus, and after a colon a function, class or method of it, whose docstring
+    is the page; or the package `derivatives`.  The first sentence of a page is its title.
     """
 
     code: str
@@ -33,6 +38,9 @@ class DerivationRule:
     @property
     def doc(self) -> str:
         """The rule's page, Markdown."""
+        if self.where == _DERIVATIVES:
+            name = f"{self.code.lower()}_{self.name.replace('-', '_')}.md"
+            return (_PAGES / name).read_text(encoding="utf-8")
         module, _, names = self.where.partition(":")
         place = import_module(f"trainshift.{module}")
         found: object = reduce(getattr, names.split("."), place) if names else place
@@ -60,15 +68,15 @@ DERIVATION_RULES: tuple[DerivationRule, ...] = (
     DerivationRule("AD18", "reverse-shift", "calculus.reverse:reverse_shift"),
     DerivationRule("AD19", "reverse", "calculus.reverse:reverse"),
     DerivationRule("AD20", "reverse-meta", "calculus.reverse:reverse_meta"),
-    DerivationRule("AD31", "tangents", "derivatives.forward"),
-    DerivationRule("AD32", "backward", "derivatives.reverse"),
-    DerivationRule("AD33", "branches", "derivatives.reading.normal"),
-    DerivationRule("AD34", "loops", "derivatives.reverse.ways:Ways._loop"),
-    DerivationRule("AD35", "closures", "derivatives.reverse.ways:Ways._definition"),
-    DerivationRule("AD36", "containers", "derivatives.reverse.pull:Pull.add_at"),
-    DerivationRule("AD37", "changes-in-place", "derivatives.reverse.changes"),
-    DerivationRule("AD38", "broadcasting", "derivatives.reverse.pull:Pull.total"),
-    DerivationRule("AD39", "named-values", "derivatives.terms"),
-    DerivationRule("AD40", "same-value", "derivatives.reverse.pull:Pull.ahead"),
-    DerivationRule("AD41", "own-lines", "derivatives.layout"),
+    DerivationRule("AD31", "tangents", "derivatives"),
+    DerivationRule("AD32", "backward", "derivatives"),
+    DerivationRule("AD33", "branches", "derivatives"),
+    DerivationRule("AD34", "loops", "derivatives"),
+    DerivationRule("AD35", "closures", "derivatives"),
+    DerivationRule("AD36", "containers", "derivatives"),
+    DerivationRule("AD37", "changes-in-place", "derivatives"),
+    DerivationRule("AD38", "broadcasting", "derivatives"),
+    DerivationRule("AD39", "named-values", "derivatives"),
+    DerivationRule("AD40", "same-value", "derivatives"),
+    DerivationRule("AD41", "own-lines", "derivatives"),
 )

@@ -1,10 +1,4 @@
-"""A conditional stays one on the way back, and what follows it is never copied.
-
-- The way back asks the condition again, where no branch assigns what it reads and it calls nothing but `len`
-  and `isinstance`. Else its answer gets a name on the way forward.
-- What follows an early `return`, `break` or `continue` goes into the other branch, or is done unless a flag
-  is set. So the code grows with the function's length and no faster (AD13).
-"""
+"""Single-exit form of a function: every path ends with an assignment to its result (AD33)."""
 
 from __future__ import annotations
 

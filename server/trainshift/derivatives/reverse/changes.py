@@ -1,12 +1,4 @@
-"""A change of a list, dict or array is undone on the way back, and its adjoint follows.
-
-    xs.append(v)        v_bar = xs_bar.pop(); xs.pop()
-    xs[i] = v           v_bar = xs_bar[i]; xs[i] = xs_old; xs_bar[i] = 0.0
-
-The old element is kept on the way forward. Arguments and the value are copied first, so that they stay as the
-function leaves them. Where two names may be one container, changing it is refused; so is a method that loses
-what was there, such as `remove`; `sort` and `setdefault` are written as stores.
-"""
+"""Reversal of changes in place: the primal pass keeps what is lost, the adjoint pass restores it (AD37)."""
 
 from __future__ import annotations
 

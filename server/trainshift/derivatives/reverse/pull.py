@@ -85,12 +85,7 @@ class Pull(Writer):
     # The way forward.
 
     def ahead(self, node: Node, lines: list[tuple[str, Node]], top: bool = False) -> ast.expr:
-        """The value is that of the function, to the last bit.
-
-        The way forward does the same operations in the same order; what the way back needs only gets a line
-        and a name. Parameters keep their names, and what is new takes the next name that is free. What is
-        made can be differentiated again.
-        """
+        """The expression of the primal pass, with names for what the adjoint pass reads (AD40)."""
         new: dict[int, ast.expr] = {}
         if node.sort == "call":
             return self.called(node, lines)
@@ -303,13 +298,7 @@ class Pull(Writer):
         return made
 
     def add_at(self, expr: ast.expr, bar: ast.expr, pending: bool) -> None:
-        """The adjoint of a container is a container, to which each read of an element adds in place.
-
-        A read of `xs[i]` becomes `xs_bar[i] += ...`, which costs the same for any length. A function that
-        is called with a container is handed its adjoint so far, adds to it, and hands it back. The adjoints
-        of tuples are lists meanwhile, since these can be added to, or are taken apart and put together
-        again. Tensors cannot be changed, so theirs is made anew.
-        """
+        """Add to the adjoint of an element of a container (AD36)."""
         place = self.place(expr)
         if place is None:
             raise self.nodes.unknown(expr)
@@ -375,12 +364,7 @@ class Pull(Writer):
         self.consumed = set()
 
     def total(self, found: Sequence[Term], value: ast.expr) -> ast.expr:
-        """A cotangent that may be larger than its operand is summed back to the operand's shape.
-
-        `_unbroadcast(bar, x)` does that. It is left out where literals, annotations or reductions tell the
-        shape, and in functions that touch neither arrays nor tensors, whose docstring says "of numbers".
-        Terms of different shapes are summed back one by one.
-        """
+        """Sum a bar over the axes along which its value was broadcast (AD38)."""
         kind = self.nodes.reader.kind(value)
         container = kind.container and not kind.has("array")
         if isinstance(value, ast.Name) and value.id in self.function.written:

@@ -97,14 +97,7 @@ class Ways(Changes):
     # Loops.
 
     def _loop(self, node: ast.For | ast.While) -> Back:
-        """A loop becomes a loop that goes backwards.
-
-        - What its body overwrites is appended to a list before, and popped on the way back; but only what
-          is read there.
-        - Rounds are counted only where `while` or `break` leaves open how many there are.
-        - A loop needs no recursion, so a million rounds work. A recursive function stays recursive, and its
-          derivative recurses as deep.
-        """
+        """The primal and the adjoint pass of a loop (AD34)."""
         counted = isinstance(node, ast.While) or BREAK in completions(node.body)
         assigned = frozenset[str]().union(*map(terms.bound_in, node.body))
         names: list[str] = []
@@ -321,12 +314,7 @@ class Ways(Changes):
     # Functions inside.
 
     def _definition(self, node: ast.FunctionDef) -> Back:
-        """The adjoint of what a function captures lives where it is captured from.
-
-        The pullbacks of the inner function add to it by `nonlocal`, and the outer function's pullback hands
-        it on. A function that is handed over, returned or kept in a container is its `_vjp` there, or its
-        `_jvp` in forward mode. One of `math` gets a small `_vjp` of its own.
-        """
+        """The primal and the adjoint pass of a function defined inside (AD35)."""
         inner = self.function.nested[node.name]
         self.defined.add(node.name)
         self.maybe.add(node.name)
