@@ -1,7 +1,7 @@
 """The rules of differentiation: AD01 to AD20 of the calculus, AD31 to AD41 of Python functions.
 
-The page of a rule of the calculus is the docstring of what implements it, since the code is the rule.  That of a
-rule for Python is a Markdown file of `derivatives/pages`.  Each is read when it is asked for.
+The page of a rule of the calculus is the docstring of what implements it, since the code is the rule.  That of
+a rule for Python is a Markdown file of `derivatives/pages`.  Each is read when it is asked for.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _PAGES = Path(__file__).parents[1] / _DERIVATIVES / "pages"
 class DerivationRule:
     """A rule of differentiation: its code, its name in kebab-case, and what implements it.
 
-    `where` names a module of the calculus, and after a colon a function, class or method of it, whose docstring
-    is the page; or the package `derivatives`.  The first sentence of a page is its title.
+    `where` names a module of the calculus, and after a colon a function, class or method of it, whose
+    docstring is the page; or the package `derivatives`.  The first sentence of a page is its title.
     """
 
     code: str
