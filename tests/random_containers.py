@@ -1,4 +1,4 @@
-"""Writes random Python functions of containers (SPEC-AD AD35 to AD37): text and arguments, from a seed.
+"""Writes random Python functions of containers (AD35 to AD37): text and arguments, from a seed.
 
 Lists, dicts and arrays have several names; helpers, and functions inside, change, link and return them.
 """

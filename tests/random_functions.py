@@ -1,4 +1,4 @@
-"""Writes random Python functions of the scalar subset (SPEC-AD 3.3): text, from a seed."""
+"""Writes random Python functions of the scalar subset: text, from a seed."""
 
 from __future__ import annotations
 

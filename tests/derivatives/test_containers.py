@@ -1,6 +1,6 @@
 """Random functions of lists, dicts, arrays, helpers and functions inside, against central differences.
 
-A derivative is right in all that SPEC-AD 3.1 says, or refused: nothing else. Some are refused by an assertion
+A derivative is right in all that its page says, or refused: nothing else. Some are refused by an assertion
 when they run, where only the values tell whether two names are one array.
 """
 

@@ -1,4 +1,4 @@
-"""Functions of tensors against GradientTape and ForwardAccumulator, and gradients again (SPEC-AD 5.2)."""
+"""Functions of tensors against GradientTape and ForwardAccumulator, and gradients again."""
 
 from __future__ import annotations
 

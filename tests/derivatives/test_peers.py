@@ -1,4 +1,4 @@
-"""Gradients against those of autograd and of JAX, which know nothing of the source (SPEC-AD 5.2).
+"""Gradients against those of autograd and of JAX, which know nothing of the source.
 
 They are installed in a folder of their own: TensorFlow would load JAX with every start of a process.
 """

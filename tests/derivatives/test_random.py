@@ -1,4 +1,4 @@
-"""2,000 random functions of the scalar subset, in both modes, against dual numbers (SPEC-AD 5.3)."""
+"""2,000 random functions of the scalar subset, in both modes, against dual numbers."""
 
 from __future__ import annotations
 

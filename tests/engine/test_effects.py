@@ -1,4 +1,4 @@
-"""Effects: how loud a finding is follows from what the conversion does because of it (SPEC §9)."""
+"""Effects: how loud a finding is follows from what the conversion does because of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Keras a project asks for, why, and what is wrong with what it asks for (SPEC-TF 4)."""
+"""Which Keras a project asks for, why, and what is wrong with what it asks for."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ _BOTH = "for Keras 2 and 3 alike, because nothing tells which is used"
     ],
 )
 def test_an_open_version(text: str, written: str) -> None:
-    """Signs decide, then a text that runs on both, and else it is Keras 2, which is told (SPEC-TF 4)."""
+    """Signs decide, then a text that runs on both, and else it is Keras 2, which is told."""
     choices = settled(Choices(), None)
     assert choices.is_open
     result = convert(text, choices=choices)

@@ -1,4 +1,4 @@
-"""What must hold of findings and expansions (SPEC-STATIC §7): on every fixture, mutated and ruined."""
+"""What must hold of findings and expansions: on every fixture, mutated and ruined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `differentiate`: a function's derivative beside it, as text (SPEC-AD 3.1)."""
+"""The command `differentiate`: a function's derivative beside it, as text."""
 
 from __future__ import annotations
 

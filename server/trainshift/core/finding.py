@@ -26,7 +26,7 @@ class Verdict(Enum):
 
 
 class Effect(IntEnum):
-    """What the conversion of the program does because of a finding (SPEC §9), the worst last."""
+    """What the conversion of the program does because of a finding, the worst last."""
 
     NONE = 0
     DOUBTS = 1

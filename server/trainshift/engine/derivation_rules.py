@@ -1,7 +1,7 @@
 """The rules of differentiation: AD01 to AD20 of the calculus, AD31 to AD41 of Python functions.
 
-The page of a rule of the calculus is the docstring of what implements it, since the code is the rule.  That of
-a rule for Python is a Markdown file of `derivatives/pages`.  Each is read when it is asked for.
+The page of a rule of the calculus is the docstring of what implements it, since the code is the rule.  That
+of a rule for Python is a Markdown file of `derivatives/pages`.  Each is read when it is asked for.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _INSTALLED = re.compile(
 
 
 def environment(python: str = "") -> Runtime | None:
-    """What the TensorFlow comes to that a Python has, a path or a name; None where it has none (SPEC-TF 4).
+    """What the TensorFlow comes to that a Python has, a path or a name; None where it has none.
 
     Without a name it is the active environment's, else that of the Python that this runs on.
     """

@@ -1,4 +1,4 @@
-"""The restrictions (spec.md 3) and the hazards (spec-hazards 2), in their order."""
+"""The restrictions (spec.md 3) and the hazards, in their order."""
 
 from trainshift.restrictions import (
     tf01_import_not_at_top,

@@ -59,7 +59,7 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class Hazard(Restriction):
-    """A mistake of a script that uses Horovod already (spec-hazards 2); `check` is asked of a whole program.
+    """A mistake of a script that uses Horovod already; `check` is asked of a whole program.
 
     Scripts without Horovod load nothing of it.
 

@@ -87,7 +87,7 @@ def propose(program: Program) -> Proposals:
 
 
 def _left_to_do(program: Program) -> Proposals:
-    """What newer versions want otherwise, distributed or not, and nobody changes (SPEC-TF 4)."""
+    """What newer versions want otherwise, distributed or not, and nobody changes."""
     for site in program.script.sites_named(*_HOOKS) if program.fact(Target).is_newer else ():
         func = site.node.func
         module = func.value if isinstance(func, ast.Attribute) else None

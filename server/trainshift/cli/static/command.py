@@ -1,4 +1,4 @@
-"""The command `static`: what Paddle's static functions become, written out (SPEC-STATIC §6)."""
+"""The command `static`: what Paddle's static functions become, written out."""
 
 from __future__ import annotations
 

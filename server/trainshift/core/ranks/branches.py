@@ -1,4 +1,4 @@
-"""Branches: what runs on some ranks only, and the test that decides it (a root branch, spec-hazards 1)."""
+"""Branches: what runs on some ranks only, and the test that decides it (a root branch)."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Dependence:
 
     @cached_property
     def is_judged(self) -> bool:
-        """Whether a file of the program imports Horovod for TensorFlow (spec-hazards)."""
+        """Whether a file of the program imports Horovod for TensorFlow."""
         names = (
             name
             for script in self._script.scripts

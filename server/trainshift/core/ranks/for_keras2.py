@@ -1,4 +1,4 @@
-"""For Keras 2: what a program uses of Horovod that does not do on Keras 3 what it does there (SPEC-TF 3).
+"""For Keras 2: what a program uses of Horovod that does not do on Keras 3 what it does there.
 
 Horovod's optimizer runs there and averages nothing; its tape, its callbacks and what broadcasts Keras' own
 variables end with an error.  Its ops work, on TensorFlow's tensors and variables.

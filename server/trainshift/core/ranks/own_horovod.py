@@ -1,7 +1,7 @@
 """Own parts: what a script writes itself of what Horovod has for Keras 2 alone, told by what it does.
 
 A callback may broadcast or average metrics, a hook of a session may broadcast, and a function may have a
-model's optimizer average the gradients that it is given (SPEC-TF 2, 3).
+model's optimizer average the gradients that it is given.
 """
 
 from __future__ import annotations

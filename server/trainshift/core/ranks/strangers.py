@@ -1,4 +1,4 @@
-"""Strangers: names, arguments and uses of Horovod's that version 0.28 does not take (spec-hazards HZ23)."""
+"""Strangers: names, arguments and uses of Horovod's that version 0.28 does not take (HZ23)."""
 
 from __future__ import annotations
 

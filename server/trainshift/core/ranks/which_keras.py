@@ -1,4 +1,4 @@
-"""Which Keras: by which one a program runs, and what tells it (SPEC-TF 4)."""
+"""Which Keras: by which one a program runs, and what tells it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes: what a program shows or writes on every rank, by names alone (spec-hazards HZ20, HZ21)."""
+"""Writes: what a program shows or writes on every rank, by names alone (HZ20, HZ21)."""
 
 from __future__ import annotations
 

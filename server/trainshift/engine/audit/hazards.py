@@ -1,6 +1,6 @@
 """Hazards of a result: what a conversion leaves wrong of a program that uses Horovod already.
 
-spec-hazards 3: such a program is not called distributed.
+Such a program is not called distributed.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class Runtime:
 
 
 def settled(choices: Choices, runtime: Runtime | None) -> Choices:
-    """The choices for a script whose project asks for these versions (SPEC-TF 4).
+    """The choices for a script whose project asks for these versions.
 
     What a person chose decides: a Keras, or a TensorFlow.  Else `runtime` does; without any it is open.
     Where that says otherwise than a person, it is a doubt.

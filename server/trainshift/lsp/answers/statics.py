@@ -1,4 +1,4 @@
-"""Statics: what is offered and told of functions that Paddle turns into a static graph (SPEC-STATIC §6).
+"""Statics: what is offered and told of functions that Paddle turns into a static graph.
 
 Loaded when a document has a sign of Paddle.  What a program's static functions are is worked out on the
 desk's thread, once for each version; what expanding them comes to, when it is asked for.

@@ -1,4 +1,4 @@
-"""Compiled models: those whose optimizers are to average for Keras 3, where they are compiled (SPEC-TF 3)."""
+"""Compiled models: those whose optimizers are to average for Keras 3, where they are compiled."""
 
 from __future__ import annotations
 

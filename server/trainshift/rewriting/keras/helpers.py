@@ -1,6 +1,6 @@
 """Helpers: the few short definitions that a file gets for newer versions, which Horovod does not know.
 
-Each stands below the set-up of the file that uses it, and is recognised by what it does (SPEC-TF 3).
+Each stands below the set-up of the file that uses it, and is recognised by what it does.
 """
 
 from __future__ import annotations
