@@ -242,3 +242,11 @@ def test_what_every_rank_comes_to_is_reported_and_guarded(case: str) -> None:
 def test_what_rank_0_alone_comes_to_in_some_modes_is_guarded_and_no_hazard() -> None:
     text = placed("if mode:\n    if hvd.rank() != 0:\n        return\nWRITE")
     assert (reported(text), is_guarded(text)) == (0, True)
+
+
+@pytest.mark.parametrize("length", [3, 12, 45])
+def test_a_rank_is_known_behind_a_chain_of_names(length: int) -> None:
+    names = [f"a{number}" for number in range(length)]
+    chain = "\n".join(f"{new} = {old}" for new, old in zip(names, ["hvd.rank()", *names], strict=False))
+    text = placed(f"{chain}\nif {names[-1]} != 0:\n    return\nWRITE")
+    assert (reported(text), is_guarded(text)) == (0, False)

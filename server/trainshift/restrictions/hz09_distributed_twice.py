@@ -38,8 +38,6 @@ from trainshift.python.values.backward_slice import backward_slice
 from trainshift.restrictions.facts.places import beside, hazard, replaced
 from trainshift.restrictions.restriction import Findings
 
-_DEEPEST = 40
-
 
 def check(program: Program) -> Findings:
     """One finding for each call that averages what is averaged."""

@@ -64,8 +64,6 @@ from trainshift.restrictions.restriction import Findings
 
 _STEERING = {"EarlyStopping": "val_loss", "ReduceLROnPlateau": "val_loss", "TerminateOnNaN": "loss"}
 _AVERAGING = "MetricAverageCallback"
-# Tests are not followed through more others than this.
-_DEEPEST = 2
 _BY_CLOCK = "A rank stops by its own clock, and the others wait for it. Broadcast what rank 0 decides."
 _BY_VALUE = "This rank leaves by a value of its own, and the others wait for it. Average it first."
 _BY_METRICS = f"A rank stops by its own metrics, and the others wait for it. Add {_AVERAGING} before."
@@ -193,10 +191,10 @@ def _of_own(
         yield hazard(program, "HZ13", verdict, statement, _RATE if is_rate else by_metrics, fix=fix)
 
 
-def _logged(program: Program, test: Occurrence, depth: int = 0) -> Iterator[str]:
+def _logged(program: Program, test: Occurrence, seen: frozenset[ast.expr] = frozenset()) -> Iterator[str]:
     """The metrics that a test of a callback's method asks for; none of those that a collective gives."""
     trail = program.fact(Trails).behind(test)
-    if program.fact(OwnValues).makes_equal(test):
+    if test.node in seen or program.fact(OwnValues).makes_equal(test):
         return
     for each in trail:
         name = each.node
@@ -205,10 +203,10 @@ def _logged(program: Program, test: Occurrence, depth: int = 0) -> Iterator[str]
             keys = [node for node in path[-4:] if isinstance(node, ast.Subscript | ast.Call)]
             texts = [part.value for node in keys for part in ast.walk(node) if isinstance(part, ast.Constant)]
             yield next((text for text in texts if isinstance(text, str)), "")
-    for each in trail if depth < _DEEPEST else ():
+    for each in trail:
         for source in (program.names.steps_back(each) or Step()).sources:
             for other in tests_around(source.statement, test.statement):
-                yield from _logged(program, other, depth + 1)
+                yield from _logged(program, other, seen | {test.node})
 
 
 def _is_logs(program: Program, at: Occurrence) -> bool:

@@ -21,12 +21,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.feeds import Feeds
 from trainshift.core.ranks.together import Together
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal
 from trainshift.python.source.edit import Change, Edit
@@ -36,7 +38,6 @@ from trainshift.restrictions.restriction import Findings
 
 # So many ranks are usual that fewer steps may be divided to nothing.
 _FEW = 16
-_DEEPEST = 20
 
 
 def check(program: Program) -> Findings:
@@ -55,29 +56,29 @@ def check(program: Program) -> Findings:
                     yield hazard(program, "HZ18", Verdict.VIOLATED, at, message, fix=_fix(program, at, text))
 
 
-def _divisions(program: Program, count: Occurrence, depth: int = 0) -> Iterator[Occurrence]:
+def _divisions(program: Program, count: Occurrence) -> Iterator[Occurrence]:
     """The divisions by the number of ranks that give a count as they are, rounded down."""
-    node, dependence = count.node, program.fact(Dependence)
-    if depth > _DEEPEST:
-        return
-    if isinstance(node, ast.BinOp):
-        if isinstance(node.op, ast.FloorDiv) and dependence.on_size(count.part(node.right)):
-            yield count
-        return
-    if isinstance(node, ast.Call) and last_name(node.func) in ("int", "floor") and len(node.args) == 1:
-        inner = node.args[0]
-        if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Div):
-            if dependence.on_size(count.part(inner.right)):
-                yield count
-        else:
-            yield from _divisions(program, count.part(inner), depth + 1)
-        return
-    if isinstance(node, ast.BoolOp):
-        return
-    step = program.names.steps_back(count)
-    for each in step.sources if step is not None else ():
-        if not each.tested:
-            yield from _divisions(program, each, depth + 1)
+    dependence = program.fact(Dependence)
+    for at in reachable([count], partial(_giving, program), lambda each: (id(each.node), id(each.scope))):
+        match at.node:
+            case ast.BinOp(op=ast.FloorDiv(), right=right) if dependence.on_size(at.part(right)):
+                yield at
+            case ast.Call(args=[ast.BinOp(op=ast.Div(), right=right)]):
+                if _rounds(at.node) and dependence.on_size(at.part(right)):
+                    yield at
+
+
+def _giving(program: Program, count: Occurrence) -> list[Occurrence]:
+    """What gives a count as it is, but for rounding."""
+    node = count.node
+    if isinstance(node, ast.Call) and _rounds(node):
+        return [] if isinstance(node.args[0], ast.BinOp) else [count.part(node.args[0])]
+    step = None if isinstance(node, ast.BinOp | ast.BoolOp) else program.names.steps_back(count)
+    return [each for each in step.sources if not each.tested] if step is not None else []
+
+
+def _rounds(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and last_name(node.func) in ("int", "floor") and len(node.args) == 1
 
 
 def _is_few(program: Program, at: Occurrence) -> bool:

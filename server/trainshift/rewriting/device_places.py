@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from itertools import islice, product
+from itertools import product
 
 from trainshift.core.program import Program
 from trainshift.python.lazy import cached_property
@@ -81,7 +81,7 @@ class DevicePlaces:
         )
 
     def _where(self, given: ast.expr, site: Site) -> Where:
-        texts = set(islice(self._texts(given, site.scope, site.statement, 0), _MOST))
+        texts = set(_limited(self._texts(given, site.scope, site.statement, 0)))
         indices = [index for text in texts for index in _GPU.findall(text)]
         if any(map(_JOB.search, texts)):
             return Where.OTHER_PROCESS
@@ -122,8 +122,8 @@ class DevicePlaces:
     def _joined(
         self, parts: Iterable[ast.expr], scope: Scope, statement: Statement | None, depth: int
     ) -> Iterator[str]:
-        texts = [set(islice(self._texts(part, scope, statement, depth + 1), _MOST)) for part in parts]
-        yield from map("".join, islice(product(*texts), _MOST))
+        texts = [set(_limited(self._texts(part, scope, statement, depth + 1))) for part in parts]
+        yield from _limited(map("".join, product(*texts)))
 
     def _combined(
         self, node: ast.BinOp, scope: Scope, statement: Statement | None, depth: int
@@ -148,11 +148,9 @@ class DevicePlaces:
         depth: int,
     ) -> Iterator[str]:
         """A format with what it is given put into its fields, one after the other."""
-        parts = [set(islice(self._texts(part, scope, statement, depth + 1), _MOST)) for part in given]
+        parts = [set(_limited(self._texts(part, scope, statement, depth + 1))) for part in given]
         for text in self._texts(form, scope, statement, depth + 1):
-            for chosen in islice(product(*parts), _MOST):
-                filling = iter(chosen)
-                yield _FIELD.sub(lambda _, left=filling: next(left, _UNSEEN), text)  # type: ignore[misc]
+            yield from _limited(_fill(text, chosen) for chosen in product(*parts))
 
     def _named(self, node: ast.Name, scope: Scope, statement: Statement | None, depth: int) -> Iterator[str]:
         bindings = self._names.lookup(node.id, scope, statement)[1]
@@ -228,3 +226,18 @@ class DevicePlaces:
                 yield from self._returned(value.scope, _DEEPEST)
             else:
                 yield _UNSEEN
+
+
+def _limited(texts: Iterable[str]) -> Iterator[str]:
+    """The first of some texts, and one that is not seen where there are more."""
+    for number, text in enumerate(texts):
+        if number == _MOST:
+            yield _UNSEEN
+            return
+        yield text
+
+
+def _fill(text: str, parts: Iterable[str]) -> str:
+    """A text with what its fields are given, one after the other."""
+    left = iter(parts)
+    return _FIELD.sub(lambda _: next(left, _UNSEEN), text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at, reaching
@@ -12,6 +12,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import VARIABLE_LISTS, Step, Steps
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, UserInstance, Value
@@ -37,7 +38,6 @@ _BROADCASTING = (
 )
 # What puts values into variables.
 _SETTING = ("set_weights", "assign", "load_state_dict", "set_value")
-_DEEPEST = 20
 _BEGUN_BY_CALLS = frozenset({Pattern.OPTIMIZER, *GRAPH_PATTERNS})
 # Words that tell no objects apart.
 _COMMON = frozenset({"self", "cls", *VARIABLE_LISTS})
@@ -189,29 +189,34 @@ class Beginning:
                 found[site] = frozenset()
         return found
 
-    def _words_of(self, of: Occurrence, depth: int = 0) -> frozenset[str]:
+    def _words_of(self, of: Occurrence) -> frozenset[str]:
         """The words of variables, through names, pairs with gradients, and lists."""
-        node = of.node
-        if depth and isinstance(node, ast.Call) and self._makes(of):
-            return frozenset()  # How an object is made does not tell it apart.
-        own = _words(node)
-        if depth > _DEEPEST:
-            return own
-        if isinstance(node, ast.ListComp | ast.GeneratorExp):
-            return own.union(*(self._words_of(of.part(each.iter), depth + 1) for each in node.generators))
-        if isinstance(node, ast.Call) and last_name(node.func) == "zip" and len(node.args) == 2:
-            return own | self._words_of(of.part(node.args[1]), depth + 1)
-        if isinstance(node, ast.Call) and last_name(node.func) in ("list", "tuple") and node.args:
-            return own | self._words_of(of.part(node.args[0]), depth + 1)
-        if isinstance(node, ast.Attribute) and node.attr in VARIABLE_LISTS:
-            return own | self._words_of(of.part(node.value), depth + 1)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-            return own | self._words_of(of.part(node.func), depth + 1)
-        if isinstance(node, ast.Name) or alternatives(node):
-            step = self._names.steps_back(of)
-            sources = step.sources if step is not None else ()
-            return own.union(*(self._words_of(each, depth + 1) for each in sources))
-        return own
+
+        def key(each: Occurrence) -> tuple[int, int]:
+            return id(each.node), id(each.scope)
+
+        def is_apart(each: Occurrence) -> bool:
+            # How an object is made does not tell it apart.
+            return each is of or not (isinstance(each.node, ast.Call) and self._makes(each))
+
+        named = reachable([of], lambda each: filter(is_apart, self._naming(each)), key)
+        return frozenset[str]().union(*(_words(each.node) for each in named))
+
+    def _naming(self, of: Occurrence) -> Iterable[Occurrence]:
+        """What tells further words of the variables that an expression stands for."""
+        match of.node:
+            case ast.ListComp(generators=generators) | ast.GeneratorExp(generators=generators):
+                return [of.part(each.iter) for each in generators]
+            case ast.Call(func=func, args=[_, second]) if last_name(func) == "zip":
+                return [of.part(second)]
+            case ast.Call(func=func, args=[first, *_]) if last_name(func) in ("list", "tuple"):
+                return [of.part(first)]
+            case ast.Attribute(value=value, attr=attribute) if attribute in VARIABLE_LISTS:
+                return [of.part(value)]
+            case ast.Call(func=ast.Name() | ast.Attribute() as func):
+                return [of.part(func)]
+        step = self._names.steps_back(of) if isinstance(of.node, ast.Name) or alternatives(of.node) else None
+        return step.sources if step is not None else ()
 
     def _makes(self, of: Occurrence) -> bool:
         """Whether a call makes an object, a library's or one of the script's own."""

@@ -8,12 +8,13 @@ given.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trainshift.core.program import Program
 from trainshift.core.ranks import horovod_api
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, Step
 from trainshift.python.names.values import Library
@@ -32,7 +33,6 @@ _NUMBERS = ("RANK", "PROCID", "TASK_INDEX")
 _GIVING = ("Get_rank",)
 # What gives results that do not follow from how much of them is shown.
 _GIVING_RESULTS = frozenset({"fit", "fit_generator", "evaluate", "predict", "train_on_batch", "compile"})
-_DEEPEST = 40
 
 
 class Dependence:
@@ -43,7 +43,6 @@ class Dependence:
         self._names = program.names
         self._horovod = program.fact(Horovod)
         self._known: dict[tuple[int, int, bool], bool] = {}
-        self._depth = 0
 
     @cached_property
     def is_judged(self) -> bool:
@@ -67,17 +66,22 @@ class Dependence:
         return self._depends(at, by_rank=False)
 
     def _depends(self, at: Occurrence, by_rank: bool) -> bool:
-        key = id(at.node), id(at.scope), by_rank
-        if key not in self._known:
-            if self._depth >= _DEEPEST:
-                return False
-            self._known[key] = False  # It is asked again while it is being answered: it is made of itself.
-            self._depth += 1
-            self._known[key] = any(self._depends(each, by_rank) for each in self._parts(at, by_rank)) or (
-                self._gives(at, by_rank)
-            )
-            self._depth -= 1
-        return self._known[key]
+        def key(each: Occurrence) -> tuple[int, int, bool]:
+            return id(each.node), id(each.scope), by_rank
+
+        def sources(each: Occurrence) -> Iterable[Occurrence]:
+            return () if key(each) in self._known else self._parts(each, by_rank)
+
+        if key(at) not in self._known:
+            seen = []
+            for each in reachable([at], sources, key):
+                seen.append(key(each))
+                if self._known.get(key(each)) or self._gives(each, by_rank):
+                    self._known[key(at)] = True
+                    break
+            else:
+                self._known.update(dict.fromkeys(seen, False))
+        return self._known[key(at)]
 
     def _gives(self, at: Occurrence, by_rank: bool) -> bool:
         """Whether an expression is itself the number of the rank, or that of all."""

@@ -10,6 +10,7 @@ from trainshift.core.ranks.flaws import Flaw, at
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern, told_what_to_train_on
 from trainshift.core.training.loops import Loops
+from trainshift.python.names.memo import Questions
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import (
@@ -26,8 +27,9 @@ from trainshift.python.values.call_graph import calls_leading_to
 # What a `fit` is given of the data: its arguments by position and by name.
 _GIVEN = {"x": 0, "y": 1, "sample_weight": None}
 _JOINING = ("zip", "concatenate")
-# Data are not followed through more names than this.
+# A value is not followed through more steps than this: then it is as if it was done very often.
 _DEEPEST = 60
+_MANY = 1_000_000
 
 
 class Dividing:
@@ -38,7 +40,7 @@ class Dividing:
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
-        self._divisions: dict[tuple[int, int], int] = {}
+        self._divisions = Questions(0, _MANY, deepest=_DEEPEST)
 
     def flaws(self) -> Iterator[Flaw]:
         """The loops whose data are divided more than once, or in part."""
@@ -47,7 +49,9 @@ class Dividing:
             fits = loop.pattern is Pattern.OPTIMIZER and loop.is_call
             data = self._given(site) if fits else [*self._iterated(site), *self._returned(loop)]
             given = [self._times(each) for each in data]
-            if any(times > 1 for times in given):
+            if any(times >= _MANY for times in given):
+                yield Flaw("how often the data of this loop are divided is not seen", site, certain=False)
+            elif any(times > 1 for times in given):
                 yield Flaw("the data of this loop are divided twice", site)
             elif fits and len(set(given)) > 1:
                 yield Flaw("some of what this fit is given is divided, and some is not", site, certain=False)
@@ -78,37 +82,33 @@ class Dividing:
                     found += (Occurrence(one.iter, each.scope, each.statement) for one in part.generators)
         return found
 
-    def _times(self, of: Occurrence, depth: int = 0) -> int:
+    def _times(self, of: Occurrence) -> int:
         """How often the data that an expression stands for were divided, at most, on any way."""
-        key = id(of.node), id(of.scope)
-        if key not in self._divisions:
-            self._divisions[key] = 0  # What is made of itself is not divided anew.
-            self._divisions[key] = self._times_of(of, depth + 1) if depth < _DEEPEST else 0
-        return self._divisions[key]
+        return self._divisions.ask((id(of.node), id(of.scope)), self._times_of, of)
 
-    def _times_of(self, of: Occurrence, depth: int) -> int:
+    def _times_of(self, of: Occurrence) -> int:
         node = of.node
         if isinstance(node, ast.Call):
             step = self._names.steps_back(of)
             if step is not None:
-                return max((self._times(each, depth) for each in step.sources), default=0)
+                return max((self._times(each) for each in step.sources), default=0)
             if isinstance(node.func, ast.Attribute):
                 parts = [node.func.value, *(arguments(node) if node.func.attr in _JOINING else ())]
-                own = max(self._times(of.part(each), depth) for each in parts)
+                own = max(self._times(of.part(each)) for each in parts)
                 return own + self._shards(node, of)
-            return max((self._times(of.part(each), depth) for each in arguments(node)), default=0)
+            return max((self._times(of.part(each)) for each in arguments(node)), default=0)
         if isinstance(node, ast.Subscript) and self._depends(node.slice, of):
-            return 1 + self._times(of.part(node.value), depth)
+            return 1 + self._times(of.part(node.value))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.FloorDiv):
             own = self._horovod.divided(node.right, of.scope, of.statement)
-            return own + self._times(of.part(node.left), depth)
+            return own + self._times(of.part(node.left))
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) or alternatives(node):
             step = self._names.steps_back(of)
-            return max((self._times(each, depth) for each in step.sources), default=0) if step else 0
+            return max((self._times(each) for each in step.sources), default=0) if step else 0
         # What stands in a comprehension or a lambda has names of its own.
         here = of._replace(scope=of.scope.facts.scope_of.get(node, of.scope))
         inside = (here.part(each) for each in children(node) if isinstance(each, ast.expr))
-        return max((self._times(each, depth) for each in inside), default=0)
+        return max((self._times(each) for each in inside), default=0)
 
     def _shards(self, call: ast.Call, of: Occurrence) -> int:
         """How often a method of a dataset divides it by rank."""

@@ -20,14 +20,13 @@ from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import FITTING, Loop, Pattern
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, Step
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, children, last_name
 from trainshift.python.values.backward_slice import sliced
 
-# Tests are not followed through more others than this.
-_DEEPEST = 2
 _CLOCKS = ("time.", "datetime.")
 _NUMBERS = tuple(f"builtins.{name}" for name in ("int", "float", "round", "min", "max", "abs", "bool"))
 # What graphs get the rows of a batch by.
@@ -86,14 +85,20 @@ class OwnValues:
         elif not isinstance(node, ast.Lambda):
             yield from (at.part(each) for each in children(node) if isinstance(each, ast.expr))
 
-    def is_own(self, test: Occurrence, loop: Loop, depth: int = 0) -> bool:
+    def is_own(self, test: Occurrence, loop: Loop) -> bool:
         """Whether a test asks for what the rank's own step gave, or for what was set by such a test."""
+
+        def setting(each: Occurrence) -> Iterator[Occurrence]:
+            return iter(()) if each.node in self._equal else self._setting(each)
+
+        tests = reachable([test], setting, lambda each: id(each.node))
+        return any(self._asks_own(each, loop) for each in tests)
+
+    def _asks_own(self, test: Occurrence, loop: Loop) -> bool:
         if test.node in self._equal:
             return False
         if self._asks_loss(test, loop):
             return True
-        if depth > _DEEPEST:
-            return False
         # What a function of the script is asked of a value, it may well decide by that: ``if stop(loss):``.
         asked = (
             test.part(given)
@@ -103,10 +108,7 @@ class OwnValues:
             and not self.makes_equal(test.part(each))
             for given in each.args
         )
-        if any(self._asks_loss(each, loop) for each in asked):
-            return True
-        tests = self._setting(test)
-        return any(self.is_own(each, loop, depth + 1) for each in tests if each.node is not test.node)
+        return any(self._asks_loss(each, loop) for each in asked)
 
     def _setting(self, test: Occurrence) -> Iterator[Occurrence]:
         """The tests under which the names of a test were set."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
@@ -13,6 +13,7 @@ from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, Instance, Literal, UserInstance, Value
@@ -96,22 +97,27 @@ class Rates:
     def _reductions(self) -> dict[ast.Call, Site]:
         return {site.node: site for site in self._horovod.calls("allreduce", "grouped_allreduce")}
 
-    def makers(self, at: Occurrence, depth: int = 0) -> list[Site]:
+    def makers(self, at: Occurrence) -> list[Site]:
         """The calls that make the optimizers that an expression stands for, those inside of others too."""
         found: dict[Site, None] = {}
-        for value in self._names.values(at.node, at.scope, at.statement):
-            if not isinstance(value, Instance) or not self._is_optimizer(value):
-                continue
-            site = self._script.site_of(value.node)
-            if site.name in _UNSEEN:
-                continue
-            inner = argument(site.node, 0, "opt", "inner_optimizer", "optimizer")
-            if self._is_scaler(site) and inner is not None and depth < _DEEPEST:
-                within = Occurrence(inner, site.scope, site.statement)
-                found.update(dict.fromkeys(self.makers(within, depth + 1)))
-            else:
+        for site in reachable(self._made_by(at), self._made_inside):
+            if self._inside(site) is None:
                 found[site] = None
         return list(found)
+
+    def _made_by(self, at: Occurrence) -> list[Site]:
+        values = self._names.values(at.node, at.scope, at.statement)
+        made = [each.node for each in values if isinstance(each, Instance) and self._is_optimizer(each)]
+        return [site for site in map(self._script.site_of, made) if site.name not in _UNSEEN]
+
+    def _made_inside(self, site: Site) -> list[Site]:
+        inner = self._inside(site)
+        return self._made_by(Occurrence(inner, site.scope, site.statement)) if inner is not None else []
+
+    def _inside(self, site: Site) -> ast.expr | None:
+        """The optimizer inside of one that scales the loss."""
+        inner = argument(site.node, 0, "opt", "inner_optimizer", "optimizer")
+        return inner if self._is_scaler(site) else None
 
     def _is_optimizer(self, value: Value) -> bool:
         return isinstance(value, Instance) and api.is_subclass(value.cls, *api.OPTIMIZERS)
@@ -227,20 +233,19 @@ class Rates:
         values = self._names.values(at.node, at.scope, at.statement)
         return self._names.may_be(values, *api.SCHEDULE)
 
-    def factors(self, at: Occurrence, depth: int = 0) -> Iterator[Occurrence]:
+    def factors(self, at: Occurrence) -> Iterator[Occurrence]:
         """What a rate is a product of, through names."""
+        for each in reachable([at], self._factors, lambda one: (id(one.node), id(one.scope))):
+            if not _is_product(each.node):
+                yield each
+
+    def _factors(self, at: Occurrence) -> Iterable[Occurrence]:
         node = at.node
-        if depth > _DEEPEST:
-            return
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            yield from self.factors(at.part(node.left), depth + 1)
-            yield from self.factors(at.part(node.right), depth + 1)
-            return
-        yield at
-        if isinstance(node, ast.Name | ast.Attribute | ast.Call) or alternatives(node):
-            step = self._names.steps_back(at)
-            for each in step.sources if step is not None else ():
-                yield from self.factors(each, depth + 1)
+        if isinstance(node, ast.BinOp):
+            return map(at.part, (node.left, node.right)) if _is_product(node) else ()
+        follows = isinstance(node, ast.Name | ast.Attribute | ast.Call) or alternatives(node)
+        step = self._names.steps_back(at) if follows else None
+        return step.sources if step is not None else ()
 
     def has_factor(self, wrap: Site, number: Occurrence) -> bool:
         """Whether the rate of a wrapped optimizer is multiplied by a number, or by one that is called the
@@ -284,3 +289,7 @@ class Rates:
             for operation in self._names.given(site, None, "op")
             for each in self._program.fact(Trails).behind(operation)
         )
+
+
+def _is_product(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)

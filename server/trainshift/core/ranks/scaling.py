@@ -9,6 +9,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
+from trainshift.python.names.memo import Questions
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import (
@@ -22,8 +23,9 @@ from trainshift.python.syntax.chunk_syntax import (
 )
 
 _RATES = ("learning_rate", "lr", "initial_learning_rate")
-# A rate is not followed through more names than this.
+# A value is not followed through more steps than this: then it is as if it was done very often.
 _DEEPEST = 40
+_MANY = 1_000_000
 
 
 class Scaling:
@@ -33,7 +35,7 @@ class Scaling:
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
-        self._scalings: dict[tuple[int, int], int] = {}
+        self._scalings = Questions(0, _MANY, deepest=_DEEPEST)
 
     def flaws(self) -> Iterator[Flaw]:
         """The optimizers of which a rate is multiplied by the number of ranks more than once."""
@@ -45,48 +47,53 @@ class Scaling:
             for given in dict.fromkeys(
                 (first, *(word.value for word in site.node.keywords if word.arg in _RATES))
             ):
-                if given is not None and self._scaling(at(given, site)) > 1:
+                times = self._scaling(at(given, site)) if given is not None else 0
+                if times >= _MANY:
+                    yield Flaw(
+                        "how often the rate of this optimizer is scaled is not seen", site, certain=False
+                    )
+                elif times > 1:
                     yield Flaw("the rate of this optimizer is scaled twice", site)
 
     def count(self, of: Occurrence) -> int:
-        """How often a number is multiplied by the number of ranks, at most, on any way that it is made."""
-        return self._scaling(of)
+        """How often a number is multiplied by the number of ranks, at most, on any way that it is made.
+
+        It is 0 where that cannot be seen.
+        """
+        times = self._scaling(of)
+        return times if times < _MANY else 0
 
     def _is_optimizer(self, value: Value) -> bool:
         return isinstance(value, Instance) and api.is_subclass(value.cls, *api.OPTIMIZERS)
 
-    def _scaling(self, of: Occurrence, depth: int = 0) -> int:
+    def _scaling(self, of: Occurrence) -> int:
         """How often a number is multiplied by the number of ranks, at most, on any way that it is made."""
-        key = id(of.node), id(of.scope)
-        if key not in self._scalings:
-            self._scalings[key] = 0  # A number that is made of itself adds nothing.
-            self._scalings[key] = self._scaling_of(of, depth) if depth < _DEEPEST else 0
-        return self._scalings[key]
+        return self._scalings.ask((id(of.node), id(of.scope)), self._scaling_of, of)
 
-    def _scaling_of(self, of: Occurrence, depth: int) -> int:
+    def _scaling_of(self, of: Occurrence) -> int:
         node = of.node
         if isinstance(node, ast.Call):
             site = self._script.site_of(node)
             if self._horovod.is_call(site, "size"):
                 return 0 if self._horovod.moves_step(site) else 1
             if (step := self._names.steps_back(of)) is not None:
-                return self._most(step.sources, depth)
+                return self._most(step.sources)
             functions = [*self._names.called_functions(site), *self._schedules(site)]
             returned = [Occurrence(value, each, where) for each in functions for value, where in each.returns]
-            return self._most(returned or [of.part(each) for each in arguments(node)], depth)
+            return self._most(returned or [of.part(each) for each in arguments(node)])
         if isinstance(node, ast.BinOp):
-            sides = [self._scaling(of.part(side), depth + 1) for side in (node.left, node.right)]
+            sides = [self._scaling(of.part(side)) for side in (node.left, node.right)]
             if isinstance(node.op, ast.Mult):
                 return sum(sides)
             return sides[0] if isinstance(node.op, ast.Div | ast.FloorDiv | ast.Pow) else max(sides)
         if isinstance(node, ast.UnaryOp):
-            return self._scaling(of.part(node.operand), depth + 1)
+            return self._scaling(of.part(node.operand))
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) or alternatives(node):
             step = self._names.steps_back(of)
-            return self._most(step.sources, depth) if step is not None else 0
+            return self._most(step.sources) if step is not None else 0
         if isinstance(node, COMPREHENSIONS):
             return 0
-        return self._most([of.part(each) for each in children(node) if isinstance(each, ast.expr)], depth)
+        return self._most([of.part(each) for each in children(node) if isinstance(each, ast.expr)])
 
     def _schedules(self, site: Site) -> Iterator[Scope]:
         """The `__call__` of an object of the script's own that a call makes."""
@@ -96,5 +103,5 @@ class Scaling:
                     bindings = cls.bindings.get("__call__", ()) if isinstance(cls, Scope) else ()
                     yield from (each.inner for each in bindings if each.inner is not None)
 
-    def _most(self, sources: list[Occurrence] | tuple[Occurrence, ...], depth: int) -> int:
-        return max((self._scaling(each, depth + 1) for each in sources), default=0)
+    def _most(self, sources: list[Occurrence] | tuple[Occurrence, ...]) -> int:
+        return max((self._scaling(each) for each in sources), default=0)

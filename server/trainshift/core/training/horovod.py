@@ -15,6 +15,7 @@ from trainshift.core.training.executions import counted_in
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.python.flow.cfg import Cfg, Point, reached
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.memo import Questions
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import (
     Binding,
@@ -37,8 +38,8 @@ _SETTING_UP = ("init", "local_rank")
 # What the flag of a broadcast is at first.
 _NONE_YET = ("False", "set()")
 _NO_VALUE_YET = ".Variable(False, trainable=False)"
-# A test is not followed through more names and functions than this.
-_DEEPEST = 8
+# A test is not followed through more names and functions than this: then it does not tell the rank.
+_DEEPEST = 60
 # Keywords that tell what a call shows of its progress, and change no value.
 _SHOWING = ("disable", "verbose")
 
@@ -50,6 +51,7 @@ class Horovod:
         self._program = program
         self._script = program.script
         self._asked_of: set[Scope] = set()
+        self._answers = Questions(False, False, deepest=_DEEPEST)
         # Where control comes without a test that tells rank 0, by graph.
         self._elsewhere: dict[Cfg, frozenset[Point]] = {}
 
@@ -268,27 +270,26 @@ class Horovod:
         finally:
             self._asked_of.discard(function)
 
-    def _tells_root(self, test: Occurrence, holds: bool, depth: int = 0) -> bool:
+    def _tells_root(self, test: Occurrence, holds: bool) -> bool:
         """Whether a test being true (or false, if not `holds`) implies that this is rank 0."""
+        return self._answers.ask((id(test.node), id(test.scope), holds), self._implies_root, test, holds)
+
+    def _implies_root(self, test: Occurrence, holds: bool) -> bool:
         node = test.node
-        if depth > _DEEPEST:
-            return False
         if self._is_rank(test):
             return not holds
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return self._tells_root(test.part(node.operand), not holds, depth + 1)
+            return self._tells_root(test.part(node.operand), not holds)
         if isinstance(node, ast.BoolOp):
             decisive = ast.And if holds else ast.Or
             parts = map(test.part, node.values)
-            return isinstance(node.op, decisive) and any(
-                self._tells_root(part, holds, depth + 1) for part in parts
-            )
+            return isinstance(node.op, decisive) and any(self._tells_root(part, holds) for part in parts)
         if isinstance(node, ast.Compare):
             return self._compares_rank(node, test, holds)
         if isinstance(node, ast.IfExp) and isinstance(node.body, ast.Constant):
             if isinstance(node.orelse, ast.Constant) and bool(node.body.value) != bool(node.orelse.value):
-                return self._tells_root(test.part(node.test), bool(node.body.value) == holds, depth + 1)
-        return self._decides(test, lambda source: self._tells_root(source, holds, depth + 1))
+                return self._tells_root(test.part(node.test), bool(node.body.value) == holds)
+        return self._decides(test, lambda source: self._tells_root(source, holds))
 
     def _compares_rank(self, node: ast.Compare, test: Occurrence, holds: bool) -> bool:
         """As `_tells_root`, of ``hvd.rank() == 0`` and its like."""
@@ -303,15 +304,16 @@ class Horovod:
         one = isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value == 1
         return one and isinstance(node.ops[0], ast.Lt if holds else ast.GtE)
 
-    def _is_rank(self, at: Occurrence, depth: int = 0) -> bool:
+    def _is_rank(self, at: Occurrence) -> bool:
         """Whether an expression is the rank, whatever it is held in."""
+        return self._answers.ask((id(at.node), id(at.scope)), self._gives_rank, at)
+
+    def _gives_rank(self, at: Occurrence) -> bool:
         node = at.node
-        if depth > _DEEPEST:
-            return False
         if isinstance(node, ast.Call) and not node.args:
             if self._names_rank(at.part(node.func)):
                 return True
-        return self._decides(at, lambda source: self._is_rank(source, depth + 1))
+        return self._decides(at, self._is_rank)
 
     def tells_rank(self, site: Site) -> bool:
         """Whether what a call is given has the rank written in it, so that each rank's is its own."""

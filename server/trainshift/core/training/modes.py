@@ -18,14 +18,16 @@ from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.loops import Loops
 from trainshift.python.flow.traversal import reachable
+from trainshift.python.names.memo import Questions
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, expression_path, last_name
 from trainshift.python.values.call_graph import callers_around
 
 # The code that runs, the call that runs its function, and so on outwards.
 _Way: TypeAlias = tuple[Occurrence, ...]
-# More ways than this are not told apart.
+# More ways than this are not told apart, nor those through more calls than that.
 _MOST_WAYS = 64
+_DEEPEST = 60
 
 
 class Modes:
@@ -36,7 +38,7 @@ class Modes:
         self._script = program.script
         self._conditions = program.fact(Conditions)
         self._flow = program.fact(ControlFlow)
-        self._ways: dict[Scope, list[_Way]] = {}
+        self._ways = Questions[list[_Way]]([], [()], deepest=_DEEPEST)
 
     def exclude(self, one: Occurrence, other: Occurrence, made: Collection[Site]) -> bool:
         """Whether two expressions are never both evaluated for one object that the calls `made` make."""
@@ -58,12 +60,13 @@ class Modes:
     def _into(self, function: Scope | None) -> list[_Way]:
         if function is None:
             return [()]
-        if function not in self._ways:
-            self._ways[function] = []  # Its calls of itself lead to nothing else.
-            sites, all_seen = self._callers(function)
-            ways = [way for site in sites for way in self._to(of_call(site))]
-            self._ways[function] = ways if all_seen and len(ways) <= _MOST_WAYS else [()]
-        return self._ways[function]
+        # Its calls of itself lead to nothing else.
+        return self._ways.ask((function,), self._found_into, function)
+
+    def _found_into(self, function: Scope) -> list[_Way]:
+        sites, all_seen = self._callers(function)
+        ways = [way for site in sites for way in self._to(of_call(site))]
+        return ways if all_seen and len(ways) <= _MOST_WAYS else [()]
 
     def _callers(self, function: Scope) -> tuple[list[Site], bool]:
         """The calls that run a function, and whether these are all."""

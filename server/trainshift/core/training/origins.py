@@ -10,17 +10,18 @@ from collections.abc import Iterator
 
 from trainshift.core.program import Program
 from trainshift.python.names.classes import class_around
+from trainshift.python.names.memo import Questions
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Class, Function, Library, Unknown, UserInstance
 from trainshift.python.syntax.chunk_syntax import (
     Scope,
 )
 
-# A model is not followed through more names than this to see whether it shares another's weights.
-_MOST_PARTS = 400
 _SUPER = Library("builtins.super")
-# Neither is anything traced through more steps than this.
+# Nothing is traced through more steps than this: what lies further is unseen.
 _DEEPEST = 40
+_NOWHERE = frozenset[ast.AST | None]()
+_UNSEEN = frozenset[ast.AST | None]({None})
 
 
 class Origins:
@@ -29,8 +30,7 @@ class Origins:
     def __init__(self, program: Program) -> None:
         self._script = program.script
         self._names = program.names
-        self._known: dict[tuple[int, int], frozenset[ast.AST | None]] = {}
-        self._tracing = 0
+        self._known = Questions(_NOWHERE, _UNSEEN, deepest=_DEEPEST)
 
     def creations(self, at: Occurrence) -> frozenset[ast.AST]:
         """The calls that make what an expression stands for; empty if they cannot be seen."""
@@ -52,15 +52,7 @@ class Origins:
 
     def of(self, at: Occurrence) -> frozenset[ast.AST | None]:
         """The calls that make what an expression stands for; None among them for what cannot be seen."""
-        key = (id(at.node), id(at.scope))
-        if key not in self._known:
-            if self._tracing >= _DEEPEST:
-                return frozenset({None})
-            self._known[key] = frozenset()  # asked again while it is being answered: a cycle
-            self._tracing += 1
-            self._known[key] = frozenset(self._trace(at))
-            self._tracing -= 1
-        return self._known[key]
+        return self._known.ask((id(at.node), id(at.scope)), lambda: frozenset(self._trace(at)))
 
     def _trace(self, at: Occurrence) -> Iterator[ast.AST | None]:
         node, names = at.node, self._names
@@ -127,8 +119,6 @@ class Origins:
                 if part in seen or not isinstance(part, ast.Name | ast.Attribute):
                     continue
                 seen.add(part)
-                if len(seen) > _MOST_PARTS:
-                    return False
                 each = whole.part(part)
                 if not (self.of(each) & wanted) <= {None}:
                     return True

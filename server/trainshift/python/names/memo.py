@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import ANYTHING, NOTHING, Values
 
+T = TypeVar("T")
 Question: TypeAlias = tuple[object, ...]
 # An end for absurd scripts.
 _MOST_ANSWERS = 500_000
@@ -16,22 +17,24 @@ _MOST_ANSWERS = 500_000
 _DEEPEST = 120
 
 
-class Memo:
-    """What is known so far, and the questions that are still open, of scripts that are linked.
+class Questions(Generic[T]):
+    """Questions that lead to each other, in circles too, and their answers, which only grow.
 
-    After the `most` answers what is still unknown stays unknown.
+    A question that is asked again while it is being answered adds `nothing`.  After the `most` answers, and
+    `deepest` questions inside of each other, the answer is `unknown`.
     """
 
-    def __init__(self, most: int = _MOST_ANSWERS) -> None:
-        self.known: dict[Question, Values] = {}
+    def __init__(self, nothing: T, unknown: T, most: int = _MOST_ANSWERS, deepest: int = _DEEPEST) -> None:
+        self.known: dict[Question, T] = {}
+        self._nothing = nothing
+        self._unknown = unknown
+        self._deepest = deepest
         self._open: dict[Question, int] = {}
         self._cut = 0
-        self._provisional: dict[Question, tuple[Values, int]] = {}
+        self._provisional: dict[Question, tuple[T, int]] = {}
         self._until: list[list[Question]] = []
         self._left = most
         self._pause: Callable[[], None] = lambda: None
-        self.flows: dict[Question, tuple[Occurrence, ...]] = {}
-        """What leads to an occurrence, for `flow`, found while no question was open."""
 
     @property
     def is_idle(self) -> bool:
@@ -51,7 +54,7 @@ class Memo:
         """Whether a question is being answered just now."""
         return question in self._open
 
-    def ask(self, question: Question, find: Callable[..., Values], *given: object) -> Values:
+    def ask(self, question: Question, find: Callable[..., T], *given: object) -> T:
         """What `find` answers of what it is `given`, found once; nothing while it is being found.
 
         An answer that was cut short by questions further out is not the last word; it is kept as long as
@@ -62,14 +65,14 @@ class Memo:
             return known
         if question in self._open:
             self._cut |= 1 << self._open[question]
-            return NOTHING
+            return self._nothing
         if question in self._provisional:
             answer, cut = self._provisional[question]
             self._cut |= cut
             return answer
         depth = len(self._open)
-        if self._left <= 0 or depth >= _DEEPEST:
-            return ANYTHING
+        if self._left <= 0 or depth >= self._deepest:
+            return self._unknown
         self._left -= 1
         self._pause()
         self._open[question] = depth
@@ -89,3 +92,12 @@ class Memo:
             self.known[question] = answer
         self._cut = outer | cut
         return answer
+
+
+class Memo(Questions[Values]):
+    """The values of what linked scripts say, and the questions that are still open."""
+
+    def __init__(self, most: int = _MOST_ANSWERS) -> None:
+        super().__init__(NOTHING, ANYTHING, most)
+        self.flows: dict[Question, tuple[Occurrence, ...]] = {}
+        """What leads to an occurrence, for `flow`, found while no question was open."""

@@ -18,6 +18,7 @@ from trainshift.core.program import Program
 from trainshift.libraries import api
 from trainshift.libraries.roles import is_wrap
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.memo import Questions
 from trainshift.python.names.occurrence import UNSEEN, Occurrence, Step
 from trainshift.python.names.values import (
     Class,
@@ -143,8 +144,7 @@ class Creations:
 
     def __init__(self, program: Program) -> None:
         self._script = program.script
-        self._memo: dict[tuple[int, int], Kinds] = {}
-        self._depth = 0
+        self._questions = Questions(_NONE, _UNSEEN, deepest=_DEEPEST)
 
     @cached_property
     def all(self) -> list[Creation]:
@@ -183,7 +183,7 @@ class Creations:
 
     def kinds(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Kinds:
         """What `node`, read in `scope` at `statement`, may be."""
-        known = self._memo.get((id(node), id(scope)))
+        known = self._questions.known.get((id(node), id(scope)))
         return self._of(Occurrence(node, scope, statement)) if known is None else known
 
     def bound(self, binding: Binding) -> Kinds:
@@ -217,16 +217,7 @@ class Creations:
         return self._joined(names.source_of(binding))
 
     def _of(self, at: Occurrence) -> Kinds:
-        key = (id(at.node), id(at.scope))
-        known = self._memo.get(key)
-        if known is None:
-            if self._depth >= _DEEPEST:
-                return _UNSEEN
-            self._memo[key] = _NONE  # A question that leads back to itself adds nothing.
-            self._depth += 1
-            known = self._memo[key] = self._kinds(at)
-            self._depth -= 1
-        return known
+        return self._questions.ask((id(at.node), id(at.scope)), self._kinds, at)
 
     def _joined(self, step: Step) -> Kinds:
         found = _NONE.union(*map(self._of, step.sources))

@@ -31,7 +31,6 @@ from trainshift.rewriting.prerequisites import Prerequisites
 
 # What is followed back to where its value comes from, through as many expressions at most.
 _FOLLOWED = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
-_MOST = 2000
 # What orders or chooses elements, by the argument that fixes it.
 _CHOOSING = {
     "train_test_split": "random_state", "KFold": "random_state", "StratifiedKFold": "random_state",
@@ -175,7 +174,7 @@ class Draws:
         """All expressions that an expression is made of, through names and the script's functions."""
         seen: dict[int, ast.expr] = {}
         waiting = [at]
-        while waiting and len(seen) < _MOST:
+        while waiting:
             each = waiting.pop()
             if id(each.node) in seen or isinstance(each.node, ast.Lambda) or self._is_sorted(each):
                 continue

@@ -24,9 +24,7 @@ from trainshift.python.syntax.chunk_syntax import (
     for_type_checkers,
     is_main_guard,
 )
-
-# A test is not followed through more names than this.
-_DEEPEST = 8
+from trainshift.python.values.backward_slice import backward_slice
 
 
 class Choice:
@@ -123,14 +121,10 @@ class Choice:
     def _shown(self, test: Occurrence) -> set[str]:
         """What a test reads, as it is written, and as it is written where that has its value from."""
         found: set[str] = set()
-        waiting = [(test, 0)]
-        while waiting:
-            at, depth = waiting.pop()
+        for at in backward_slice(self._names, test):
             found.add(ast.dump(at.node))
             if isinstance(at.node, ast.Constant) and at.statement is not None:
                 found.add(f"set at {id(at.statement.node)}")
-            step = self._names.steps_back(at) if depth < _DEEPEST else None
-            waiting += [(each, depth + 1) for each in step.sources] if step is not None else []
         return {each for each in found if not each.startswith("Constant")}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -14,6 +15,7 @@ from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
 from trainshift.libraries.containers import ADDING
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Site, Statement, expression_path
@@ -255,25 +257,29 @@ class GuardForms:
         named = {name.rpartition(".")[2] for name in sessions}
         return any(self._script.names.calls(site, *sessions) for site in self._script.sites_named(*named))
 
-    def _adds_to_graph(self, site: Site, depth: int = 0) -> bool:
+    def _adds_to_graph(self, site: Site) -> bool:
         """Whether a call makes operations of a TF1 graph, itself or in a function of the script."""
-        if not self._builds_graphs or depth > 2:
-            return False
+
+        def inside(each: Site) -> Iterator[Site]:
+            called = () if _runs_graph(each) else self._script.names.called_functions(each)
+            return (inner for inner in self._script.sites if inner.scope.function() in called)
+
+        return self._builds_graphs and any(map(self._makes_operations, reachable([site], inside)))
+
+    def _makes_operations(self, site: Site) -> bool:
         function = site.node.func
-        if isinstance(function, ast.Attribute) and function.attr in ("run", "eval"):
+        if isinstance(function, ast.Attribute) and _runs_graph(site):
             run = [function.value, *(site.node.args[:1] if function.attr == "run" else ())]
             return any(isinstance(part, _OPERATORS) for each in run for part in ast.walk(each))
         names = self._script.names.full_names(function, site.scope, site.statement)
-        if any(
-            name.startswith("tensorflow.") and not name.startswith(tables.NO_OPERATIONS) for name in names
-        ):
-            return True
         return any(
-            self._adds_to_graph(inner, depth + 1)
-            for called in self._script.names.called_functions(site)
-            for inner in self._script.sites
-            if inner.scope.function() is called
+            name.startswith("tensorflow.") and not name.startswith(tables.NO_OPERATIONS) for name in names
         )
+
+
+def _runs_graph(site: Site) -> bool:
+    """Whether a call is one of the methods that run what a graph has."""
+    return isinstance(site.node.func, ast.Attribute) and site.node.func.attr in ("run", "eval")
 
 
 def is_context_manager(site: Site) -> bool:

@@ -145,6 +145,12 @@ class LearningRates:
                     break
             else:
                 return
+        for rate in self._found.rates.values():
+            if rate.node is not None:
+                self._hide(
+                    rate.node, rate.statement, "this rate is scaled in more places than can be followed"
+                )
+        self._found.rates.clear()
 
     def _settled_below(self, rate: Rate) -> frozenset[ast.expr]:
         """What the rate comes from that is scaled: another rate, or what a scaled schedule gives."""

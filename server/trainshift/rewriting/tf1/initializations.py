@@ -211,11 +211,17 @@ class Initializations:
         )
 
     def _targets(
-        self, node: ast.expr, scope: Scope, statement: Statement | None, site: Site, depth: int = 0
+        self,
+        node: ast.expr,
+        scope: Scope,
+        statement: Statement | None,
+        site: Site,
+        seen: frozenset[ast.expr] = frozenset(),
     ) -> Iterator[str]:
         """The code of what is initialized by an operation, `ALL` for all variables."""
-        if depth > 8:
+        if node in seen:
             return
+        seen |= {node}
         if isinstance(node, ast.Attribute) and node.attr == "initializer":
             if self._is_variable(node.value, scope, statement) and _same(scope, site.scope):
                 yield f"[{self._script.text(node.value, scope)}]"
@@ -234,9 +240,9 @@ class Initializations:
             elif isinstance(value, Instance) and value.cls in _GROUPS:
                 made = self._script.site_of(value.node)
                 for given in value.node.args:
-                    yield from self._targets(given, made.scope, made.statement, site, depth + 1)
+                    yield from self._targets(given, made.scope, made.statement, site, seen)
             elif isinstance(value, Display):
-                yield from self._listed(value, site, depth)
+                yield from self._listed(value, site, seen)
 
     def _is_early(self, site: Site) -> bool:
         """Whether a call is made once, before the training: an assignment there is an initialization too."""
@@ -263,7 +269,7 @@ class Initializations:
             for binding in bindings
         )
 
-    def _listed(self, value: Display, site: Site, depth: int) -> Iterator[str]:
+    def _listed(self, value: Display, site: Site, seen: frozenset[ast.expr]) -> Iterator[str]:
         node, scope = value.node, value.scope
         if isinstance(node, ast.Dict):
             parts: list[ast.expr] = [*node.values]
@@ -283,7 +289,7 @@ class Initializations:
         else:
             parts = [*getattr(node, "elts", ())]
         for part in parts:
-            yield from self._targets(part, scope, value.statement, site, depth + 1)
+            yield from self._targets(part, scope, value.statement, site, seen)
 
     def _some(self, value: Instance, site: Site) -> str:
         """The variables that `variables_initializer` is given, if they read the same where it is run."""
