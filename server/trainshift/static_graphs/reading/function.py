@@ -6,10 +6,12 @@ import ast
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
+from trainshift.python.flow.cfg import Cfg
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.liveness import Liveness
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
+from trainshift.python.names.values import Class, Function, UserInstance
 from trainshift.python.syntax.chunk_syntax import FunctionNode, Scope, Statement
 from trainshift.static_graphs.reading.heap import Stores
 from trainshift.static_graphs.reading.kinds import NOTHING, UNKNOWN, Env, Value
@@ -118,9 +120,23 @@ class StaticFunction:
         return frozenset(node for part in parts for node in ast.walk(part))
 
     @cached_property
+    def cfg(self) -> Cfg:
+        """The control-flow graph of its code."""
+        return build(self.node, swallows=self._may_swallow)
+
+    def _may_swallow(self, item: ast.withitem) -> bool:
+        """Tell that a context manager may suppress exceptions: those of libraries do not, but for one."""
+        made = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
+        full = self.script.names.full_names(made, self.scope)
+        if full:
+            return "contextlib.suppress" in full
+        values = self.script.names.values(made, self.scope)
+        return any(isinstance(each, Class | Function | UserInstance) for each in values)
+
+    @cached_property
     def liveness(self) -> Liveness:
         """Which names are read where."""
-        return Liveness(build(self.node))
+        return Liveness(self.cfg)
 
     def live_after(self, statement: Statement) -> Names:
         """The names that may be read after a statement, before they are bound again."""

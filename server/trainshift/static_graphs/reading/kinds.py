@@ -306,5 +306,7 @@ def join_envs(envs: Iterable[Mapping[str, Value] | None]) -> Env | None:
     found = dict(reached[0])
     for env in reached[1:]:
         for name in found.keys() | env.keys():
-            found[name] = found.get(name, UNBOUND).joined(env.get(name, UNBOUND))
+            one, other = found.get(name, UNBOUND), env.get(name, UNBOUND)
+            if one is not other:
+                found[name] = one.joined(other)
     return found

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from trainshift.core.program import Program
 from trainshift.python.flow.exits import leaves
+from trainshift.python.flow.solver import Diverges
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function, Instance, UserInstance
@@ -351,7 +352,7 @@ class _Walk(Walker):
         self._times[function] += 1
         try:
             value = shallow(self.walk(function, self._begin(function)))
-        except RecursionError:
+        except (RecursionError, Diverges):
             if len(self._stack) > 1:  # It is read again from the top, below no other function.
                 self._waiting[function] = None
                 return

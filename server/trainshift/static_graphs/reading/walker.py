@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
-from trainshift.core.program import Program
+from trainshift.python.flow.cfg import Cfg, Edge, Kind, Point, Role
+from trainshift.python.flow.solver import Analysis, Solution, solve
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Scope, Statement, dotted
 from trainshift.static_graphs.reading.calls import Calls, classes_of
@@ -41,39 +42,109 @@ from trainshift.static_graphs.reading.uses import may_be_told
 
 _ITERATED = "for "
 """What a `for` goes through is kept under this word and its place, which is no name of Python's."""
-_PATIENCE = 40
-"""After so many turns of a loop a name that still changes is unknown."""
 _DYNAMIC = frozenset(
     {"paddle.in_dynamic_mode", "paddle.in_dynamic_or_pir_mode", "paddle.framework.in_dynamic_mode",
      "paddle.fluid.framework.in_dygraph_mode", "paddle.fluid.in_dygraph_mode", "paddle.base.in_dygraph_mode"}
 )  # fmt: skip
 
 
-@dataclass
-class _Exits:
-    """The names on the ways out of a loop's body."""
+class _Kinds(Analysis[Env]):
+    """The data-flow problem of what the names of a function may be; a `Walker` has its transfer functions."""
 
-    breaks: list[Env] = field(default_factory=list)
-    continues: list[Env] = field(default_factory=list)
+    rounds = 40
 
+    def __init__(self, walker: Walker, function: StaticFunction, env: Env, cfg: Cfg) -> None:
+        self._walker = walker
+        self._function = function
+        self._start = env
+        self._raised = cfg.raised
+        self._statements = {each.node: each for each in function.statements}
+        self._outcomes: dict[Point, tuple[bool | None, bool | None]] = {}
+        self._given_up: set[str] = set()
 
-@dataclass(frozen=True, slots=True)
-class _Turned:
-    """A loop whose turns change no name any more: the names at its head, and on the ways out of it."""
+    def frame(self, point: Point, env: Env) -> Frame:
+        """Return where the syntax of a point is evaluated."""
+        node = point.node
+        statement = self._statements.get(node) if isinstance(node, ast.stmt) else None
+        return Frame(self._function.scope, statement or self._function.scope.statement, env, self._function)
 
-    head: Env
-    ended: Env
-    exits: _Exits
-    thrown: Env | None
+    def boundary(self, point: Point) -> Env:
+        return dict(self._start)
+
+    def join(self, left: Env, right: Env) -> Env:
+        found = join_envs([left, right]) or left
+        found.update(dict.fromkeys(self._given_up & found.keys(), UNKNOWN))
+        return found
+
+    def widen(self, old: Env, new: Env) -> Env:
+        self._given_up.update(name for name in new if new[name] != old.get(name))
+        return self.join(old, new)
+
+    def transfer(self, point: Point, state: Env) -> Env:
+        env = dict(state)
+        node, frame = point.node, self.frame(point, env)
+        if isinstance(node, ast.stmt) and frame.statement is not None:
+            self._function.reached.add(frame.statement)
+        match point.role:
+            case Role.STATEMENT:
+                assert isinstance(node, ast.stmt)
+                return self._walker.simple(node, frame)
+            case Role.TEST:
+                assert isinstance(node, ast.If | ast.While)
+                self._outcomes[point] = self._walker.tested(node, frame)
+            case Role.ITERABLE | Role.NEXT | Role.TARGET:
+                assert isinstance(node, ast.For | ast.AsyncFor)
+                self._walker.turn(node, point.role, frame)
+            case Role.CONTEXT:
+                (item,) = point.parts
+                assert isinstance(item, ast.withitem)
+                value = self._walker.evaluate(item.context_expr, frame)
+                if item.optional_vars is not None:
+                    self._walker.assign(item.optional_vars, UNKNOWN if value.unknown else value, frame)
+            case Role.SUBJECT:
+                assert isinstance(node, ast.Match)
+                frame.judge(node, truth_of(self._walker.evaluate(node.subject, frame)))
+            case Role.CAPTURE:
+                assert isinstance(node, ast.match_case)
+                env.update(dict.fromkeys(_captured(node.pattern), UNKNOWN))
+            case Role.GUARD:
+                assert isinstance(node, ast.match_case)
+                assert node.guard is not None
+                self._walker.evaluate(node.guard, frame)
+            case Role.CAUGHT:
+                assert isinstance(node, ast.ExceptHandler)
+                if node.name:
+                    env[node.name] = python("object")
+            case _:
+                pass
+        return env
+
+    def refine(self, edge: Edge, state: Env) -> Env | None:
+        if edge.target is self._raised:
+            return None  # Nobody asks what the names are where the function fails.
+        node = edge.source.node
+        if edge.source.role is not Role.TEST or edge.kind not in (Kind.TRUE, Kind.FALSE):
+            return state
+        assert isinstance(node, ast.If | ast.While)
+        known, dynamic = self._outcomes[edge.source]
+        holds = edge.kind is Kind.TRUE
+        if isinstance(node, ast.While):
+            return self._narrowed(edge, state, holds=True) if holds else state
+        if (known is (not holds) and dynamic is not True) or (holds and dynamic is True):
+            return None
+        # Which way a graph goes tells nothing where it cannot go the other one.
+        kept = dynamic is False if holds else dynamic is not None
+        return state if kept else self._narrowed(edge, state, holds=holds)
+
+    def _narrowed(self, edge: Edge, state: Env, *, holds: bool) -> Env | None:
+        env = dict(state)
+        test = getattr(edge.source.node, "test", None)
+        assert isinstance(test, ast.expr)
+        return self._walker.narrowed(test, env, self.frame(edge.source, env), holds=holds)
 
 
 class Walker(Calls):
     """Interprets one function after the other."""
-
-    def __init__(self, program: Program) -> None:
-        super().__init__(program)
-        self._turned: dict[Statement, _Turned] = {}
-        self._thrown: list[Env | None] = []
 
     def walk(self, function: StaticFunction, env: Env) -> Value:
         """What a function may return when it begins with some names; all else is written down in it."""
@@ -81,35 +152,68 @@ class Walker(Calls):
         if isinstance(node, ast.Lambda):
             return self.evaluate(node.body, Frame(function.scope, function.scope.statement, env, function))
         function.returned.clear()
-        outer, self._thrown = self._thrown, []
-        for statement in function.statements:
-            self._turned.pop(statement, None)
-        try:
-            end = self._block(function.block, env, function, None)
-        finally:
-            self._thrown = outer
+        function.at_first.clear()
+        cfg = function.cfg
+        kinds = _Kinds(self, function, env, cfg)
+        solution = solve(cfg, kinds)
+        self._write_down(function, solution)
+        self._join_copies(function, kinds, solution)
         values = list(function.returned.values())
-        function.falls_through = end is not None
-        if end is not None:
+        falls = (edge for edge in cfg.exit.into if edge.kind is not Kind.RETURN)
+        function.falls_through = any(solution.along(edge) is not None for edge in falls)
+        if function.falls_through:
             values.append(constant(None))
         return join(values)
 
-    def _block(
-        self, block: Iterable[Statement], env: Env | None, function: StaticFunction, exits: _Exits | None
-    ) -> Env | None:
-        for statement in block:
-            if env is None:
-                return None
-            env = self._statement(statement, env, function, exits)
-        return env
+    def _write_down(self, function: StaticFunction, solution: Solution[Env]) -> None:
+        """Note the names before compound statements, and at the ends of the branches of an `if`."""
+        for statement in function.statements:
+            node = statement.node
+            if isinstance(node, ast.If):
+                points = solution.cfg.points(node.test)
+                function.before[statement] = join_envs(solution.after(each) for each in points) or {}
+                otherwise = (edge for each in points for edge in each.out if edge.kind is Kind.FALSE)
+                ends = [
+                    solution.after(block[-1].node) if block else join_envs(map(solution.along, otherwise))
+                    for block in (statement.branches.get(name, []) for name in ("body", "orelse"))
+                ]
+                function.ends[statement] = ends[0], ends[1]
+            elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
+                entries = (
+                    each for point in solution.cfg.starts(node) for each in point.into if not each.back
+                )
+                function.before[statement] = join_envs(map(solution.along, entries)) or {}
 
-    def _statement(
-        self, statement: Statement, env: Env, function: StaticFunction, exits: _Exits | None
-    ) -> Env | None:
-        node = statement.node
-        frame = Frame(function.scope, statement, env, function)
-        function.reached.add(statement)
-        self._throw(env)
+    def _join_copies(self, function: StaticFunction, kinds: _Kinds, solution: Solution[Env]) -> None:
+        """Join what is noted of an expression that the graph has several copies of: in a `finally`."""
+        copies: dict[ast.AST, list[Point]] = {}
+        for point in solution.cfg.all:
+            if point.node is not None and solution.before(point) is not None:
+                copies.setdefault(point.node, []).append(point)
+        found = {(each.node, each.role) for each in solution.cfg.all}
+        if sum(map(len, copies.values())) <= len(found):
+            return
+        joined: dict[ast.AST, Value] = {}
+        truths: dict[ast.AST, Truth] = {}
+        whole = dict(function.kinds), dict(function.truths)
+        for points in copies.values():
+            for point in points:
+                function.kinds.clear()
+                function.truths.clear()
+                before = solution.before(point)
+                assert before is not None
+                kinds.transfer(point, before)
+                for node, value in function.kinds.items():
+                    joined[node] = value.joined(joined.get(node, NOTHING))
+                for node, truth in function.truths.items():
+                    truths[node] = truth if truths.get(node, truth) is truth else Truth.EITHER
+        function.kinds, function.truths = whole[0] | joined, whole[1] | truths
+
+    def simple(self, node: ast.stmt, frame: Frame) -> Env:
+        """Return the names after a simple statement."""
+        env, function, statement = frame.env, frame.function, frame.statement
+        assert function is not None
+        assert statement is not None
         match node:
             case ast.Assign():
                 value = self.evaluate(node.value, frame)
@@ -126,39 +230,15 @@ class Walker(Calls):
             case ast.Return():
                 value = self.evaluate(node.value, frame) if node.value is not None else constant(None)
                 function.returned[statement] = value
-                return None
             case ast.Raise():
                 for part in (node.exc, node.cause):
                     if part is not None:
                         self.evaluate(part, frame)
-                return None
-            case ast.Break() | ast.Continue():
-                if exits is not None:
-                    (exits.breaks if isinstance(node, ast.Break) else exits.continues).append(env)
-                return None
             case ast.Assert():
                 frame.judge(node, truth_of(self.evaluate(node.test, frame)))
                 if node.msg is not None:
                     self.evaluate(node.msg, frame)
-                return self._narrowed(node.test, env, frame, holds=True)
-            case ast.If():
-                return self._if(statement, node, env, function, exits)
-            case ast.While() | ast.For() | ast.AsyncFor():
-                return self._loop(statement, node, env, function, exits)
-            case ast.With() | ast.AsyncWith():
-                for item in node.items:
-                    value = self.evaluate(item.context_expr, frame)
-                    if item.optional_vars is not None:
-                        self.assign(item.optional_vars, UNKNOWN if value.unknown else value, frame)
-                return self._block(statement.branches.get("body", []), env, function, exits)
-            case ast.Try():
-                return self._try(statement, env, function, exits)
-            case ast.Match():
-                frame.judge(node, truth_of(self.evaluate(node.subject, frame)))
-                captured = {name: UNKNOWN for case in node.cases for name in _captured(case.pattern)}
-                blocks = statement.branches.values()
-                ways = [self._block(each, {**env, **captured}, function, exits) for each in blocks]
-                return join_envs([env, *ways])
+                return self.narrowed(node.test, env, frame, holds=True) or env
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 env.pop(node.name, None)
                 for default in getattr(getattr(node, "args", None), "defaults", ()):
@@ -322,32 +402,29 @@ class Walker(Calls):
 
     # Control flow
 
-    def _if(
-        self,
-        statement: Statement,
-        node: ast.If,
-        env: Env,
-        function: StaticFunction,
-        exits: _Exits | None,
-    ) -> Env | None:
-        frame = Frame(function.scope, statement, env, function)
+    def tested(self, node: ast.If | ast.While, frame: Frame) -> tuple[bool | None, bool | None]:
+        """Judge a test; return the outcome that it surely has, and whether it holds in dygraph alone."""
+        function = frame.function
+        assert function is not None
         test = self.evaluate(node.test, frame)
+        if isinstance(node, ast.While):
+            truth = frame.judge(node, truth_of(test))
+            function.at_first.setdefault(node, truth)
+            return None, None
         dynamic = self._is_dynamic(node.test, frame)
         truth = frame.judge(node, truth_of(test) if dynamic is None else Truth.PYTHON)
-        function.before[statement] = dict(env)
         known = test.constant if isinstance(test.constant, bool) and truth is Truth.PYTHON else dynamic
-        body: Env | None = None
-        orelse: Env | None = None
-        if known is not False and dynamic is not True:
-            body = dict(env) if dynamic is False else self._narrowed(node.test, dict(env), frame, holds=True)
-            body = self._block(statement.branches.get("body", []), body, function, exits)
-        if known is not True or dynamic is True:
-            # Which way a graph goes tells nothing where it cannot go the other one.
-            kept = dynamic is not None
-            orelse = dict(env) if kept else self._narrowed(node.test, dict(env), frame, holds=False)
-            orelse = self._block(statement.branches.get("orelse", []), orelse, function, exits)
-        function.ends[statement] = body, orelse
-        return join_envs([body, orelse])
+        return known, dynamic
+
+    def turn(self, node: ast.For | ast.AsyncFor, role: Role, frame: Frame) -> None:
+        """Evaluate what a loop goes through, judge it, or give its target the next element."""
+        iterated = f"{_ITERATED}{node.lineno}:{node.col_offset}"
+        if role is Role.ITERABLE:
+            frame.env[iterated] = self.evaluate(node.iter, frame)
+        elif role is Role.NEXT:
+            frame.judge(node, _loop_truth(frame.env[iterated]))
+        else:
+            self.assign(node.target, element_of(frame.env[iterated]), frame)
 
     def _is_dynamic(self, test: ast.expr, frame: Frame) -> bool | None:
         """Whether a test holds in dygraph alone (True), in a graph alone (False), or is another."""
@@ -369,15 +446,15 @@ class Walker(Calls):
         full = self.home(frame.scope).names.full_names(test.args[1], frame.scope, frame.statement)
         return "paddle.Tensor" in full
 
-    def _narrowed(self, test: ast.expr, env: Env | None, frame: Frame, *, holds: bool) -> Env | None:
+    def narrowed(self, test: ast.expr, env: Env | None, frame: Frame, *, holds: bool) -> Env | None:
         """The names where a test holds, or does not."""
         if env is None:
             return None
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            return self._narrowed(test.operand, env, frame, holds=not holds)
+            return self.narrowed(test.operand, env, frame, holds=not holds)
         if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if holds else ast.Or):
             for part in test.values:
-                env = self._narrowed(part, env, frame, holds=holds)
+                env = self.narrowed(part, env, frame, holds=holds)
             return env
         if (
             isinstance(test, ast.Compare)
@@ -407,102 +484,6 @@ class Walker(Calls):
             any(each.rpartition(".")[2] in ("Tensor", "Variable", "Value") for each in found)
             for found in (names.full_names(part, frame.scope, frame.statement) for part in parts)
         )
-
-    def _loop(
-        self,
-        statement: Statement,
-        node: ast.While | ast.For | ast.AsyncFor,
-        env: Env,
-        function: StaticFunction,
-        outer: _Exits | None,
-    ) -> Env | None:
-        function.before[statement] = dict(env)
-        known = self._turned.get(statement)
-        head = dict(env) if known is None else (join_envs([known.head, env]) or env)
-        if known is None or head != known.head:
-            known = self._turn_until_stable(statement, node, head, function)
-            self._turned[statement] = known
-        self._throw(known.thrown)
-        is_endless = isinstance(node, ast.While) and getattr(node.test, "value", None) is True
-        after = None if is_endless else dict(known.ended)
-        if statement.branches.get("orelse"):
-            after = self._block(statement.branches["orelse"], after, function, outer)
-        return join_envs([after, *known.exits.breaks])
-
-    def _turn_until_stable(
-        self,
-        statement: Statement,
-        node: ast.While | ast.For | ast.AsyncFor,
-        head: Env,
-        function: StaticFunction,
-    ) -> _Turned:
-        """Go through a loop until the names at its head no longer change.
-
-        A name that changes for too long is unknown from then on.
-        """
-        iterated = f"{_ITERATED}{node.lineno}:{node.col_offset}"
-        if not isinstance(node, ast.While):
-            frame = Frame(function.scope, statement, head, function)
-            value = self.evaluate(node.iter, frame)
-            head[iterated] = value.joined(head.get(iterated, NOTHING))
-        widened: set[str] = set()
-        self._thrown.append(None)
-        turn = 0
-        while True:
-            exits = _Exits()
-            inside = dict(head)
-            frame = Frame(function.scope, statement, inside, function)
-            if isinstance(node, ast.While):
-                test = self.evaluate(node.test, frame)
-                truth = frame.judge(node, truth_of(test))
-                if turn == 0 and statement not in self._turned:
-                    function.at_first[node] = truth
-                ended = inside
-                inside = self._narrowed(node.test, dict(inside), frame, holds=True) or inside
-            else:
-                ended = head
-                frame.judge(node, _loop_truth(head[iterated]))
-                self.assign(node.target, element_of(head[iterated]), frame)
-            end = self._block(statement.branches.get("body", []), inside, function, exits)
-            grown = join_envs([head, end, *exits.continues]) or head
-            turn += 1
-            if turn > _PATIENCE:
-                widened.update(name for name in grown if grown[name] != head.get(name))
-            grown.update(dict.fromkeys(widened, UNKNOWN))
-            if grown == head:
-                return _Turned(head, ended, exits, self._thrown.pop())
-            head = grown
-
-    def _throw(self, env: Env | None) -> None:
-        """Note the names with which an exception may be raised, if a `try` may catch it."""
-        if self._thrown and env is not None:
-            self._thrown[-1] = join_envs([self._thrown[-1], env])
-
-    def _try(
-        self, statement: Statement, env: Env, function: StaticFunction, exits: _Exits | None
-    ) -> Env | None:
-        branches = statement.branches
-        ending = branches.get("finally", [])
-        inner = _Exits() if ending and exits is not None else exits
-        self._thrown.append(dict(env))
-        body = self._block(branches.get("body", []), env, function, inner)
-        self._throw(body)
-        thrown = self._thrown.pop()
-        self._throw(thrown)
-        ways: list[Env | None] = [self._block(branches.get("orelse", []), body, function, inner)]
-        for name, block in branches.items():
-            if name.startswith("except"):
-                ways.append(self._block(block, dict(thrown or env), function, inner))
-        after = join_envs(ways)
-        if not ending:
-            return after
-        left = [*inner.breaks, *inner.continues] if inner is not None and inner is not exits else []
-        before = join_envs([after, *left]) or dict(thrown or env)
-        end = self._block(ending, before, function, exits)
-        if end is not None and inner is not None and exits is not None and inner is not exits:
-            exits.breaks += [dict(end) for _ in inner.breaks[:1]]
-            exits.continues += [dict(end) for _ in inner.continues[:1]]
-        return end if after is not None else None
 
 
 def _captured(pattern: ast.pattern) -> Iterator[str]:
