@@ -16,7 +16,7 @@ import heapq
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from trainshift.python.flow.cfg import Cfg, Edge, Kind, Point, reached
+from trainshift.python.flow.cfg import Cfg, Edge, Kind, Point, Role, reached
 
 S = TypeVar("S")
 
@@ -34,6 +34,9 @@ class Analysis(Generic[S]):
 
     forward = True
     """Whether states follow control, or go against it."""
+
+    at_raised = True
+    """Whether the state at the exceptional exit is wanted; a forward analysis without it has less to join."""
 
     rounds = 3
     """So often the head of a loop joins states before it widens them."""
@@ -143,7 +146,7 @@ def _forward(
 def _sent(analysis: Analysis[S], edge: Edge, before: dict[Point, S], after: dict[Point, S]) -> S | None:
     """The state that a forward analysis sends along an edge."""
     state = after.get(edge.source)
-    if state is None:
+    if state is None or (edge.target.role is Role.RAISED and not analysis.at_raised):
         return None
     if edge.kind is Kind.RAISE:
         state = analysis.join(before[edge.source], state)

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from trainshift.python.flow.cfg import Cfg, Edge, Kind, Point, Role
+from trainshift.python.flow.cfg import Edge, Kind, Point, Role
 from trainshift.python.flow.solver import Analysis, Solution, solve
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Scope, Statement, dotted
@@ -52,12 +52,12 @@ class _Kinds(Analysis[Env]):
     """The data-flow problem of what the names of a function may be; a `Walker` has its transfer functions."""
 
     rounds = 40
+    at_raised = False
 
-    def __init__(self, walker: Walker, function: StaticFunction, env: Env, cfg: Cfg) -> None:
+    def __init__(self, walker: Walker, function: StaticFunction, env: Env) -> None:
         self._walker = walker
         self._function = function
         self._start = env
-        self._raised = cfg.raised
         self._statements = {each.node: each for each in function.statements}
         self._outcomes: dict[Point, tuple[bool | None, bool | None]] = {}
         self._given_up: set[str] = set()
@@ -120,8 +120,6 @@ class _Kinds(Analysis[Env]):
         return env
 
     def refine(self, edge: Edge, state: Env) -> Env | None:
-        if edge.target is self._raised:
-            return None  # Nobody asks what the names are where the function fails.
         node = edge.source.node
         if edge.source.role is not Role.TEST or edge.kind not in (Kind.TRUE, Kind.FALSE):
             return state
@@ -154,7 +152,7 @@ class Walker(Calls):
         function.returned.clear()
         function.at_first.clear()
         cfg = function.cfg
-        kinds = _Kinds(self, function, env, cfg)
+        kinds = _Kinds(self, function, env)
         solution = solve(cfg, kinds)
         self._write_down(function, solution)
         self._join_copies(function, kinds, solution)
