@@ -13,8 +13,8 @@ from trainshift.derivatives.reading.function import CHANGING_METHODS
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.rename_bound import dotted_in, identifiers
 from trainshift.derivatives.tables import table
-from trainshift.python.rewrite.fresh_names import fresh_name
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
+from trainshift.python.syntax.fresh_names import fresh_name
 
 _Line = TypeVar("_Line", bound=ast.stmt)
 

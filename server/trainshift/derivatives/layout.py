@@ -72,7 +72,7 @@ class Layout:
                 if self.lines[-1] and number > 1 and empty:
                     self.lines.append("")
             elif number in self.module.comments:
-                self.lines.append(margin + self.module.comments[number][1])
+                self.lines.append(margin + self.module.comments[number].text)
 
     def _beside(self, node: ast.stmt) -> str:
         """The comment at the end of the lines of a statement; those of further lines stay waiting."""
@@ -85,7 +85,7 @@ class Layout:
             head = max([node.args, *terms.walk(node.args)], key=lambda each: getattr(each, "end_lineno", 0))
         end = max(getattr(head, "end_lineno", None) or node.lineno, node.lineno)
         lines = [each for each in self.waiting if node.lineno <= each <= end and each in self.module.comments]
-        found = [self.module.comments[each][1] for each in lines]
+        found = [self.module.comments[each].text for each in lines]
         self.waiting = [each for each in self.waiting if each > end]
         return "".join(f"  {each}" for each in found)
 
@@ -180,7 +180,7 @@ def _docstring(origin: ast.FunctionDef) -> range:
 def last_line(module: Module, origin: ast.FunctionDef) -> int:
     """The last line of a function, with the comments below it that stand as far right as its body does."""
     line = origin.end_lineno or origin.lineno
-    while line + 1 in module.comments and module.comments[line + 1][0] > origin.col_offset:
+    while line + 1 in module.comments and module.comments[line + 1].column > origin.col_offset:
         line += 1
     return line
 

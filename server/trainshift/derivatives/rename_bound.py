@@ -17,8 +17,8 @@ from trainshift.derivatives.reading.global_names import BUILTINS
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.python.names.scoping import NameUse, name_uses, owner_of
-from trainshift.python.rewrite.fresh_names import fresh_name
 from trainshift.python.syntax.chunk_syntax import Scope, imported_names
+from trainshift.python.syntax.fresh_names import fresh_name
 
 # How derivatives call the modules that they need.
 MODULES = {"np": "numpy", "math": "math", "tf": "tensorflow"}

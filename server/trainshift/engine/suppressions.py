@@ -11,7 +11,6 @@ The line is the one where the finding starts or ends, or the first or the last l
 from __future__ import annotations
 
 import ast
-import io
 import re
 import tokenize
 from bisect import bisect_right
@@ -23,6 +22,7 @@ from trainshift.core.finding import Finding, Verdict
 from trainshift.engine.compiling import compiles
 from trainshift.engine.own_codes import UNKNOWN_SUPPRESSION, UNSUPPORTED_VERSION, UNUSED_SUPPRESSION
 from trainshift.python.names.script import Script
+from trainshift.python.source.comments import read_comments
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Source, Span
 from trainshift.python.syntax.chunk_syntax import Statement
@@ -36,7 +36,6 @@ _COMMENT = re.compile(
     re.I,
 )
 _WORDS = ("ignore", "ignore-file")
-_NEWLINE = re.compile(r"\r\n|\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +171,11 @@ def _silencing(script: Script, finding: Finding) -> Edit | None:
 
 def _comments(source: Source) -> Iterator[tuple[int, str]]:
     """Every comment with its offset, as Python's tokenizer sees them."""
-    lines = io.StringIO(_NEWLINE.sub("\n", source.text))
     try:
-        for token in tokenize.generate_tokens(lines.readline):
-            if token.type == tokenize.COMMENT:
-                offset = source.line_starts[token.start[0] - 1] + token.start[1]
-                if source.text.startswith(token.string, offset):
-                    yield offset, token.string
+        for comment in read_comments(source.text):
+            offset = source.line_starts[comment.line - 1] + comment.column
+            if source.text.startswith(comment.text, offset):
+                yield offset, comment.text
     except (tokenize.TokenError, SyntaxError):
         return
 

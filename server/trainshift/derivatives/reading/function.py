@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from keyword import iskeyword
 from typing import Protocol
 
 from trainshift.derivatives.reading.kinds import Kind
@@ -15,6 +14,7 @@ from trainshift.derivatives.tables import table
 from trainshift.derivatives.terms import children, copied, names_bound, walk
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import imported_names
+from trainshift.python.syntax.fresh_names import fresh_name
 
 Rows = Mapping[str, table.Row]
 # Methods of containers that change it.
@@ -216,13 +216,8 @@ class Function:
 
     def fresh(self, base: str) -> str:
         """A name that nothing in the outermost function has yet: the base, or with the next free number."""
-        found, number = base, 0
-        taken = self._adjoints_around()
-        while (
-            found in self.used or found in taken or found in self.whole.module.functions or iskeyword(found)
-        ):
-            number += 1
-            found = f"{base}{number}" if base == "t" else f"{base}_{number}"
+        used = self.used.union(self._adjoints_around(), self.whole.module.functions)
+        found = fresh_name(base, used, separator="" if base == "t" else "_")
         self.used.add(found)
         return found
 
@@ -241,11 +236,9 @@ class Function:
 
     def temporary(self) -> str:
         """t1, t2, …"""
-        number = 1
-        while f"t{number}" in self.used:
-            number += 1
-        self.used.add(f"t{number}")
-        return f"t{number}"
+        found = fresh_name("t", self.used, numbered=True, separator="")
+        self.used.add(found)
+        return found
 
     def owner(self, name: str) -> Function | None:
         """The function whose variable a name is, None for a global one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from trainshift.derivatives.reading.global_names import BUILTINS, GlobalNames, Meaning
@@ -19,7 +19,7 @@ from trainshift.derivatives.tables.table_tensorflow import CONSTANTS as OF_TENSO
 from trainshift.derivatives.terms import walk
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
-from trainshift.python.source.comments import comments_by_line
+from trainshift.python.source.comments import Comments, comments_by_line
 from trainshift.python.source.source import Source
 from trainshift.python.syntax.chunk_syntax import Scope
 from trainshift.python.syntax.chunks import ParseFailure, parse
@@ -119,8 +119,8 @@ class Module:
         return [self.text[a:b].rstrip("\r\n") for a, b in pairwise(starts)]
 
     @cached_property
-    def comments(self) -> Mapping[int, tuple[int, str]]:
-        """Comments by line: their column, and the text."""
+    def comments(self) -> Comments:
+        """The comments by line."""
         return comments_by_line(self.text)
 
     @cached_property

@@ -19,6 +19,7 @@ from trainshift.derivatives.reverse.shorter import shorter
 from trainshift.derivatives.reverse.undone import check_changes
 from trainshift.derivatives.reverse.ways import Ways
 from trainshift.python.lazy import cached_property
+from trainshift.python.syntax.fresh_names import fresh_name
 
 # A run finds another variable that the way back reads, or is one of the last. More than these for each
 # of them go round in circles.
@@ -364,7 +365,7 @@ class Build(Analysis):
         )
         params, carried = self.signature(start)
         free = set(start.params)
-        value, pullback = (_unused(base, free) for base in ("value", "pullback"))
+        value, pullback = (fresh_name(base, free) for base in ("value", "pullback"))
         given: list[ast.expr] = [terms.name("value_bar")]
         for each in params:
             if each in carried:
@@ -384,7 +385,7 @@ class Build(Analysis):
             body.append(terms.assign(value, terms.call("_copied", terms.name(value))))
         after: list[ast.stmt] = []
         for each in undone:
-            held = _unused(f"{each}_1", free)
+            held = fresh_name(f"{each}_1", free)
             keep, right = put_right(each, held, start.kind(each).found())
             self.helpers.add(keep)
             body.append(terms.assign(held, terms.call(keep, terms.name(each))))
@@ -395,7 +396,7 @@ class Build(Analysis):
         if params == self.wrt and not loose and not after:
             body.append(ast.Return(terms.display([terms.name(value), back])))
         else:
-            bars = {each: _unused(f"{each}_bar", free) for each in params}
+            bars = {each: fresh_name(f"{each}_bar", free) for each in params}
             targets = [terms.name(bars[each] if each in self.wrt else "_") for each in params]
             body.append(terms.assign(terms.display(list(targets)), back))
             results: list[ast.expr] = []
@@ -412,7 +413,7 @@ class Build(Analysis):
                     results.append(terms.name(bars[each]))
             result: ast.expr = terms.display(results)
             if after:
-                held = _unused("bars", free)
+                held = fresh_name("bars", free)
                 body += [terms.assign(held, result), *after]
                 result = terms.name(held)
             body.append(ast.Return(terms.display([terms.name(value), result])))
@@ -495,11 +496,3 @@ def _mark() -> ast.stmt:
     made = ast.Pass()
     made.mark = True  # type: ignore[attr-defined]
     return made
-
-
-def _unused(base: str, names: set[str]) -> str:
-    found, number = base, 0
-    while found in names:
-        number += 1
-        found = f"{base}_{number}"
-    return found

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from trainshift.derivatives import terms
+from trainshift.python.syntax.fresh_names import fresh_name
 
 
 def filled(template: str, values: Mapping[str, ast.expr], defaults: Mapping[str, str]) -> ast.expr:
@@ -22,7 +23,7 @@ def filled(template: str, values: Mapping[str, ast.expr], defaults: Mapping[str,
     bound = _bound_inside(template)
     if bound:
         used = set().union(*map(terms.names_read, values.values()))
-        values = {**values, **{each: _free(each, used) for each in bound}}
+        values = {**values, **{each: terms.name(fresh_name(each, used)) for each in bound}}
     if "not " in template:
         node = terms.copied(node)
         for call in terms.walk(node):
@@ -65,14 +66,6 @@ def _bound_inside(template: str) -> frozenset[str]:
     """The names that a template's comprehensions bind."""
     stores = (each for each in terms.walk(terms.parsed(template)) if isinstance(each, ast.Name))
     return frozenset(each.id for each in stores if isinstance(each.ctx, ast.Store))
-
-
-def _free(bound: str, used: set[str]) -> ast.Name:
-    found, number = bound, 0
-    while found in used:
-        number += 1
-        found = f"{bound}_{number}"
-    return terms.name(found)
 
 
 @cache

@@ -22,6 +22,7 @@ from trainshift.python.syntax.chunk_syntax import (
 )
 from trainshift.python.syntax.chunks import ChunkCache, ParseFailure, parse
 from trainshift.python.syntax.code import Code
+from trainshift.python.syntax.fresh_names import fresh_name
 
 if TYPE_CHECKING:
     from trainshift.python.names.workspace import Workspace
@@ -99,11 +100,7 @@ class Script:
     def fresh(self, base: str, ours: Iterable[str] = (), taken: Iterable[str] = ()) -> str:
         """`base`, or `base_2`, ...: the first that is not `taken`, nor the script's but as one of `ours`."""
         taken = self.identifiers.difference(ours).union(taken)
-        name, number = base, 1
-        while name in taken:
-            number += 1
-            name = f"{base}_{number}"
-        return name
+        return fresh_name(base, taken, first=2)
 
     def siblings(self, statement: Statement) -> tuple[list[Statement], int]:
         """The whole block that the statement stands in, and its place there.

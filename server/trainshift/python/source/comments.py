@@ -1,19 +1,41 @@
-"""The comments of a text by line."""
+"""The comments of a text, and by line."""
 
 from __future__ import annotations
 
 import io
+import re
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+_NEWLINE = re.compile(r"\r\n?")
 
 
-def comments_by_line(text: str) -> Mapping[int, tuple[int, str]]:
-    """The comments of a text that is Python: by 1-based line the column, in code points, and the comment."""
-    found: dict[int, tuple[int, str]] = {}
+class Comment(NamedTuple):
+    """A comment: its 1-based line, its column in code points, and its text from the `#` on."""
+
+    line: int
+    column: int
+    text: str
+
+
+# The comments of a text by their lines.
+Comments: TypeAlias = "Mapping[int, Comment]"
+
+
+def read_comments(text: str) -> Iterator[Comment]:
+    """Yield the comments of a text as Python's tokenizer sees them, in order.
+
+    Raises `SyntaxError` or `tokenize.TokenError` where the text is no Python, behind the comments before.
+    """
     if "#" not in text:
-        return found
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        return
+    lines = io.StringIO(_NEWLINE.sub("\n", text.removeprefix("\ufeff")))
+    for token in tokenize.generate_tokens(lines.readline):
         if token.type == tokenize.COMMENT:
-            found[token.start[0]] = (token.start[1], token.string)
-    return found
+            yield Comment(*token.start, token.string)
+
+
+def comments_by_line(text: str) -> Comments:
+    """The comments of a text that is Python, by their lines."""
+    return {each.line: each for each in read_comments(text)}

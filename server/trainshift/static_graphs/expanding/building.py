@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from trainshift.python.source.comments import Comments
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.expanding.conditions import unseen
 from trainshift.static_graphs.expanding.exits import leave_kept, leave_loop
@@ -25,7 +26,7 @@ from trainshift.static_graphs.expanding.forms import (
 )
 from trainshift.static_graphs.expanding.knowledge import info_of, unused
 from trainshift.static_graphs.expanding.named import renew, taken_out
-from trainshift.static_graphs.expanding.places import Comments, is_elif, statement_column, without_elif
+from trainshift.static_graphs.expanding.places import is_elif, statement_column, without_elif
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.expanding.statements import Statements
 from trainshift.static_graphs.judging import exits as leaving

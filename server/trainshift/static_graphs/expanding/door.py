@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import io
 import tokenize
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import TypeAlias
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.python.names.script import Script
+from trainshift.python.source.comments import Comments, comments_by_line, read_comments
 from trainshift.python.source.edit import Edit, apply
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.codes import STATIC_CODES
@@ -21,7 +21,6 @@ from trainshift.static_graphs.expanding.exits import finished
 from trainshift.static_graphs.expanding.expressions import Expressions
 from trainshift.static_graphs.expanding.helpers import HELPERS, helper
 from trainshift.static_graphs.expanding.knowledge import Knowledge
-from trainshift.static_graphs.expanding.places import Comments
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
 from trainshift.static_graphs.expanding.words import GENERATED
 from trainshift.static_graphs.expanding.writing import Writer
@@ -93,7 +92,7 @@ def expand(program: Program, function: str = "", line: int | None = None) -> Exp
     if not functions:
         return found
     try:
-        comments = Comments(found.text)
+        comments = comments_by_line(found.text)
     except (tokenize.TokenError, SyntaxError, IndentationError):
         return found
     needs: set[str] = set()
@@ -393,5 +392,4 @@ def _assert_whole(found: Expansion) -> None:
 
 
 def _comments(text: str) -> Counter[str]:
-    tokens = tokenize.generate_tokens(io.StringIO(text, newline="").readline)
-    return Counter(each.string.strip() for each in tokens if each.type == tokenize.COMMENT)
+    return Counter(each.text.strip() for each in read_comments(text))

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Binding, Statement
+from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.static_graphs.expanding.forms import UNBOUND, Env, Info, Names
 from trainshift.static_graphs.expanding.held import Held
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
@@ -338,10 +339,7 @@ def _is_identity(node: ast.AST) -> bool:
 
 def unused(base: str, names: Container[str]) -> str:
     """A name that is none of some."""
-    name, number = base, 2
-    while name in names:
-        name, number = f"{base}_{number}", number + 1
-    return name
+    return fresh_name(base, names, first=2)
 
 
 def _is_used_below(scope: ast.AST, name: str) -> bool:

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 
+from trainshift.python.source.comments import Comments
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.expanding.expressions import Expressions
 
 _ELSE = re.compile(r"\s*else\s*:")
-
-
-class Comments:
-    """The comments of a file by their lines."""
-
-    def __init__(self, text: str) -> None:
-        self.at: dict[int, tuple[int, str]] = {}
-        for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
-            if token.type == tokenize.COMMENT:
-                self.at[token.start[0]] = (token.start[1], token.string.rstrip("\r"))
 
 
 class Places:
@@ -51,8 +40,8 @@ class Places:
         """The comments and empty lines between two lines, those of at least a column."""
         found = []
         for number in range(after + 1, before):
-            if number in self.comments.at:
-                column, text = self.comments.at[number]
+            if number in self.comments:
+                _, column, text = self.comments[number]
                 if column >= least:
                     found.append(text)
             elif not self._line(number).strip():
@@ -62,7 +51,7 @@ class Places:
     def beside(self, node: ast.AST) -> str:
         """The comment at the end of a statement's last line."""
         end = self._lines_of(node)[1]
-        return self.comments.at[end][1] if end in self.comments.at else ""
+        return self.comments[end].text if end in self.comments else ""
 
     def _in_header(self, statement: Statement, first: list[Statement], *inside: ast.AST) -> list[str]:
         """The comments of a header that are in none of its expressions."""
@@ -72,9 +61,9 @@ class Places:
         held = {line for node in inside for line in range(self._lines_of(node)[0], self._lines_of(node)[1])}
         found = []
         for line in range(start, stop):
-            if line in self.comments.at and line not in held and not body_on_line:
-                if self.comments.at[line][0] > statement_column(statement) or line == start:
-                    found.append(self.comments.at[line][1])
+            if line in self.comments and line not in held and not body_on_line:
+                if self.comments[line].column > statement_column(statement) or line == start:
+                    found.append(self.comments[line].text)
         return found
 
     def _end_of(self, statement: Statement) -> int:
@@ -85,8 +74,8 @@ class Places:
         line, column = end + 1, statement_column(statement)
         last = end
         while line <= len(self.source.line_starts):
-            if line in self.comments.at and not self._line(line)[: self.comments.at[line][0]].strip():
-                if self.comments.at[line][0] <= column:
+            if line in self.comments and not self._line(line)[: self.comments[line].column].strip():
+                if self.comments[line].column <= column:
                     break
                 last = line
             elif self._line(line).strip():
@@ -99,8 +88,8 @@ class Places:
         last, column = self._end_of(block[-1]), statement_column(block[0])
         line = last + 1
         while line <= len(self.source.line_starts):
-            if line in self.comments.at and not self._line(line)[: self.comments.at[line][0]].strip():
-                if self.comments.at[line][0] < column:
+            if line in self.comments and not self._line(line)[: self.comments[line].column].strip():
+                if self.comments[line].column < column:
                     break
                 last = line
             elif self._line(line).strip():
@@ -111,10 +100,10 @@ class Places:
     def _tail(self, end: int) -> str:
         """The comment that stands right behind a statement."""
         line = self.source.line_of(end) + 1
-        if line not in self.comments.at:
+        if line not in self.comments:
             return ""
-        between = self.source.text[end : self.source.line_starts[line - 1] + self.comments.at[line][0]]
-        return self.comments.at[line][1] if not between.strip() else ""
+        between = self.source.text[end : self.source.line_starts[line - 1] + self.comments[line].column]
+        return self.comments[line].text if not between.strip() else ""
 
     def _relative(self, text: str, start: int, node: ast.stmt) -> list[str]:
         """Lines without the statement's own indentation; lines within strings begin with a mark."""
@@ -160,7 +149,7 @@ class Places:
         """The comments and empty lines above an `else` that do not belong to the block before."""
         found: list[str] = []
         for line in range(self._last(before) + 1, self._else_line(block)):
-            column, text = self.comments.at.get(line, (0, ""))
+            _, column, text = self.comments.get(line, (line, 0, ""))
             if column < statement_column(before[0]):
                 found.append(text)
             else:
@@ -171,12 +160,12 @@ class Places:
         """The comment behind an `else` that has a line of its own."""
         line = self._else_line(block)
         is_own = line < self._first_line(block[0])
-        return [self.comments.at[line][1]] if is_own and line in self.comments.at else []
+        return [self.comments[line].text] if is_own and line in self.comments else []
 
     def _header_end(self, block: list[Statement]) -> int:
         line = self._first_line(block[0]) - 1
         while not self._line(line).strip() or (
-            line in self.comments.at and not self._line(line)[: self.comments.at[line][0]].strip()
+            line in self.comments and not self._line(line)[: self.comments[line].column].strip()
         ):
             line -= 1
         return line
