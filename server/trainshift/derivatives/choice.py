@@ -12,6 +12,7 @@ from trainshift.derivatives.tables.rows import rows
 from trainshift.derivatives.tables.table import STILL
 from trainshift.derivatives.tables.table_numpy import METHODS, STILL_METHODS
 from trainshift.derivatives.terms import walk
+from trainshift.python.values.call_binding import bind_call, parameters
 
 _ANNOTATED = {"int": "annotated int", "str": "annotated str", "bool": "annotated bool"}
 
@@ -37,7 +38,7 @@ def chosen(module: Module, node: ast.FunctionDef) -> tuple[list[str], tuple[tupl
     """The parameters of a function that can have a derivative, and the others with the reason."""
     taken: list[str] = []
     left: list[tuple[str, str]] = []
-    for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+    for each in parameters(node.args):
         annotation = each.annotation.id if isinstance(each.annotation, ast.Name) else ""
         if annotation in _ANNOTATED:
             left.append((each.arg, _ANNOTATED[annotation]))
@@ -194,14 +195,11 @@ class _Uses:
 
     def _called(self, node: ast.Call, callee: ast.FunctionDef, role: str) -> None:
         """What is given to a function of the file is used as its parameters are."""
-        params = [each.arg for each in (*callee.args.posonlyargs, *callee.args.args)]
-        named = [*params, *(each.arg for each in callee.args.kwonlyargs)]
-        given = list(zip(params, node.args, strict=False))
-        given += [(each.arg, each.value) for each in node.keywords if each.arg in named]
-        if len(given) < len(node.args) + len(node.keywords):
+        bound = bind_call(node, callee.args)
+        if bound.surplus or bound.is_hidden:
             self._all([*node.args, *node.keywords], role)
             return
-        for param, value in given:
+        for param, value in bound.given.items():
             before, self.found = self.found, set()
             self._node(value, _GIVEN)
             flows = _GIVEN in self.found

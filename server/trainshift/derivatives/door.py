@@ -24,6 +24,7 @@ from trainshift.derivatives.tables.helpers import closed, is_of_tensors, text_of
 from trainshift.derivatives.tables.rows import rows
 from trainshift.derivatives.terms import walk
 from trainshift.python.source.edit import Edit
+from trainshift.python.values.call_binding import parameters
 
 SUFFIX = {"reverse": "grad", "forward": "jvp"}
 # How a module that a derivative asks for is imported, by the name that the table has for it.
@@ -61,8 +62,7 @@ def derive(
             said = "async cannot be differentiated: what runs meanwhile is not known"
             return Refused(function, mode, (Refusal(each.lineno, each.col_offset + 1, said),))
     node = module.function(function)
-    arguments = node.args
-    params = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    params = [each.arg for each in parameters(node.args)]
     for given in wrt or ():
         if given not in params:
             raise NotFound(f"{function} has no parameter {given}")

@@ -15,6 +15,7 @@ from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.sharing import Sharing
 from trainshift.derivatives.rename_bound import rename_bound
 from trainshift.derivatives.result import Impossible, Refusal
+from trainshift.python.values.call_binding import parameters
 
 # A reading makes variables active or joins kinds, or is one of the last. More than these for each variable go
 # round in circles.
@@ -155,8 +156,7 @@ class Analysis:
         """Whether a parameter is annotated as an array or tensor; tells what annotations tell."""
         found = False
         for function in self.every():
-            arguments = function.node.args
-            for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            for each in parameters(function.node.args):
                 written = each.annotation
                 written = written.value if isinstance(written, ast.Subscript) else written
                 dotted = self.module.dotted(written) if written is not None else None

@@ -15,6 +15,7 @@ from trainshift.derivatives.terms import children, copied, names_bound, walk
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import imported_names
 from trainshift.python.syntax.fresh_names import fresh_name
+from trainshift.python.values.call_binding import bind_call, defaults, parameters
 
 Rows = Mapping[str, table.Row]
 # Methods of containers that change it.
@@ -169,8 +170,7 @@ class Function:
         self.name = node.name
         self.parent = parent
         self.whole = whole
-        arguments = node.args
-        self.params = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+        self.params = [each.arg for each in parameters(node.args)]
         self.foreign: set[str] = set()
         for each in own_nodes(node.body):
             if isinstance(each, ast.Nonlocal):
@@ -302,21 +302,11 @@ class Function:
 
     def default(self, param: str) -> ast.expr | None:
         """The default of a parameter."""
-        arguments = self.node.args
-        places = [*arguments.posonlyargs, *arguments.args]
-        found: dict[str, ast.expr | None] = {each.arg: None for each in places}
-        found.update(
-            (arg.arg, value) for arg, value in zip(places[self.required :], arguments.defaults, strict=True)
-        )
-        found.update(
-            (arg.arg, value) for arg, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        )
-        return found[param]
+        return defaults(self.node.args).get(param)
 
     def takes(self, call: ast.Call) -> bool:
         """Whether it can be called with the arguments of a call."""
-        named = all(each.arg in self.params for each in call.keywords)
-        return named and self.required <= len(call.args) + len(call.keywords) <= len(self.params)
+        return bind_call(call, self.node.args).fits
 
     def takes_by_place(self, call: ast.Call) -> bool:
         """Whether a call gives it all that has a derivative by place, so that its name need not be known."""
@@ -513,5 +503,4 @@ def root_of(node: ast.expr) -> str | None:
 
 def bound(named: Function, node: ast.Call) -> list[tuple[str, ast.expr]]:
     """The parameters that a call of a function of the file gives, with their arguments."""
-    found = list(zip(named.params, node.args, strict=False))
-    return found + [(each.arg, each.value) for each in node.keywords if each.arg]
+    return list(bind_call(node, named.node.args).given.items())

@@ -1,0 +1,71 @@
+"""The binding of a call's arguments to the parameters of the function that it calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCall:
+    """The arguments of a call by parameter.
+
+    `given` are those that the call writes down, those by place first; `defaulted` the defaults that stand for
+    others; `missing` the parameters that get nothing. `is_hidden` tells that `*` or `**` hides arguments, so
+    that any of the parameters in `defaulted` and `missing` may be given. `surplus` are arguments that no
+    parameter takes, or only `*args` and `**kwargs` do.
+    """
+
+    given: Mapping[str, ast.expr]
+    defaulted: Mapping[str, ast.expr]
+    missing: tuple[str, ...]
+    surplus: tuple[ast.expr, ...]
+    is_hidden: bool
+
+    @property
+    def fits(self) -> bool:
+        """Whether each parameter gets one argument for certain, and each argument has a parameter."""
+        return not (self.missing or self.surplus or self.is_hidden)
+
+
+def parameters(arguments: ast.arguments) -> list[ast.arg]:
+    """The parameters of a function that have a name, but for `*args` and `**kwargs`, in order."""
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+
+
+def defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
+    """The defaults of parameters, by name."""
+    places = [*arguments.posonlyargs, *arguments.args]
+    last = places[len(places) - len(arguments.defaults) :]
+    found = {each.arg: default for each, default in zip(last, arguments.defaults, strict=True)}
+    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return found | {each.arg: default for each, default in by_name if default is not None}
+
+
+def bind_call(call: ast.Call, arguments: ast.arguments, first: int = 0) -> BoundCall:
+    """Bind the arguments of a call to parameters; the `first` ones of these, such as `self`, are left out."""
+    places = [each.arg for each in (*arguments.posonlyargs, *arguments.args)][first:]
+    names = {each.arg for each in parameters(arguments)[first:]}
+    names -= {each.arg for each in arguments.posonlyargs}
+    starred = next(
+        (place for place, each in enumerate(call.args) if isinstance(each, ast.Starred)), len(call.args)
+    )
+    given = dict(zip(places, call.args[:starred], strict=False))
+    surplus = call.args[len(places) : starred]
+    for word in call.keywords:
+        if word.arg is not None:
+            if word.arg in names and word.arg not in given:
+                given[word.arg] = word.value
+            else:
+                surplus.append(word.value)
+    hidden = starred < len(call.args) or any(word.arg is None for word in call.keywords)
+    known = defaults(arguments)
+    rest = [each.arg for each in parameters(arguments)[first:] if each.arg not in given]
+    return BoundCall(
+        given,
+        {each: known[each] for each in rest if each in known},
+        tuple(each for each in rest if each not in known),
+        tuple(surplus),
+        hidden,
+    )
