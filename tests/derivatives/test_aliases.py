@@ -20,6 +20,7 @@ from random_aliases import Author
 from trainshift.derivatives import Derived, derive
 from trainshift.derivatives.reading import analysis
 from trainshift.derivatives.result import Mode
+from trainshift.python.flow import solver
 
 TEXT = (FOLDER / "aliases.py").read_text(encoding="utf-8")
 MODES: tuple[Mode, ...] = ("forward", "reverse")
@@ -100,3 +101,12 @@ def test_readings_without_end_are_a_refusal(monkeypatch: pytest.MonkeyPatch) -> 
     assert not isinstance(found, Derived)
     (refusal,) = found.refusals
     assert refusal.message == "f was read 1 times, and what depends on its parameters is still unknown"
+
+
+def test_pairs_of_names_without_end_are_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solver, "_MOST", 1)
+    found = derive(alone(TEXT, "chain_of_four"), "chain_of_four")
+    assert not isinstance(found, Derived)
+    (refusal,) = found.refusals
+    said = "it was not found out which names of chain_of_four may be one: write it as smaller functions"
+    assert refusal.message == said

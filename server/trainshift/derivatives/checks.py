@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 from trainshift.derivatives import terms
+from trainshift.derivatives.evaluation_order import out_of_order
 from trainshift.derivatives.expansion.expressions import ORDERED
 from trainshift.derivatives.file_state import changed_state
-from trainshift.derivatives.order import out_of_order
 from trainshift.derivatives.reading.analysis import Analysis
-from trainshift.derivatives.reading.function import Function, Shared, bound, own_nodes, root_of
+from trainshift.derivatives.reading.function import Alias, Function, bound, own_nodes, root_of
 from trainshift.derivatives.reading.kinds import reaches
 from trainshift.derivatives.reading.nodes import Nodes, method
 from trainshift.derivatives.reading.reader import CHANGING, JOINT, LOSING, READING, Reader, loses
@@ -96,10 +96,10 @@ class Checks:
         """The refusals of what only shows once lambdas are functions, and loops hold their sequences."""
         for function in self.whole.every():
             self._mixed(function, list(own_nodes(function.body)))
-            sharing = self.whole.sharing(function)
-            for each in sharing.conflicts() if sharing else ():
-                names = {each.shared.name, each.shared.other}
-                if names & function.sequences and each.shared.unless is None:
+            aliases = self.whole.aliases(function)
+            for each in aliases.conflicts() if aliases else ():
+                names = {each.alias.name, each.alias.other}
+                if names & function.sequences and each.alias.unless is None:
                     (name, *_) = sorted(names - function.sequences)
                     self.refuse(each.node, f"the loop's sequence changes inside the loop: {name}")
             # What a lambda gives, and what `max` of lists is, is known only where these are written out.
@@ -347,26 +347,26 @@ class Checks:
         has none yet, its tangent begins as zeros in its structure, which share nothing.  With `among`, both
         names are some of these.
         """
-        sharing = self.whole.sharing(function)
-        for each in sharing.conflicts() if sharing else ():
-            names = each.shared.name, each.shared.other
+        aliases = self.whole.aliases(function)
+        for each in aliases.conflicts() if aliases else ():
+            names = each.alias.name, each.alias.other
             if among is not None and not among.issuperset(names):
                 continue
-            active = [sharing.active(name) for name in names] if sharing else []
-            followed = all(active) and not self.whole.reverse and not self._begins_anew(each.shared, function)
-            if not any(active) or followed or each.shared.unless is not None:
+            active = [aliases.active(name) for name in names] if aliases else []
+            followed = all(active) and not self.whole.reverse and not self._begins_anew(each.alias, function)
+            if not any(active) or followed or each.alias.unless is not None:
                 continue
             # What was written out has no line of its own.
             there = f" (line {each.line})" if each.line else ""
-            if each.shared.twice is not None:
+            if each.alias.twice is not None:
                 said = f"{names[0]} may have one thing in two places, which is changed{there}"
             elif names[0] == names[1]:
                 said = f"{names[0]} gets another value and is changed{there}: give it another name"
             else:
                 said = f"two names for what is changed: {', '.join(names)}{there}"
-            self.refuse(each.shared.node, said)
+            self.refuse(each.alias.node, said)
 
-    def _begins_anew(self, shared: Shared, function: Function) -> bool:
+    def _begins_anew(self, shared: Alias, function: Function) -> bool:
         """Whether the tangent of what holds one thing twice begins as zeros in the structure of its value."""
         value = getattr(shared.node, "value", None)
         if shared.twice is None or not isinstance(value, ast.expr):
@@ -376,8 +376,8 @@ class Checks:
 
     def _outlived(self, function: Function, reader: Reader, inside: Iterable[ast.AST]) -> None:
         """What functions inside keep when theirs has ended, and change: nobody else may have it, too."""
-        sources, sharing = Sources(reader), self.whole.sharing(function)
-        kept = (self._kept(function) & sharing.returned if sharing else set()) - {function.result}
+        sources, aliases = Sources(reader), self.whole.aliases(function)
+        kept = (self._kept(function) & aliases.returned if aliases else set()) - {function.result}
         for node in inside:
             for name in sorted(kept) if _result(node) == function.result else ():
                 assert isinstance(node, ast.Assign)
@@ -396,8 +396,8 @@ class Checks:
 
     def _kept(self, function: Function) -> set[str]:
         """The variables, by all names, that are changed and that functions inside keep when it has ended."""
-        sharing = self.whole.sharing(function)
-        return sharing.with_names(function.kept()) if sharing is not None else set()
+        aliases = self.whole.aliases(function)
+        return aliases.with_names(function.kept()) if aliases is not None else set()
 
     def _changes(self, function: Function, reader: Reader, inside: Sequence[ast.AST]) -> None:
         """What is changed must have a name here: whoever else reads it is known only then."""

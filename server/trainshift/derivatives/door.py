@@ -23,6 +23,7 @@ from trainshift.derivatives.shadowing import shadowed
 from trainshift.derivatives.tables.helpers import closed, is_of_tensors, text_of, text_of_variant, variant_of
 from trainshift.derivatives.tables.rows import rows
 from trainshift.derivatives.terms import walk
+from trainshift.python.flow.solver import Diverges
 from trainshift.python.source.edit import Edit
 from trainshift.python.values.call_binding import parameters
 
@@ -130,6 +131,9 @@ def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made
         return Made(build, build.functions_made())
     except RecursionError as wrong:
         raise _at(node, f"{node.name} is nested too deeply to be read") from wrong
+    except Diverges as wrong:
+        said = f"it was not found out which names of {node.name} may be one: write it as smaller functions"
+        raise _at(node, said) from wrong
     except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as wrong:
         # A person who waits for a derivative is told in the place where reasons stand, but whose fault it is.
         said = f"a mistake of Trainshift, please report it: {type(wrong).__name__} {wrong}"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, root_of
-from trainshift.derivatives.reading.once import once
 from trainshift.derivatives.reading.reader import Reader
+from trainshift.derivatives.reading.side_effects import once
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 FOLDED = frozenset(("builtins.max", "builtins.min"))

@@ -7,8 +7,8 @@ import ast
 from collections.abc import Sequence
 
 from trainshift.derivatives import terms
+from trainshift.derivatives.evaluation_order import has_effects
 from trainshift.derivatives.expansion.places import by_place, shared_names
-from trainshift.derivatives.order import has_effects
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.reader import Reader

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import root_of
-from trainshift.derivatives.reading.once import changed_by_call, depth, once
 from trainshift.derivatives.reading.reader import Reader
+from trainshift.derivatives.reading.side_effects import changed_by_call, depth, once
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 
 def shared_names(reader: Reader) -> set[frozenset[str]]:
     """The pairs of names of a function that are refused, since a change by one is a change of the other."""
-    sharing = reader.whole.sharing(reader.function)
-    found = [each.shared for each in sharing.conflicts()] if sharing and reader.whole.reverse else []
+    aliases = reader.whole.aliases(reader.function)
+    found = [each.alias for each in aliases.conflicts()] if aliases and reader.whole.reverse else []
     return {frozenset((each.name, each.other)) for each in found if each.unless is None and not each.twice}
 
 
@@ -93,8 +93,8 @@ def _can(reader: Reader, node: ast.For, name: str, source: ast.expr, shared: set
         asked & terms.names_read(each.node) for each in function.nested.values()
     ):
         return False
-    sharing = reader.whole.sharing(function)
-    others = (sharing.with_names({base}) if sharing else set()) | {base}
+    aliases = reader.whole.aliases(function)
+    others = (aliases.with_names({base}) if aliases else set()) | {base}
     # What only loops name is an element: a change of it is none of what has it.
     others = {each for each in others if not _only_gone_through(function.assignments(each))} | {base}
     for each in (part for line in node.body for part in terms.walk(line)):

@@ -9,8 +9,8 @@ from trainshift.derivatives import terms
 from trainshift.derivatives.expansion.expressions import Expressions
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, root_of
-from trainshift.derivatives.reading.joined import no_lists
-from trainshift.derivatives.reading.once import (
+from trainshift.derivatives.reading.list_concat import no_lists
+from trainshift.derivatives.reading.side_effects import (
     asked_by,
     asks_length,
     changed_inside,
@@ -53,15 +53,13 @@ class Expander(Expressions):
         self.moved: set[str] = set()
         self.resized: set[str] = set()
         self.asked: dict[int, list[ast.stmt]] = {}
-        sharing = function.whole.sharing(function)
-        for each in sharing.conflicts() if sharing else ():
-            active = (
-                [sharing.active(name) for name in (each.shared.name, each.shared.other)] if sharing else []
-            )
+        aliases = function.whole.aliases(function)
+        for each in aliases.conflicts() if aliases else ():
+            active = [aliases.active(name) for name in (each.alias.name, each.alias.other)] if aliases else []
             asks = function.whole.reverse or (each.whole and not self.reader.added_to(each.node))
             asks = asks or (any(active) and not all(active))
-            if each.shared.unless and asks:
-                self.asked.setdefault(id(each.shared.node), []).append(each.shared.asked())
+            if each.alias.unless and asks:
+                self.asked.setdefault(id(each.alias.node), []).append(each.alias.asked())
 
     def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Statements, with what has to precede each."""

@@ -19,9 +19,9 @@ class Forward(Values):
     def run(self) -> list[ast.stmt]:
         """The statements of the function, each with what it does to tangents."""
         body = self.function.body
-        sharing = self.function.whole.sharing(self.function)
+        aliases = self.function.whole.aliases(self.function)
         # An array that has another name must not become another array.
-        self.in_place = sharing.in_place if sharing else set()
+        self.in_place = aliases.in_place if aliases else set()
         if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
             body = body[1:]
         return self._block(body)
@@ -42,22 +42,7 @@ class Forward(Values):
     def _statement(self, node: ast.stmt) -> None:
         match node:
             case ast.Assign():
-                value = node.value
-                targets = node.targets
-                if len(targets) > 1 and any(self._is_active(each) for each in targets):
-                    # The first holds the value for all, if it has a tangent, and no target reads it.
-                    own = targets[0].id if isinstance(targets[0], ast.Name) else ""
-                    asked = any(own in terms.names_read(each) for each in targets[1:])
-                    if not own or asked or not self._is_active(targets[0]):
-                        own = self._held_for_all(value)
-                        targets = [terms.name(own), *targets]
-                    self._assign(node, targets[0], value)
-                    for each in targets[1:]:
-                        self._assign(node, each, terms.name(own))
-                elif len(targets) > 1:
-                    self.out.append(ast.copy_location(ast.Assign(node.targets, self.plain(value)), node))
-                else:
-                    self._assign(node, targets[0], value)
+                self._assign_all(node)
             case ast.AnnAssign(value=ast.expr()):
                 assert node.value is not None
                 self._assign(node, node.target, node.value)
@@ -90,6 +75,25 @@ class Forward(Values):
                 self.out.append(made)
             case _:
                 self.out.append(node)
+
+    def _assign_all(self, node: ast.Assign) -> None:
+        """Assigns a value to all targets of a statement, in their order."""
+        value, targets = node.value, node.targets
+        if len(targets) == 1:
+            self._assign(node, targets[0], value)
+            return
+        if not any(map(self._is_active, targets)):
+            self.out.append(ast.copy_location(ast.Assign(targets, self.plain(value)), node))
+            return
+        # The first holds the value for all, if it has a tangent, and no target reads it.
+        own = targets[0].id if isinstance(targets[0], ast.Name) else ""
+        asked = any(own in terms.names_read(each) for each in targets[1:])
+        if not own or asked or not self._is_active(targets[0]):
+            own = self._held_for_all(value)
+            targets = [terms.name(own), *targets]
+        self._assign(node, targets[0], value)
+        for each in targets[1:]:
+            self._assign(node, each, terms.name(own))
 
     def _held_for_all(self, value: ast.expr) -> str:
         """A variable for a value that is stored in several places, and as active as it is."""
@@ -242,14 +246,14 @@ class Forward(Values):
 
         Two parameters, or a captured variable, may be one thing whenever their kinds let them.
         """
-        sharing = self.function.whole.sharing(self.function)
+        aliases = self.function.whole.aliases(self.function)
         own = {each for each in names if each is not None}
-        if sharing is None:
+        if aliases is None:
             return own
-        own = sharing.with_names(own)
+        own = aliases.with_names(own)
         outer = {*self.function.params, *self.function.around}
-        met = {each for each in outer if any(sharing.meets(each, one) for one in own & outer)}
-        return own | sharing.with_names(met)
+        met = {each for each in outer if any(aliases.meets(each, one) for one in own & outer)}
+        return own | aliases.with_names(met)
 
     def _return(self, node: ast.Return) -> None:
         value = node.value or ast.Constant(None)

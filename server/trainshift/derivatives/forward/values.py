@@ -231,8 +231,8 @@ class Values(Writer):
 
     def _is_altered(self, name: str) -> bool:
         """Whether a variable is changed in place, by whatever name."""
-        sharing = self.whole.sharing(self.function)
-        altered = sharing.altered() if sharing else set()
+        aliases = self.whole.aliases(self.function)
+        altered = aliases.altered() if aliases else set()
         return name in altered or self.nodes.reader.kind(terms.name(name)).has("changed")
 
     def dot_names_of(self, name: str) -> str | None:

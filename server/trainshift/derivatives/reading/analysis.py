@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.desugar_calls import desugar_calls
+from trainshift.derivatives.reading.aliases import Aliases
 from trainshift.derivatives.reading.function import Function, Rows, Summary
-from trainshift.derivatives.reading.joined import tell_joined
 from trainshift.derivatives.reading.kinds import Kind
+from trainshift.derivatives.reading.list_concat import tell_joined
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import Reader
-from trainshift.derivatives.reading.sharing import Sharing
 from trainshift.derivatives.rename_bound import rename_bound
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.python.values.call_binding import parameters
@@ -48,7 +48,7 @@ class Analysis:
         self.tensors = False
         self.captured_bars: dict[tuple[Function, str], str] = {}
         self.dot_names: dict[tuple[Function | None, str], str] = {}
-        self._sharings: dict[Function, Sharing | None] = {}
+        self._aliases: dict[Function, Aliases | None] = {}
         # What was asked for its summary before that was known: it is one of those that call it.
         self._asked_early: set[Function] = set()
         self.start = self.function(start)
@@ -79,7 +79,7 @@ class Analysis:
                 continue
             if [each for each in self.every() if tell_joined(each)]:
                 continue
-            self._sharings, self._asked_early = {}, set()
+            self._aliases, self._asked_early = {}, set()
             together = [self._changed_together(each) for each in self.every()]
             together += [self._kept_together(each) for each in self.every()]
             if not any(together):
@@ -93,25 +93,25 @@ class Analysis:
 
     def _changed_together(self, function: Function) -> bool:
         """Makes active what is one with a name by which something active is stored; whether it was not."""
-        sharing = self.sharing(function)
-        assert sharing is not None
-        around = {each for each in sharing.altered() if each not in function.local}
+        aliases = self.aliases(function)
+        assert aliases is not None
+        around = {each for each in aliases.altered() if each not in function.local}
         found = not around <= function.altered
         function.altered |= around
-        if not sharing.shown_by <= function.shown:
-            function.shown |= sharing.shown_by
+        if not aliases.shown_by <= function.shown:
+            function.shown |= aliases.shown_by
             found = True
-        if function in self._asked_early and sharing.summary() != function.summary:
-            function.summary = sharing.summary()
+        if function in self._asked_early and aliases.summary() != function.summary:
+            function.summary = aliases.summary()
             found = True
-        for pair in sharing.ever:
-            for name in pair & sharing.changed:
+        for pair in aliases.ever:
+            for name in pair & aliases.changed:
                 owner = function.owner(name)
                 for other in pair - {name}:
                     partner = function.owner(other)
                     if owner is None or partner is None:
                         continue
-                    shown = sharing.shows(other, name)
+                    shown = aliases.shows(other, name)
                     if name in owner.varied and other not in partner.varied and shown:
                         partner.varied.add(other)
                         found = True
@@ -205,18 +205,18 @@ class Analysis:
         lines = (line for each in self.every() for line in each.body)
         return function is not self.start or any(function.name in terms.names_read(line) for line in lines)
 
-    def sharing(self, function: Function) -> Sharing | None:
+    def aliases(self, function: Function) -> Aliases | None:
         """Which names of a function may be one; None, while that is being found out."""
-        if function not in self._sharings:
-            self._sharings[function] = None
-            self._sharings[function] = Sharing(function)
-        return self._sharings[function]
+        if function not in self._aliases:
+            self._aliases[function] = None
+            self._aliases[function] = Aliases(function)
+        return self._aliases[function]
 
     def summary(self, function: Function) -> Summary:
         """What a call of a function leaves behind, as far as that is known."""
-        sharing = self.sharing(function)
-        if sharing is not None:
-            return sharing.summary()
+        aliases = self.aliases(function)
+        if aliases is not None:
+            return aliases.summary()
         self._asked_early.add(function)
         return function.summary
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import Module
-from trainshift.derivatives.reading.normal import OneExit
+from trainshift.derivatives.reading.single_exit import OneExit
 from trainshift.derivatives.tables import table
 from trainshift.derivatives.terms import children, copied, names_bound, walk
 from trainshift.python.lazy import cached_property
@@ -23,7 +23,7 @@ CHANGING_METHODS = frozenset(("append", "extend", "insert", "update", "pop"))
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class Alias:
     """Two names that may be one, by the statement that makes them so.
 
     `unless`: what holds where they are not one; a number is not, for one. `twice`: of what kind one thing
@@ -71,7 +71,7 @@ class Summary:
 class Conflict:
     """A change of what two names share; `whole`: of an array by `+=` and its like."""
 
-    shared: Shared
+    alias: Alias
     node: ast.stmt
     whole: bool
 
@@ -81,7 +81,7 @@ class Conflict:
         return getattr(self.node, "lineno", 0)
 
 
-class Shares(Protocol):
+class AliasQueries(Protocol):
     """What is asked of the names of another function."""
 
     changed: set[str]
@@ -151,7 +151,7 @@ class Whole(Protocol):
     def is_called(self, function: Function) -> bool:
         """Whether a function is called by one that is differentiated."""
 
-    def sharing(self, function: Function) -> Shares | None:
+    def aliases(self, function: Function) -> AliasQueries | None:
         """Which names of a function may be one; None, while that is being found out."""
 
     def summary(self, function: Function) -> Summary:

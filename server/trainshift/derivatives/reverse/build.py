@@ -11,8 +11,8 @@ from trainshift.derivatives.layout import function_of, listed, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.kinds import Kind, meet
-from trainshift.derivatives.reading.once import changed_as_given
 from trainshift.derivatives.reading.reader import Reader
+from trainshift.derivatives.reading.side_effects import changed_as_given
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.reverse.left import put_right, reads_of
 from trainshift.derivatives.reverse.shorter import shorter
@@ -83,11 +83,11 @@ class Build(Analysis):
         """Both ways through a function, run until it is known what the way back reads."""
         # What it assigns of the variables around it, the ways back of the functions around it may read.
         kept = function.foreign & set[str]().union(*self._kept_around.values())
-        sharing = self.sharing(function)
-        assert sharing is not None
+        aliases = self.aliases(function)
+        assert aliases is not None
         # Who calls a function may read what it has changed: that is undone.
         # What it calls undoes its own changes, in their turn among all.
-        contents = sharing.with_names(sharing.undone) | (set() if first else sharing.shown())
+        contents = aliases.with_names(aliases.undone) | (set() if first else aliases.shown())
         idle: set[int] = set()
         inside_it = [function, *self.inside(function)]
         saved = [(each, set(each.used), set(each.local)) for each in inside_it]
@@ -110,7 +110,7 @@ class Build(Analysis):
             self._finish(way, first is not None)
             reads, inside = reads_of(way)
             handed = (self._handed.get(each, set()) - each.local for each in self.inside(function))
-            inside = sharing.with_names(inside.union(way.lengths, way.handed, *handed))
+            inside = aliases.with_names(inside.union(way.lengths, way.handed, *handed))
             if reads <= kept and inside <= contents and way.idle_found == idle:
                 break
             # A conditional without a way back may get one, once more is kept.
@@ -122,7 +122,7 @@ class Build(Analysis):
         del self._kept_around[function]
         check_changes(way)
         if not first:
-            self._put_back.extend(map(function.kind, sharing.returned & sharing.changed & way.contents))
+            self._put_back.extend(map(function.kind, aliases.returned & aliases.changed & way.contents))
         self.helpers |= way.helpers
         self.needs |= way.needs
         return way
@@ -157,8 +157,8 @@ class Build(Analysis):
         before, after = self._left(way, function.params) if outermost else ([], [])
         bars: list[ast.expr] = []
         rebound = set() if outermost else self._rebound(function)
-        sharing = self.sharing(function)
-        changed = sharing.with_names(sharing.changed) if sharing else None
+        aliases = self.aliases(function)
+        changed = aliases.with_names(aliases.changed) if aliases else None
         for name in self.wrt if outermost else self.signature(function)[0]:
             kind = function.kind(name)
             if name in rebound:
@@ -251,22 +251,22 @@ class Build(Analysis):
         An argument that nobody else knows is copied before; another one is put right after.
         """
         function = way.function
-        sharing = self.sharing(function)
-        assert sharing is not None
+        aliases = self.aliases(function)
+        assert aliases is not None
         before: list[ast.stmt] = []
         after: list[ast.stmt] = []
-        for name in sorted(sharing.augmented):
+        for name in sorted(aliases.augmented):
             # The argument itself, if it is an array: the way back may read it as it was.
             given, held = function.fresh(name), function.fresh(name)
             way.forward.insert(0, terms.assign(given, terms.name(name)))
             way.forward.append(terms.assign(held, terms.name(name)))
             after += put_right(given, held, Kind())[1]
-        for name in sorted(sharing.arguments & set(params)):
-            if not way.contents & sharing.with_names({name}):
+        for name in sorted(aliases.arguments & set(params)):
+            if not way.contents & aliases.with_names({name}):
                 continue
             inside = (each.foreign for each in self.inside(function))
             rebound = name in terms.names_bound(function.body).union(*inside)
-            if not rebound and not sharing.is_known_elsewhere(name):
+            if not rebound and not aliases.is_known_elsewhere(name):
                 before.append(terms.assign(name, way.helper("_copied", terms.name(name))))
                 continue
             given = name
@@ -335,14 +335,14 @@ class Build(Analysis):
 
     def _undoes_value(self, way: Ways) -> bool:
         """Whether the way back may change what the function at the start gives, here or in what it calls."""
-        start, sharing = self.start, self.sharing(self.start)
-        assert sharing is not None
-        undone = {each for each in way.contents & sharing.changed if start.owner(each) is start}
+        start, aliases = self.start, self.aliases(self.start)
+        assert aliases is not None
+        undone = {each for each in way.contents & aliases.changed if start.owner(each) is start}
         # What no variable may be, or hold a part of, is nobody else's.
-        undone &= sharing.with_names({start.result})
+        undone &= aliases.with_names({start.result})
         known = start.value.container or start.value.has("array")
-        if known or (self.arrays and sharing.returned & undone):
-            if any(sharing.meets(start.result, each) for each in undone):
+        if known or (self.arrays and aliases.returned & undone):
+            if any(aliases.meets(start.result, each) for each in undone):
                 return True
         return self._puts_back_value()
 
@@ -376,10 +376,10 @@ class Build(Analysis):
         pair = terms.display([terms.name(value), terms.name(pullback)])
         body: list[ast.stmt] = [terms.assign(pair, call)]
         loose = [each for each in params if each in carried and not start.kind(each).has("linked")]
-        sharing = self.sharing(start)
-        assert sharing is not None
-        undone = sorted(sharing.arguments & set(start.params))
-        shared = any(sharing.meets(start.result, each) for each in undone)
+        aliases = self.aliases(start)
+        assert aliases is not None
+        undone = sorted(aliases.arguments & set(start.params))
+        shared = any(aliases.meets(start.result, each) for each in undone)
         if start.value.changes or shared or self._puts_back_value():
             self.helpers.add("_copied")
             body.append(terms.assign(value, terms.call("_copied", terms.name(value))))

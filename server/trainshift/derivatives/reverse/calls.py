@@ -8,7 +8,7 @@ from collections.abc import Callable
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.nodes import Node
-from trainshift.derivatives.reading.once import asks, changed_by_call
+from trainshift.derivatives.reading.side_effects import asks, changed_by_call
 from trainshift.derivatives.reverse.pull import Pull
 from trainshift.derivatives.terms import rebuilt
 
@@ -27,8 +27,8 @@ class Calls(Pull):
 
     def sources(self, expr: ast.expr) -> set[str]:
         """The variables whose value, or a part of whose value, may be in that of an expression."""
-        sharing = self.whole.sharing(self.function)
-        return sharing.sources(expr) if sharing else set()
+        aliases = self.whole.aliases(self.function)
+        return aliases.sources(expr) if aliases else set()
 
     def _must(self, root: Node) -> bool:
         """Whether a call has to be gone back through even where nothing depends on its value."""
@@ -47,14 +47,14 @@ class Calls(Pull):
     def _undoes_its_value(self, called: Function) -> bool:
         """Whether a pullback undoes changes of what the value of its call is, or shows: what reads that is
         done before."""
-        sharing = self.whole.sharing(called)
-        return sharing is not None and bool(sharing.with_names({called.result}) & sharing.changed)
+        aliases = self.whole.aliases(called)
+        return aliases is not None and bool(aliases.with_names({called.result}) & aliases.changed)
 
     def _undone_by(self, call: ast.Call) -> set[str]:
         """The variables that show what a call changes, which its pullback undoes."""
         changed = changed_by_call(self.nodes.reader, call)
-        sharing = self.whole.sharing(self.function)
-        return sharing.showing(changed) if sharing else changed
+        aliases = self.whole.aliases(self.function)
+        return aliases.showing(changed) if aliases else changed
 
     def asks_for_value(self, node: Node) -> bool:
         """Whether a pullback asks for an adjoint in the structure of a call's value, even if it is zero."""

@@ -53,9 +53,9 @@ class Lines(Calls):
         self.begun: set[str] = set()
         # What the adjoints that are given at the start are called, where the variables get other values.
         self.given: dict[str, str] = {}
-        sharing = self.whole.sharing(function)
+        aliases = self.whole.aliases(function)
         # What becomes longer or shorter, and what calls without a way back may change.
-        self.grown: set[str] = sharing.grown if sharing else set()
+        self.grown: set[str] = aliases.grown if aliases else set()
         self.unseen: dict[int, set[str]] = {}
         self.handed: set[str] = set()
 

@@ -282,9 +282,9 @@ class Pull(Writer):
 
     def ask_length(self, name: str) -> None:
         """Notes that the way back asks how long a container is, which may be longer or shorter there."""
-        sharing = self.whole.sharing(self.function)
+        aliases = self.whole.aliases(self.function)
         resized = self.resized | (self.followed - {name})
-        if resized and resized & (sharing.with_names({name}) if sharing else {name}):
+        if resized and resized & (aliases.with_names({name}) if aliases else {name}):
             self.lengths.add(name)
 
     def place(self, expr: ast.expr) -> ast.expr | None:

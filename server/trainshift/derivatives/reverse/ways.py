@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from trainshift.derivatives import terms
-from trainshift.derivatives.reading.once import changed_by_call
+from trainshift.derivatives.reading.side_effects import changed_by_call
 from trainshift.derivatives.reverse.calls import Back
 from trainshift.derivatives.reverse.changes import Changes
 from trainshift.derivatives.reverse.lines import exposed, nothing, simple

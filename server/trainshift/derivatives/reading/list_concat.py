@@ -1,4 +1,5 @@
-"""Which sums join lists: without arrays those of values with elements, else the values tell (AD36)."""
+"""Concatenation of lists: infers which `+` and `*` join or repeat lists, and asserts it where only the values
+of arguments tell (AD36)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Calls that are done once, though the place where they stand is asked for again: in an index, which both
-tangents and adjoints have as well (SPEC-AD AD39, AD40)."""
+"""Side effects: what calls change, and calls in indices that must not be evaluated twice (AD39, AD40).
+
+Values, tangents and adjoints have the same index.  So a call in it that has an effect is evaluated once,
+ahead of all of them.
+"""
 
 from __future__ import annotations
 
@@ -68,8 +71,8 @@ def changed_by_call(reader: Reader, call: ast.Call) -> set[str]:
 
 def asks(function: Function, known: frozenset[Function] = frozenset()) -> bool:
     """Whether a function, or one that it calls, asks when it runs whether it changes an array in place."""
-    sharing = function.whole.sharing(function)
-    if sharing is not None and any(each.whole and each.shared.unless for each in sharing.conflicts()):
+    aliases = function.whole.aliases(function)
+    if aliases is not None and any(each.whole and each.alias.unless for each in aliases.conflicts()):
         return True
     reader, known = Reader(function), known | {function}
     calls = (each for line in function.body for each in terms.walk(line) if isinstance(each, ast.Call))
@@ -137,11 +140,11 @@ def _reassigned(reader: Reader, node: ast.For) -> set[str]:
 
 def _resized(reader: Reader, node: ast.For) -> set[str]:
     """The variables of a loop's sequence that its body may make longer or shorter."""
-    sharing = reader.whole.sharing(reader.function)
-    if sharing is None or not changed_inside(reader, node):
+    aliases = reader.whole.aliases(reader.function)
+    if aliases is None or not changed_inside(reader, node):
         return set()
     names = terms.names_read(node.iter)
-    return {each for each in names if each in sharing.grown or reader.function.kind(each).has("dict")}
+    return {each for each in names if each in aliases.grown or reader.function.kind(each).has("dict")}
 
 
 def asks_length(reader: Reader, source: ast.expr, names: set[str]) -> bool:
@@ -180,7 +183,7 @@ def resized_by_call(reader: Reader, call: ast.Call, source: ast.expr) -> bool:
     name = root_of(source)
     target = reader.target(call)
     for each in [target] if target else reader.possible(call):
-        sharing = reader.whole.sharing(each)
+        aliases = reader.whole.aliases(each)
         altered = reader.whole.summary(each).changed
         given = {param for param, value in bound(each, call) if root_of(value) == name}
         grown = given & altered if isinstance(source, ast.Subscript) else given
@@ -188,7 +191,7 @@ def resized_by_call(reader: Reader, call: ast.Call, source: ast.expr) -> bool:
         if isinstance(source, ast.Subscript):
             again = reader.kind(source).has("changed") and any(each.kind(one).changes for one in grown)
         else:
-            again = sharing is None or bool(grown & sharing.grown)
+            again = aliases is None or bool(grown & aliases.grown)
         if again:
             return True
     return False
@@ -201,8 +204,8 @@ def depth(node: ast.expr) -> int:
 
 def changed_inside(reader: Reader, node: ast.For) -> bool:
     """Whether a loop's body may change what the loop goes through."""
-    sharing = reader.whole.sharing(reader.function)
-    given = terms.names_read(node.iter) & (sharing.changed if sharing else set())
+    aliases = reader.whole.aliases(reader.function)
+    given = terms.names_read(node.iter) & (aliases.changed if aliases else set())
     for each in (part for line in node.body for part in terms.walk(line)) if given else ():
         if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and root_of(each) in given:
             return True

@@ -1,4 +1,8 @@
-"""Calls that change a variable: what else their line reads of it would be read too late (SPEC-AD AD40)."""
+"""Evaluation order: refuses lines that read what a call in them changes, where that is read too late (AD40).
+
+A derivative calls functions ahead of the rest of their line.  What Python reads before such a call would be
+read behind it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, own_nodes, root_of
-from trainshift.derivatives.reading.once import asks, changed_by, changed_by_call, once
 from trainshift.derivatives.reading.reader import Reader
+from trainshift.derivatives.reading.side_effects import asks, changed_by, changed_by_call, once
 from trainshift.derivatives.reading.sources import OF, Sources
 
 # What does not go before its line.
@@ -38,8 +42,8 @@ def has_effects(reader: Reader, call: ast.Call) -> bool:
 
 
 def _active_in(reader: Reader) -> Callable[[str], bool]:
-    sharing = reader.whole.sharing(reader.function)
-    return sharing.active if sharing else reader.function.active
+    aliases = reader.whole.aliases(reader.function)
+    return aliases.active if aliases else reader.function.active
 
 
 def out_of_order(
@@ -61,7 +65,7 @@ def out_of_order(
         calls = [(each, changed_by_call(reader, each) | _asked(reader, each)) for each in _calls(part)]
         if not calls:
             continue
-        sharing, active = reader.whole.sharing(function), _active_in(reader)
+        aliases, active = reader.whole.aliases(function), _active_in(reader)
         value = getattr(part, "value", None)
         paths = _paths(part)
         split = not is_test and value is not None and reader.value(value)
@@ -86,7 +90,7 @@ def out_of_order(
             within = {id(each) for each in terms.walk(call)}
             for around, its in inside_of:
                 within |= _handed(reader, around) if id(call) in its else its
-            shown = sharing.showing(names) if sharing else names
+            shown = aliases.showing(names) if aliases else names
             read = (each for each in _read(part) if each.id in shown and id(each) not in within)
             late = any(each for each in read if not _in_turn(reader, part, paths, call, each))
             if late or _shows_result(reader, part, call, shown):
