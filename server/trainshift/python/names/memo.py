@@ -13,6 +13,8 @@ T = TypeVar("T")
 Question: TypeAlias = tuple[object, ...]
 # An end for absurd scripts.
 _MOST_ANSWERS = 500_000
+# An answer that still grows after so many rounds, such as that of ``x = x.child``, is unknown.
+_MOST_ROUNDS = 6
 # Questions are not followed through more questions than this, so that Python's stack is enough.
 _DEEPEST = 120
 
@@ -20,8 +22,9 @@ _DEEPEST = 120
 class Questions(Generic[T]):
     """Questions that lead to each other, in circles too, and their answers, which only grow.
 
-    A question that is asked again while it is being answered adds `nothing`.  After the `most` answers, and
-    `deepest` questions inside of each other, the answer is `unknown`.
+    A question that is asked again while it is being answered is first assumed to add `nothing`, then what it was
+    found to give, until that is stable.  After the `most` answers, `deepest` questions inside of each other, and
+    too many rounds the answer is `unknown`.
     """
 
     def __init__(self, nothing: T, unknown: T, most: int = _MOST_ANSWERS, deepest: int = _DEEPEST) -> None:
@@ -30,6 +33,7 @@ class Questions(Generic[T]):
         self._unknown = unknown
         self._deepest = deepest
         self._open: dict[Question, int] = {}
+        self._assumed: dict[Question, T] = {}
         self._cut = 0
         self._provisional: dict[Question, tuple[T, int]] = {}
         self._until: list[list[Question]] = []
@@ -55,7 +59,7 @@ class Questions(Generic[T]):
         return question in self._open
 
     def ask(self, question: Question, find: Callable[..., T], *given: object) -> T:
-        """What `find` answers of what it is `given`, found once; nothing while it is being found.
+        """What `find` answers of what it is `given`, found once.
 
         An answer that was cut short by questions further out is not the last word; it is kept as long as
         all of these are open.  They are numbered by depth, and a set of them is an integer's bits.
@@ -65,7 +69,7 @@ class Questions(Generic[T]):
             return known
         if question in self._open:
             self._cut |= 1 << self._open[question]
-            return self._nothing
+            return self._assumed.get(question, self._nothing)
         if question in self._provisional:
             answer, cut = self._provisional[question]
             self._cut |= cut
@@ -76,14 +80,12 @@ class Questions(Generic[T]):
         self._left -= 1
         self._pause()
         self._open[question] = depth
-        self._until.append([])
         outer, self._cut = self._cut, 0
         try:
-            answer = find(*given)
+            answer = self._stable(question, depth, find, *given)
         finally:
             del self._open[question]
-            for each in self._until.pop():
-                del self._provisional[each]
+            self._assumed.pop(question, None)
         cut = self._cut & ((1 << depth) - 1)
         if cut:
             self._provisional[question] = answer, cut
@@ -92,6 +94,21 @@ class Questions(Generic[T]):
             self.known[question] = answer
         self._cut = outer | cut
         return answer
+
+    def _stable(self, question: Question, depth: int, find: Callable[..., T], *given: object) -> T:
+        """The answer of a question; of one that leads to itself the least that it gives when it is assumed."""
+        for _ in range(_MOST_ROUNDS):
+            self._until.append([])
+            self._cut = 0
+            try:
+                answer = find(*given)
+            finally:
+                for each in self._until.pop():
+                    del self._provisional[each]
+            if not self._cut >> depth & 1 or answer == self._assumed.get(question, self._nothing):
+                return answer
+            self._assumed[question] = answer
+        return self._unknown
 
 
 class Memo(Questions[Values]):
