@@ -22,9 +22,9 @@ _DEEPEST = 120
 class Questions(Generic[T]):
     """Questions that lead to each other, in circles too, and their answers, which only grow.
 
-    A question that is asked again while it is being answered is first assumed to add `nothing`, then what it was
-    found to give, until that is stable.  After the `most` answers, `deepest` questions inside of each other, and
-    too many rounds the answer is `unknown`.
+    A question that is asked again while it is being answered is first assumed to add `nothing`, then what it
+    was found to give, until that is stable.  After the `most` answers, `deepest` questions inside of each other,
+    and too many rounds the answer is `unknown`.
     """
 
     def __init__(self, nothing: T, unknown: T, most: int = _MOST_ANSWERS, deepest: int = _DEEPEST) -> None:
@@ -96,7 +96,7 @@ class Questions(Generic[T]):
         return answer
 
     def _stable(self, question: Question, depth: int, find: Callable[..., T], *given: object) -> T:
-        """The answer of a question; of one that leads to itself the least that it gives when it is assumed."""
+        """The answer of a question; of one that leads to itself the least that it gives when assumed."""
         for _ in range(_MOST_ROUNDS):
             self._until.append([])
             self._cut = 0
