@@ -10,6 +10,7 @@ from trainshift.python.names.classes import Classes, is_decorated
 from trainshift.python.names.linked import LinkedScript
 from trainshift.python.names.memo import Memo
 from trainshift.python.names.values import NOTHING, Class, Values
+from trainshift.python.syntax.call_binding import bind
 from trainshift.python.syntax.chunk_syntax import Scope, Site, alternatives, last_name
 
 
@@ -45,14 +46,8 @@ class Callers(Classes):
         """The expression that a call passes for the parameter `name`; None if it passes none."""
         node = function.node
         assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        for word in site.node.keywords:
-            if word.arg == name:
-                return word.value
-        index = self.position(site, function, name)
-        before = site.node.args[: index + 1] if index is not None else []
-        if index is None or len(before) <= index or any(isinstance(each, ast.Starred) for each in before):
-            return None
-        return before[index]
+        found = bind(site.node, node.args, self.bound_arguments(site, function)).get(name)
+        return found.given if found is not None else None
 
     def position(self, site: Site, function: Scope, name: str) -> int | None:
         """The index that a call gives a parameter at by position; None where it does not."""
@@ -67,8 +62,9 @@ class Callers(Classes):
     def bound_arguments(self, site: Site, function: Scope) -> int:
         """How many parameters of a method its call does not give, as Python does: ``self`` or none."""
         bound = function.owner() is not None and not is_decorated(function, "staticmethod")
-        of_class = any(isinstance(value, Class) for value in self._receiver(site))
-        return int(bound and not (of_class and site.name == function.name))
+        if not bound or site.name != function.name:
+            return int(bound)
+        return int(not any(isinstance(value, Class) for value in self._receiver(site)))
 
     def _receiver(self, site: Site) -> Values:
         if isinstance(site.node.func, ast.Attribute):
