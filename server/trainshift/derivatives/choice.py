@@ -12,7 +12,7 @@ from trainshift.derivatives.tables.rows import rows
 from trainshift.derivatives.tables.table import STILL
 from trainshift.derivatives.tables.table_numpy import METHODS, STILL_METHODS
 from trainshift.derivatives.terms import walk
-from trainshift.python.values.call_binding import bind_call, parameters
+from trainshift.python.syntax.call_binding import bind_call, parameters
 
 _ANNOTATED = {"int": "annotated int", "str": "annotated str", "bool": "annotated bool"}
 

@@ -25,7 +25,7 @@ from trainshift.derivatives.tables.rows import rows
 from trainshift.derivatives.terms import walk
 from trainshift.python.flow.solver import Diverges
 from trainshift.python.source.edit import Edit
-from trainshift.python.values.call_binding import parameters
+from trainshift.python.syntax.call_binding import parameters
 
 SUFFIX = {"reverse": "grad", "forward": "jvp"}
 # How a module that a derivative asks for is imported, by the name that the table has for it.

@@ -15,7 +15,7 @@ from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.rename_bound import rename_bound
 from trainshift.derivatives.result import Impossible, Refusal
-from trainshift.python.values.call_binding import parameters
+from trainshift.python.syntax.call_binding import parameters
 
 # A reading makes variables active or joins kinds, or is one of the last. More than these for each variable go
 # round in circles.

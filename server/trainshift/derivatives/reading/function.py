@@ -13,9 +13,9 @@ from trainshift.derivatives.reading.single_exit import OneExit
 from trainshift.derivatives.tables import table
 from trainshift.derivatives.terms import children, copied, names_bound, walk
 from trainshift.python.lazy import cached_property
+from trainshift.python.syntax.call_binding import bind_call, defaults, parameters
 from trainshift.python.syntax.chunk_syntax import imported_names
 from trainshift.python.syntax.fresh_names import fresh_name
-from trainshift.python.values.call_binding import bind_call, defaults, parameters
 
 Rows = Mapping[str, table.Row]
 # Methods of containers that change it.

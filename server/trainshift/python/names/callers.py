@@ -10,7 +10,7 @@ from trainshift.python.names.classes import Classes, is_decorated
 from trainshift.python.names.linked import LinkedScript
 from trainshift.python.names.memo import Memo
 from trainshift.python.names.values import NOTHING, Class, Values
-from trainshift.python.syntax.call_binding import bind
+from trainshift.python.syntax.call_binding import bind_call
 from trainshift.python.syntax.chunk_syntax import Scope, Site, alternatives, last_name
 
 
@@ -46,8 +46,7 @@ class Callers(Classes):
         """The expression that a call passes for the parameter `name`; None if it passes none."""
         node = function.node
         assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        found = bind(site.node, node.args, self.bound_arguments(site, function)).get(name)
-        return found.given if found is not None else None
+        return bind_call(site.node, node.args, self.bound_arguments(site, function)).given.get(name)
 
     def position(self, site: Site, function: Scope, name: str) -> int | None:
         """The index that a call gives a parameter at by position; None where it does not."""

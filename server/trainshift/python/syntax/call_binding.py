@@ -1,79 +1,71 @@
-"""Call binding: which argument of a call each parameter of a function gets, as Python's rules say."""
+"""The binding of a call's arguments to the parameters of the function that it calls."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 
-class Source(Enum):
-    """Where a parameter has its value from."""
+@dataclass(frozen=True, slots=True)
+class BoundCall:
+    """The arguments of a call by parameter.
 
-    GIVEN = "the call gives it"
-    DEFAULT = "the call does not give it, and it has a default"
-    COLLECTED = "it collects what is left: `*rest`, `**options`"
-    UNKNOWN = "an argument after `*` or `**` may give it"
-    MISSING = "nothing gives it: the call fails"
+    `given` are those that the call writes down, those by place first; `defaulted` the defaults that stand for
+    others; `missing` the parameters that get nothing. `is_hidden` tells that `*` or `**` hides arguments, so
+    that any of the parameters in `defaulted` and `missing` may be given. `surplus` are arguments that no
+    parameter takes, or only `*args` and `**kwargs` do.
+    """
 
-
-@dataclass(frozen=True)
-class Argument:
-    """What a parameter gets: the expression that the call gives, its default, or those that it collects."""
-
-    source: Source
-    values: tuple[ast.expr, ...] = ()
+    given: Mapping[str, ast.expr]
+    defaulted: Mapping[str, ast.expr]
+    missing: tuple[str, ...]
+    surplus: tuple[ast.expr, ...]
+    is_hidden: bool
 
     @property
-    def given(self) -> ast.expr | None:
-        """The one expression that the call gives, if it surely does."""
-        return self.values[0] if self.source is Source.GIVEN else None
+    def fits(self) -> bool:
+        """Whether each parameter gets one argument for certain, and each argument has a parameter."""
+        return not (self.missing or self.surplus or self.is_hidden)
 
 
-_UNKNOWN = Argument(Source.UNKNOWN)
+def parameters(arguments: ast.arguments) -> list[ast.arg]:
+    """The parameters of a function that have a name, but for `*args` and `**kwargs`, in order."""
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
 
 
-def bind(call: ast.Call, parameters: ast.arguments, skipped: int = 0) -> dict[str, Argument]:
-    """Return what each parameter of a function gets by a call.
-
-    `skipped` is the number of first parameters that the call does not give: 1 for `self` of a bound method.
-    These are not among the results.
-    """
-    positional = [*parameters.posonlyargs, *parameters.args]
-    defaults = dict(zip((each.arg for each in positional[::-1]), parameters.defaults[::-1], strict=False))
-    by_keyword = {word.arg: word.value for word in call.keywords if word.arg is not None}
-    hides_keywords = any(word.arg is None for word in call.keywords)
-    star = next((at for at, each in enumerate(call.args) if isinstance(each, ast.Starred)), None)
-    plain = call.args[:star]
-    positional_only = {each.arg for each in parameters.posonlyargs}
-    taken: set[str] = set()
-    found: dict[str, Argument] = {}
-    for place, parameter in enumerate(positional[skipped:]):
-        name = parameter.arg
-        if place < len(plain):
-            found[name] = Argument(Source.GIVEN, (plain[place],))
-        elif name in by_keyword and name not in positional_only:
-            taken.add(name)
-            found[name] = Argument(Source.GIVEN, (by_keyword[name],))
-        elif star is not None or (hides_keywords and name not in positional_only):
-            found[name] = _UNKNOWN
-        else:
-            found[name] = _without(defaults.get(name))
-    for parameter, default in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True):
-        name = parameter.arg
-        if name in by_keyword:
-            taken.add(name)
-            found[name] = Argument(Source.GIVEN, (by_keyword[name],))
-        else:
-            found[name] = _UNKNOWN if hides_keywords else _without(default)
-    if parameters.vararg is not None:
-        rest = tuple(plain[max(len(positional) - skipped, 0) :])
-        found[parameters.vararg.arg] = _UNKNOWN if star is not None else Argument(Source.COLLECTED, rest)
-    if parameters.kwarg is not None:
-        left = tuple(value for name, value in by_keyword.items() if name not in taken)
-        found[parameters.kwarg.arg] = _UNKNOWN if hides_keywords else Argument(Source.COLLECTED, left)
-    return found
+def defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
+    """The defaults of parameters, by name."""
+    places = [*arguments.posonlyargs, *arguments.args]
+    last = places[len(places) - len(arguments.defaults) :]
+    found = {each.arg: default for each, default in zip(last, arguments.defaults, strict=True)}
+    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return found | {each.arg: default for each, default in by_name if default is not None}
 
 
-def _without(default: ast.expr | None) -> Argument:
-    return Argument(Source.MISSING) if default is None else Argument(Source.DEFAULT, (default,))
+def bind_call(call: ast.Call, arguments: ast.arguments, first: int = 0) -> BoundCall:
+    """Bind the arguments of a call to parameters; the `first` ones of these, such as `self`, are left out."""
+    places = [each.arg for each in (*arguments.posonlyargs, *arguments.args)][first:]
+    names = {each.arg for each in parameters(arguments)[first:]}
+    names -= {each.arg for each in arguments.posonlyargs}
+    starred = next(
+        (place for place, each in enumerate(call.args) if isinstance(each, ast.Starred)), len(call.args)
+    )
+    given = dict(zip(places, call.args[:starred], strict=False))
+    surplus = call.args[len(places) : starred]
+    for word in call.keywords:
+        if word.arg is not None:
+            if word.arg in names and word.arg not in given:
+                given[word.arg] = word.value
+            else:
+                surplus.append(word.value)
+    hidden = starred < len(call.args) or any(word.arg is None for word in call.keywords)
+    known = defaults(arguments)
+    rest = [each.arg for each in parameters(arguments)[first:] if each.arg not in given]
+    return BoundCall(
+        given,
+        {each: known[each] for each in rest if each in known},
+        tuple(each for each in rest if each not in known),
+        tuple(surplus),
+        hidden,
+    )
