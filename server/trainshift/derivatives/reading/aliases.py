@@ -37,9 +37,10 @@ Pairs = dict[frozenset[str], tuple[Alias, ...]]
 def either(one: Pairs, other: Pairs) -> Pairs:
     """The join of the pairs of two paths. `one` is returned where `other` adds nothing."""
     found = one
-    for pair, shared in other.items():
-        both = common(one.get(pair, ()), shared)
-        if both is not one.get(pair):
+    for pair, shared in other.items() if other is not one else ():
+        known = one.get(pair, ())
+        both = known if known is shared else common(known, shared)
+        if both is not known:
             found = found if found is not one else dict(one)
             found[pair] = both
     return found
@@ -52,7 +53,7 @@ def common(one: tuple[Alias, ...], other: tuple[Alias, ...]) -> tuple[Alias, ...
     """
     found = one
     for new in other:
-        if any(each.key == new.key for each in found):
+        if any(each is new or each.key == new.key for each in found):
             continue
         certain = [each for each in found if each.unless is None and each.twice is None]
         if new.twice is not None or not (certain or new.unless is None):

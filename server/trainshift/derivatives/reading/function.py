@@ -41,11 +41,12 @@ class Alias:
     @property
     def key(self) -> tuple[object, ...]:
         """What tells two reasons apart: of what is held twice, the kinds that are changed somewhere."""
-        inside = self.twice.with_elements() if self.twice is not None else set()
+        if self.twice is None:
+            return id(self.node), self.name, self.other, self.outer, self.unless is None
+        inside = self.twice.with_elements()
         changed = frozenset(each for each in inside if each.has("changed"))
         arrays = any(each.arrayish for each in inside)
-        told = (self.twice is None, changed, arrays)
-        return id(self.node), self.name, self.other, self.outer, self.unless is None, told
+        return id(self.node), self.name, self.other, self.outer, self.unless is None, changed, arrays
 
     def asked(self) -> ast.stmt:
         """Asks whether what may be one thing is two."""
