@@ -41,6 +41,10 @@ def _twice(functions: Iterable[ast.FunctionDef]) -> Iterator[str]:
 
 def _of_file(module: Module, functions: Sequence[ast.FunctionDef], helpers: Iterable[str]) -> Iterator[str]:
     """What the derivative needs, and the file gives to something else."""
+    bound = module.script.module_bindings.keys()
+    others = [key for key, full in MODULES.items() if key in bound and module.alias(full) is None]
+    if not others and bound.isdisjoint(BUILTINS) and "*" not in bound:
+        return
     own = {name for each in functions for name in _global_names(ast.unparse(ast.fix_missing_locations(each)))}
     of_helpers = {name for each in helpers for name in _global_names(each)}
     for name in sorted((own | of_helpers) & BUILTINS):
@@ -48,9 +52,9 @@ def _of_file(module: Module, functions: Sequence[ast.FunctionDef], helpers: Iter
             yield f"the derivative calls {name}, which is another thing in this file: rename it"
     parts = (each.value for one in functions for each in walk(one) if isinstance(each, ast.Attribute))
     needed = own & {each.id for each in parts if isinstance(each, ast.Name)} | of_helpers
-    for key, full in MODULES.items():
-        if key in needed and module.alias(full) is None and key in module.script.module_bindings:
-            yield f"the derivative imports {full}, and {key} is another thing here: rename it"
+    for key in others:
+        if key in needed:
+            yield f"the derivative imports {MODULES[key]}, and {key} is another thing here: rename it"
 
 
 def _global_names(text: str) -> set[str]:

@@ -49,6 +49,9 @@ class Writer:
                 case ast.Call():
                     # What is no value, and what is called without derivative, has to do with originals.
                     originals |= {id(part) for part in (each.func, *each.args)}
+                case ast.Attribute():
+                    # What a function has as an attribute belongs to the original.
+                    originals.add(id(each.value))
                 case ast.Name(ctx=ast.Load()):
                     owner = self.function.owner(each.id)
                     if owner is not None and each.id in owner.nested:

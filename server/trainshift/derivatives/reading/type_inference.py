@@ -1,4 +1,4 @@
-"""Of what kind expressions are."""
+"""Infers the kinds of expressions: numbers, arrays, containers, functions."""
 
 from __future__ import annotations
 
