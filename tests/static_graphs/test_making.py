@@ -8,7 +8,7 @@ import pytest
 
 from trainshift.core.program import Program
 from trainshift.python.names.script import Script, read_script
-from trainshift.static_graphs.making import Made, make_static, makeable, named
+from trainshift.static_graphs.decorate import Made, make_static, makeable, named
 
 NET = """\
 import paddle

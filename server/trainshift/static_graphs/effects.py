@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Statement, dotted
-from trainshift.static_graphs.judging import calls
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.parts import bound_by
+from trainshift.static_graphs.reporting import calls
 
 _CHANGING = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "update", "add", "setdefault"})
 _CONTAINERS = frozenset({"list", "dict", "set"})

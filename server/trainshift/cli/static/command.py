@@ -269,7 +269,7 @@ def _make(outcome: _Outcome, document: Document, given: _Options, files: ParsedF
     """Make a function of a file static, and put the result where it is wanted.  Raises FileProblem."""
     from functools import partial
 
-    from trainshift.static_graphs.making import make_static, makeable, named
+    from trainshift.static_graphs.decorate import make_static, makeable, named
 
     read = partial(_read, document, files=files)
     program = read(document.text)
@@ -343,7 +343,7 @@ def _expansion(
 
 def _statements(document: Document, program: Program, given: _Options) -> list[dict[str, object]]:
     """What the statements of a file become, as JSON tells it."""
-    from trainshift.static_graphs.shown import shown
+    from trainshift.static_graphs.explain import shown
 
     source = program.script.code.source
     found: list[dict[str, object]] = []

@@ -10,7 +10,7 @@ from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.expanding.conditions import unseen
 from trainshift.static_graphs.expanding.exits import leave_kept, leave_loop
 from trainshift.static_graphs.expanding.expressions import Expressions
-from trainshift.static_graphs.expanding.forms import (
+from trainshift.static_graphs.expanding.ir import (
     Branch,
     Code,
     Exit,
@@ -29,10 +29,10 @@ from trainshift.static_graphs.expanding.named import renew, taken_out
 from trainshift.static_graphs.expanding.places import is_elif, statement_column, without_elif
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.expanding.statements import Statements
-from trainshift.static_graphs.judging import exits as leaving
 from trainshift.static_graphs.reading.function import Truth
 from trainshift.static_graphs.reading.kinds import Value
 from trainshift.static_graphs.reading.parts import bound_by
+from trainshift.static_graphs.reporting import exits as leaving
 
 _COUNTER = Info(number="int", tensor=True, dtype="int64", rank=0)
 _LOOPS = ast.For | ast.While

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from abc import ABC, abstractmethod
 
-from trainshift.static_graphs.expanding.forms import Code, reading_names
+from trainshift.static_graphs.expanding.ir import Code, reading_names
 from trainshift.static_graphs.expanding.knowledge import Knowledge
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
 from trainshift.static_graphs.reading.function import Truth

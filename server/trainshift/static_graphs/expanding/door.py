@@ -14,8 +14,8 @@ from trainshift.python.names.script import Script
 from trainshift.python.source.comments import Comments, comments_by_line, read_comments
 from trainshift.python.source.edit import Edit, apply
 from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.static_graphs.branch_merge import difference
 from trainshift.static_graphs.codes import STATIC_CODES
-from trainshift.static_graphs.differences import difference
 from trainshift.static_graphs.expanding.building import Builder
 from trainshift.static_graphs.expanding.exits import finished
 from trainshift.static_graphs.expanding.expressions import Expressions
@@ -24,10 +24,10 @@ from trainshift.static_graphs.expanding.knowledge import Knowledge
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
 from trainshift.static_graphs.expanding.words import GENERATED
 from trainshift.static_graphs.expanding.writing import Writer
-from trainshift.static_graphs.judging import name_of_paddle
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import OPEN_SIZES
 from trainshift.static_graphs.reading.reading import Reading
+from trainshift.static_graphs.reporting import name_of_paddle
 
 # Findings that the expansion itself puts right, or that do not concern it (SPEC-STATIC §5).
 _MENDED = frozenset(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from trainshift.static_graphs.expanding.expressions import Expressions
-from trainshift.static_graphs.expanding.forms import (
+from trainshift.static_graphs.expanding.ir import (
     Branch,
     Code,
     Exit,

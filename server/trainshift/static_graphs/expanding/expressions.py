@@ -16,7 +16,7 @@ from trainshift.static_graphs.expanding.conditions import (
     short,
     unseen,
 )
-from trainshift.static_graphs.expanding.forms import Code, Info, reading_names
+from trainshift.static_graphs.expanding.ir import Code, Info, reading_names
 from trainshift.static_graphs.expanding.knowledge import Knowledge, info_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.expanding.words import (

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 from trainshift.static_graphs.expanding.expressions import Expressions
-from trainshift.static_graphs.expanding.forms import Loop, Plain, exits, reading_names
+from trainshift.static_graphs.expanding.ir import Loop, Plain, exits, reading_names
 from trainshift.static_graphs.expanding.knowledge import info_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 

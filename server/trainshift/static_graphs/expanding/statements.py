@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.static_graphs.expanding.forms import (
+from trainshift.static_graphs.expanding.ir import (
     Plain,
     binding_names,
     reading_names,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from trainshift.static_graphs.expanding.conditions import unseen
 from trainshift.static_graphs.expanding.expressions import Expressions
-from trainshift.static_graphs.expanding.forms import (
+from trainshift.static_graphs.expanding.ir import (
     UNBOUND,
     Branch,
     Env,

@@ -22,9 +22,9 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.static_graphs.judging import Judge, reached
-from trainshift.static_graphs.needed import needs
+from trainshift.static_graphs.concretization import needs
 from trainshift.static_graphs.reading.kinds import Dim
+from trainshift.static_graphs.reporting import Judge, reached
 
 _BECAUSE = {
     Dim.SPEC: "because of None in `input_spec`",

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.static_graphs.judging import Judge, calls, may_be_unrolled, reached
+from trainshift.static_graphs.reporting import Judge, calls, may_be_unrolled, reached
 
 
 def check(program: Program) -> Iterator[Finding]:

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.static_graphs.judging import Judge, calls, reached
 from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reporting import Judge, calls, reached
 
 
 def check(program: Program) -> Iterator[Finding]:

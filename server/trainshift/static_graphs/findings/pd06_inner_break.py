@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.static_graphs.judging import Judge, exits, loops
+from trainshift.static_graphs.reporting import Judge, exits, loops
 
 
 def check(program: Program) -> Iterator[Finding]:

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.static_graphs.judging import Judge, bound_in, exits, first_read, is_call_of, loops
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.parts import bound_by, read_in
+from trainshift.static_graphs.reporting import Judge, bound_in, exits, first_read, is_call_of, loops
 
 
 def check(program: Program) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from trainshift.core.program import Program
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.static_graphs.judging import Judge, exits, loops
+from trainshift.static_graphs.reporting import Judge, exits, loops
 
 
 def check(program: Program) -> Iterator[Finding]:

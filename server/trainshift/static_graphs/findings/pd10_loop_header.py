@@ -22,8 +22,8 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.static_graphs.judging import Judge, exits, is_call_of, loops
 from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reporting import Judge, exits, is_call_of, loops
 
 
 def check(program: Program) -> Iterator[Finding]:

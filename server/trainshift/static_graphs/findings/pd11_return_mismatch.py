@@ -19,10 +19,10 @@ from itertools import pairwise
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.static_graphs.differences import difference
-from trainshift.static_graphs.judging import Judge
+from trainshift.static_graphs.branch_merge import difference
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import constant
+from trainshift.static_graphs.reporting import Judge
 
 
 def check(program: Program) -> Iterator[Finding]:

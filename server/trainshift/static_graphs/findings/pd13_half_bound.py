@@ -16,9 +16,9 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.static_graphs.judging import Judge, bound_in, reached
 from trainshift.static_graphs.reading.function import Truth
 from trainshift.static_graphs.reading.kinds import UNBOUND, Value
+from trainshift.static_graphs.reporting import Judge, bound_in, reached
 
 
 def check(program: Program) -> Iterator[Finding]:

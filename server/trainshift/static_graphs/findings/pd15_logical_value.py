@@ -17,9 +17,9 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.static_graphs.judging import Judge, reached
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.reading.parts import own_parts, read_in
+from trainshift.static_graphs.reporting import Judge, reached
 
 
 def check(program: Program) -> Iterator[Finding]:

@@ -24,9 +24,9 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.static_graphs.judging import Judge, may_be_unrolled, reached
-from trainshift.static_graphs.needed import Need, needs
+from trainshift.static_graphs.concretization import Need, needs
 from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reporting import Judge, may_be_unrolled, reached
 
 # Functions of `math` that Paddle has by the same name, for tensors.
 _MATH = frozenset({"sqrt", "exp", "log", "sin", "cos", "tanh"})

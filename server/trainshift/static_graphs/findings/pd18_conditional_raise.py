@@ -19,7 +19,7 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.static_graphs.judging import Judge, reached
+from trainshift.static_graphs.reporting import Judge, reached
 
 
 def check(program: Program) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.static_graphs.effects import changed, counted, is_made_inside, told
-from trainshift.static_graphs.judging import Judge, reached
+from trainshift.static_graphs.reporting import Judge, reached
 
 
 def check(program: Program) -> Iterator[Finding]:

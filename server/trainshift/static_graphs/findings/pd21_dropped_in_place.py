@@ -24,9 +24,9 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.static_graphs.judging import Judge, first_read, reached
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.parts import bound_by
+from trainshift.static_graphs.reporting import Judge, first_read, reached
 from trainshift.static_graphs.tables.api import is_in_place
 
 

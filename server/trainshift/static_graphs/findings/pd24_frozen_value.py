@@ -19,10 +19,10 @@ from trainshift.core.program import Program
 from trainshift.python.names.values import UserInstance
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, dotted
 from trainshift.static_graphs.effects import changed_default
-from trainshift.static_graphs.judging import Judge, calls, reached
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.parts import own_parts
 from trainshift.static_graphs.reading.reading import Reading
+from trainshift.static_graphs.reporting import Judge, calls, reached
 
 _DRAWING = ("random.", "numpy.random.", "secrets.", "uuid.")
 _SEEDING = frozenset({"seed", "getstate", "setstate", "get_state", "set_state"})

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.syntax.chunk_syntax import Statement, dotted
-from trainshift.static_graphs.judging import Judge, bound_in, calls, loops, may_be_unrolled, reached
 from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reporting import Judge, bound_in, calls, loops, may_be_unrolled, reached
 
 _OTHER = frozenset({"insert", "extend", "pop", "remove", "sort", "reverse", "clear", "index", "count"})
 

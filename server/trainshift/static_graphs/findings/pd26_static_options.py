@@ -22,11 +22,11 @@ from trainshift.python.source.edit import Change
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Statement, argument
 from trainshift.static_graphs.codes import STATIC_CODES
-from trainshift.static_graphs.judging import Judge, calls, reached
 from trainshift.static_graphs.reading.entries import SAVING, Entry, no_place, saves
 from trainshift.static_graphs.reading.function import Mode
 from trainshift.static_graphs.reading.parts import bound_by, read_in
 from trainshift.static_graphs.reading.reading import Reading
+from trainshift.static_graphs.reporting import Judge, calls, reached
 
 
 def check(program: Program) -> Iterator[Finding]:

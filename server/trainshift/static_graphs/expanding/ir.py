@@ -1,4 +1,4 @@
-"""Forms: what a function is made of once it is expanded, and which names are live in it.
+"""The intermediate form of a function that is expanded into graph code, and which names are live in it.
 
 A block is a list of forms.  Its text is written from them (`writing`), the names of `cond` and `while_loop`
 follow from what they read and bind.  Half of the forms are statements that the expansion adds: text without

@@ -1,4 +1,4 @@
-"""Held: the lists and dicts that a graph carries, those that grow (PS15) and those of fixed size (PS16)."""
+"""The lists and dicts that a graph carries: those that grow (PS15), and those of fixed size (PS16)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.static_graphs.expanding.forms import Names
+from trainshift.static_graphs.expanding.ir import Names
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import NUMBER, Value

@@ -1,4 +1,4 @@
-"""Judging: what all codes of static graphs share: verdicts by mode, places, one finding for a statement."""
+"""Report findings: the verdict by mode, the place, and one finding of a code for a statement."""
 
 from __future__ import annotations
 

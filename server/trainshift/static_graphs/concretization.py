@@ -1,4 +1,4 @@
-"""Needed: the places of a static function where Python needs the value of a tensor, which a graph has not."""
+"""Concretization: the places where Python needs the value of a tensor, which a graph does not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shown: what each statement of a file's static functions becomes in a graph (SPEC-STATIC §6, `--show`)."""
+"""Explain what the statements of static functions become in a graph, for `--show`, hovers and hints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Differences: why two values cannot be results of one `cond`: structure, None, dtype, rank."""
+"""Tell why two values cannot merge behind a `cond`: their structure, None, dtype or rank differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making: a function gets the decorator that turns it into a static graph (SPEC-STATIC §4)."""
+"""Decorate a function so that it becomes a static graph."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Edit, apply
 from trainshift.python.syntax.chunk_syntax import Scope
 from trainshift.static_graphs.codes import STATIC_CODES
-from trainshift.static_graphs.judging import name_of_paddle
 from trainshift.static_graphs.reading.entries import TO_STATIC, is_excluded, is_layer, no_place
 from trainshift.static_graphs.reading.function import StaticFunction, title_of
 from trainshift.static_graphs.reading.kinds import NUMBER, Dim, Size, Tensor
 from trainshift.static_graphs.reading.reading import Reading
+from trainshift.static_graphs.reporting import name_of_paddle
 
 _MODULE = "paddle"
 _SPEC = "InputSpec"
