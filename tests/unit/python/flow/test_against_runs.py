@@ -19,7 +19,7 @@ from trainshift.python.flow.solver import Analysis, solve
 PROGRAMS = 8
 """So many programs are one test."""
 RUNS = 5
-SEEDS = range(0, 160, PROGRAMS)
+SEEDS = range(0, 96, PROGRAMS)
 
 
 def ends(call: ast.Call) -> bool:
