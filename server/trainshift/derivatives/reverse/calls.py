@@ -142,9 +142,8 @@ class Calls(Pull):
         after: list[tuple[Node, str]] = []
         # What is given twice, or is captured too, gets an adjoint of its own.
         taken_up: list[ast.expr] = [terms.name(name) for each in called for _, name in each.reached]
-        taken_up += [
-            given[each].expr for each in carried & set(given) if target and target.kind(each).changes
-        ]
+        altered = self.whole.summary(target).changed if target is not None else frozenset()
+        taken_up += [given[each].expr for each in carried & set(given) & altered]
         placed: list[ast.expr] = []
         for param in params:
             child = given.get(param)
@@ -165,8 +164,7 @@ class Calls(Pull):
                 else:
                     place = None
                 known = root_of(child.expr) or ""
-                changed = target is not None and target.kind(param).changes
-                others = placed if changed else taken_up
+                others = placed if param in altered else taken_up
                 if any(not _apart(child.expr, each) for each in others):
                     place = None
                 taken_up.append(child.expr)
