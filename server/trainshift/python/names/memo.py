@@ -23,8 +23,8 @@ class Questions(Generic[T]):
     """Questions that lead to each other, in circles too, and their answers, which only grow.
 
     A question that is asked again while it is being answered is first assumed to add `nothing`, then what it
-    was found to give, until that is stable.  After the `most` answers, `deepest` questions inside of each other,
-    and too many rounds the answer is `unknown`.
+    was found to give, until that is stable.  After the `most` answers, `deepest` questions inside of each
+    other, and too many rounds the answer is `unknown`.
     """
 
     def __init__(self, nothing: T, unknown: T, most: int = _MOST_ANSWERS, deepest: int = _DEEPEST) -> None:

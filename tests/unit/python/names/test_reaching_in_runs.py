@@ -14,7 +14,7 @@ from trainshift.python.syntax.chunk_syntax import Statement
 PROGRAMS = 8
 """So many programs are one test."""
 RUNS = 5
-SEEDS = range(0, 96, PROGRAMS)
+SEEDS = range(0, 136, PROGRAMS)
 
 
 def statements(script: Script) -> dict[tuple[int, int], Statement]:
