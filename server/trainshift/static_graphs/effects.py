@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainshift.libraries.containers import MUTATING
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Statement, dotted
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.parts import bound_by
 from trainshift.static_graphs.reporting import calls
 
-_CHANGING = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "update", "add", "setdefault"})
 _CONTAINERS = frozenset({"list", "dict", "set"})
 # Attributes of tensors that say how the graph is built.
 _OF_BUILDING = frozenset({"stop_gradient", "persistable", "trainable", "name"})
@@ -61,7 +61,7 @@ def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[as
         elif isinstance(target, ast.Name) and target.id in function.scope.declared_global:
             yield target, target.id
     for call in calls(statement):
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _CHANGING:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in MUTATING:
             base = function.kind(call.func.value)
             held = base.python & _CONTAINERS and base.tensor is None
             if held and not is_own(function, call.func.value):
@@ -126,7 +126,7 @@ def _changed_names(function: StaticFunction) -> set[str]:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         held = [each.value for each in targets if isinstance(each, ast.Subscript)]
         for call in calls(statement):
-            if isinstance(call.func, ast.Attribute) and call.func.attr in _CHANGING:
+            if isinstance(call.func, ast.Attribute) and call.func.attr in MUTATING:
                 held.append(call.func.value)
         found.update(each.id for each in held if isinstance(each, ast.Name))
     return found

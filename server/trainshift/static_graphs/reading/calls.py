@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 
+from trainshift.libraries.containers import ADDING, METHODS, MUTATING
 from trainshift.python.names.values import Class, Function, Instance, Library, Member, UserInstance
 from trainshift.python.names.values import Value as Thing
 from trainshift.python.syntax.chunk_syntax import Scope
@@ -44,8 +45,6 @@ Words = Mapping[str, Value]
 _HOLDING = frozenset({"LayerList", "Sequential", "LayerDict", "ParameterList", "ModuleList", "ModuleDict"})
 _STRINGS = frozenset({"str", "repr", "format", "chr", "hex", "bin"})
 _CASTS = {"int": "int64", "float": "float32", "bool": "bool"}
-_GROWING = frozenset({"append", "insert", "extend", "add", "setdefault", "update", "appendleft"})
-_REORDERING = frozenset({"pop", "popleft", "popitem", "remove", "reverse", "sort", "clear", "rotate"})
 _ARRAYS = frozenset({"paddle.tensor.create_array", "paddle.tensor.array.create_array"})
 
 
@@ -116,12 +115,12 @@ class Calls(Expressions):
     ) -> Value:
         """What a method of a list, dict or set gives; what it puts there is noted."""
         name, element = called.attr, base.whole_element
-        if name in _GROWING and (given or words):
+        if name in ADDING and (given or words):
             self._grow(called.value, base, name, given, words, frame)
             if name == "setdefault":
                 return join([element or NOTHING, *given[1:]])
             return python("None")
-        if name in _REORDERING:
+        if name in MUTATING:
             self.assign(called.value, in_any_order(base), frame, is_change=True)
         if name in ("pop", "popleft", "popitem"):
             return _taken_out(name, base, given)
@@ -159,7 +158,7 @@ class Calls(Expressions):
             added = join([*(each.whole_element or UNKNOWN for each in given), *words.values()])
         else:
             added = given[-1] if given else join(words.values())
-            if name == "extend":
+            if METHODS[name].elements is not None:
                 added = element_of(added)
             element = base.whole_element
             if name == "append" and base.items is not None and len(base.items) < 32 and not base.array:

@@ -85,7 +85,11 @@ def places_in(value: Value) -> Iterator[ast.AST]:
 
 
 class Lookups:
-    """Values that are worked out when they are first asked for, and that may be defined by each other."""
+    """Values that are worked out when they are first asked for, and that may be defined by each other.
+
+    Only the readers of a value that grows are worked out anew.  `Questions` of `python/names/memo.py` redoes
+    whole circles, which takes minutes where many attributes are defined by each other.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Value] = {}
