@@ -120,7 +120,9 @@ class Twice:
                 named = [each.value for each in keywords]
                 apart = [self._both(one, other, pairs) for one, other in combinations(named, 2)]
                 return found + [each for each in apart if each is not None]
-        return [
+        callees = self.aliases.names.callees(value) if isinstance(value, ast.Call) else []
+        returned = [kind for callee in callees for kind in self.aliases.whole.summary(callee).twice]
+        return returned + [
             shared.twice
             for name in sorted(self.aliases.sources(value))
             for shared in pairs.get(frozenset((name,)), ())
@@ -316,6 +318,8 @@ class Aliases:
         # The parameters whose arguments may be changed.
         self.altered_given: set[str] = set()
         self.returned: set[str] = set()
+        # The kinds of the objects that the value of the function may hold at two places.
+        self.returned_twice: set[Kind] = set()
         self.ends: set[frozenset[str]] = set()
         self.handed: set[str] = set()
         self.grown: set[str] = set()
@@ -344,7 +348,11 @@ class Aliases:
         while entered != self._entered:
             entered = dict(self._entered)
             solution = solve(cfg, _Flow(self))
-        self.ends |= set(solution.before(cfg.exit) or ())
+        at_exit = solution.before(cfg.exit) or {}
+        self.ends |= set(at_exit)
+        for reason in at_exit.get(frozenset((function.result,)), ()):
+            if reason.twice is not None:
+                self.returned_twice.add(reason.twice)
         self._captured()
         for pair in self.ends:
             if function.result in pair:
@@ -371,7 +379,8 @@ class Aliases:
         """What a call of the function leaves behind."""
         linked = (each for each in self.ends if len(each) == 2 and all(map(self._is_outer, each)))
         returned = frozenset(filter(self._is_outer, self.returned))
-        return Summary(returned, frozenset(linked), frozenset(self.altered_given))
+        twice = frozenset(kind.found() for kind in self.returned_twice)
+        return Summary(returned, frozenset(linked), frozenset(self.altered_given), twice)
 
     def _is_outer(self, name: str) -> bool:
         return name.endswith(GIVEN) or name not in self.function.local or name in self.function.kept()
@@ -483,6 +492,7 @@ class Aliases:
             case ast.Return(value=ast.expr()):
                 assert node.value is not None
                 self.returned |= self._with_partners(self.sources(node.value), pairs)
+                self.returned_twice.update(self.twice.held(node.value, pairs, self.reader.kind(node.value)))
             case ast.Expr(ast.Call() as call):
                 return self._joined(node, call, pairs)
         return pairs

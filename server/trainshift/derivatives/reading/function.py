@@ -59,13 +59,16 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a call of a function leaves behind, by the names of what the function knows from outside: which of
-    them may be in its value, which pairs of them may be, or hold, one thing, and which parameters it may
-    change."""
+    """What a call of a function leaves behind, by the names of what the function knows from outside.
+
+    `returned` may be in its value, each pair that is `linked` may be, or hold, one thing, and the parameters
+    `changed` may be mutated.  `twice` are the kinds of the objects that its value may hold at two places.
+    """
 
     returned: frozenset[str] = frozenset()
     linked: frozenset[frozenset[str]] = frozenset()
     changed: frozenset[str] = frozenset()
+    twice: frozenset[Kind] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
