@@ -1,4 +1,4 @@
-"""Readable derivatives of Python functions: from a file's text to edits of it, or to refusals (SPEC-AD 3).
+"""Readable derivatives of Python functions: from a file's text to edits of it, or to refusals.
 
 The one door is `derive`.  Nothing is run or imported of what is differentiated.
 """

@@ -1,4 +1,4 @@
-"""What cannot be differentiated, and why: all of it at once, in the order of the text (SPEC-AD 3.3)."""
+"""Refusals: everything that cannot be differentiated, with its reason, in the order of the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parameters a function is differentiated by where none are named (SPEC-AD 3.1)."""
+"""Choice of parameters to differentiate by, where none are named."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def derive(
     wrt: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Derived | Refused:
-    """The derivative of the top-level `function` of the file `text` (SPEC-AD 3.1).
+    """The derivative of the top-level `function` of the file `text`.
 
     `wrt` names the parameters to differentiate by, in the order of the bars; without it, all that can have a
     derivative.  `name` is that of the new function instead of `FUNCTION_grad` or `FUNCTION_jvp`.

@@ -1,4 +1,4 @@
-"""What a differentiation gives: edits of the file, or the reasons why there are none (SPEC-AD 3.1)."""
+"""Results of a differentiation: edits of the file, or the reasons why there are none."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Loops whose sequence changes while they go through it: the way back could not go through it again (SPEC-AD
-AD34)."""
+"""Loops whose sequence changes inside the loop, so that the adjoint pass could not repeat it (AD34)."""
 
 from __future__ import annotations
 

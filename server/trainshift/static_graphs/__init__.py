@@ -1,1 +1,1 @@
-"""What Paddle's conversion to a static graph makes of Python code (SPEC-STATIC): reading, findings."""
+"""Static graphs of Paddle: how Python functions are read for them, findings, and expansions."""

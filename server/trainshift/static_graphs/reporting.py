@@ -60,7 +60,7 @@ class Judge:
         """The finding that something is wrong, and what to do about it, unless the statement has one.
 
         It is at the header of the statement, or at `at`.  `sure` tells that it is seen; `always` that
-        both ways of conversion have it (the codes with a lozenge in SPEC-STATIC §3).
+        both ways of conversion have it.
         """
         sure = sure and not (self.code in _OF_CONTROL_FLOW and _is_doubtful(function, statement))
         verdict = verdict_in(function.mode, always=always) if sure else Verdict.UNKNOWN

@@ -1,1 +1,1 @@
-"""What cannot stay in an expression or a statement, written as other statements (SPEC-AD 3.2)."""
+"""Lowering: active expressions that need statements of their own are written as statements."""

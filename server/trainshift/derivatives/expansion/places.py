@@ -1,5 +1,5 @@
 """A loop that changes elements of a list or dict by the name that it gives them, written with their places:
-so they have one name (SPEC-AD AD37)."""
+so they have one name (AD37)."""
 
 from __future__ import annotations
 

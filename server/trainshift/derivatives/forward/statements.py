@@ -1,4 +1,4 @@
-"""Forward mode of statements: each active variable beside its tangent, changed together (SPEC-AD AD31)."""
+"""Forward mode of statements: each active variable beside its tangent, changed together (AD31)."""
 
 from __future__ import annotations
 

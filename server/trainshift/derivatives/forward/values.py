@@ -1,4 +1,4 @@
-"""Forward mode of expressions: the tangent beside the value (SPEC-AD AD31)."""
+"""Forward mode of expressions: the tangent beside the value (AD31)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of which variables the value of an expression may be made, whole or in part (SPEC-AD AD37)."""
+"""Sources: the variables whose value, whole or in part, an expression may have (AD37)."""
 
 from __future__ import annotations
 

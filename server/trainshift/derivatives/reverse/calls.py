@@ -1,4 +1,4 @@
-"""Reverse mode of calls: a pullback beside each value (SPEC-AD AD32, AD36)."""
+"""Reverse mode of calls: a pullback beside each value (AD32, AD36)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reverse mode of the lines of a function: what stands for each on both ways (SPEC-AD AD32)."""
+"""Reverse mode of lines: the primal and adjoint statements of each statement (AD32)."""
 
 from __future__ import annotations
 

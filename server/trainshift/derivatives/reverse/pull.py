@@ -1,5 +1,4 @@
-"""Reverse mode within one statement: from the cotangent of its value to terms of what it reads (SPEC-AD
-AD32)."""
+"""Reverse mode within one statement: from the cotangent of its value to terms of what it reads (AD32)."""
 
 from __future__ import annotations
 

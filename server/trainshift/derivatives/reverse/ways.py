@@ -1,4 +1,4 @@
-"""Reverse mode of conditionals, loops and functions inside (SPEC-AD AD33, AD34, AD35)."""
+"""Reverse mode of conditionals, loops and functions inside (AD33, AD34, AD35)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of derivatives as data: one row for each operation (SPEC-AD 3.3).
+"""The table of derivatives as data: one row for each operation.
 
 A row has a template for each parameter that can be active.  In a template, the name of a parameter stands
 for its

@@ -1,4 +1,4 @@
-"""The rows of the helpers themselves, so that a derivative can be differentiated again (SPEC-AD AD40)."""
+"""Rows of the helpers themselves, so that a derivative can be differentiated again (AD40)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Expanding: static functions rewritten into the graph code that Paddle builds (SPEC-STATIC §5)."""
+"""Expansion: static functions rewritten into the graph code that Paddle builds."""

@@ -1,4 +1,4 @@
-"""The door of expanding: a file's static functions as the graph code that Paddle builds (SPEC-STATIC §5)."""
+"""The entry point of expansion: the static functions of a file as the graph code that Paddle builds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from trainshift.static_graphs.reading.kinds import OPEN_SIZES
 from trainshift.static_graphs.reading.reading import Reading
 from trainshift.static_graphs.reporting import name_of_paddle
 
-# Findings that the expansion itself puts right, or that do not concern it (SPEC-STATIC §5).
+# Findings that the expansion itself puts right, or that do not concern it.
 _MENDED = frozenset(
     {"PD05", "PD06", "PD07", "PD08", "PD10", "PD18", "PD22", "PD26", "PD27", "PD09", "PD14", "PD16"}
 )

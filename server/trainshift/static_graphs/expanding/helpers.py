@@ -1,4 +1,4 @@
-"""The small functions that expanded code calls; they stand below the imports of its file (SPEC-STATIC §5)."""
+"""Helper functions that expanded code calls; they stand below the imports of its file."""
 
 from __future__ import annotations
 

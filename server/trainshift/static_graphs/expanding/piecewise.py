@@ -1,4 +1,4 @@
-"""One statement of a static function as graph code (SPEC-STATIC §5).
+"""One statement of a static function as graph code.
 
 Expanding an inner statement and then one around it must end in the text that expanding the outer one gives.
 Where it would not (a loop that a `break` of the inner statement ends, a number that the loop carries), the

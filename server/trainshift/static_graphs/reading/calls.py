@@ -1,4 +1,4 @@
-"""Calls: what a call in a static function gives, and which functions become static by it (SPEC-STATIC §2)."""
+"""Calls in static functions: the value of each, and the functions that become static by it."""
 
 from __future__ import annotations
 

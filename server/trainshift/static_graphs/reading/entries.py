@@ -1,4 +1,4 @@
-"""Entries: the functions that a script makes static, and in which way (SPEC-STATIC §2)."""
+"""Entry points: the functions that a script makes static, and how."""
 
 from __future__ import annotations
 

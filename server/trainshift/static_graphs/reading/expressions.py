@@ -1,4 +1,4 @@
-"""Expressions: what each expression of a static function may be (SPEC-STATIC §2)."""
+"""Abstract values of the expressions of static functions."""
 
 from __future__ import annotations
 

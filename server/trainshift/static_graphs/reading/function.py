@@ -19,7 +19,7 @@ from trainshift.static_graphs.reading.parts import Names
 
 
 class Mode(IntEnum):
-    """In which way a function is made static (SPEC-STATIC §2), the strongest last."""
+    """In which way a function is made static, the strongest last."""
 
     OPEN = 0
     SOT = 1

@@ -1,4 +1,4 @@
-"""Kinds of expressions in a static function (SPEC-STATIC §2): tensor, Python, array, unknown, as a set."""
+"""Abstract values of static functions: tensor, Python, array, unknown, as sets, with shapes and elements."""
 
 from __future__ import annotations
 

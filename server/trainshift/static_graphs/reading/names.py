@@ -1,4 +1,4 @@
-"""Names: what names and attributes in static functions may be (SPEC-STATIC §2)."""
+"""Abstract values of names and attributes in static functions."""
 
 from __future__ import annotations
 

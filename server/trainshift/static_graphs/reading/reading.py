@@ -1,4 +1,4 @@
-"""Reading: the static functions of a file, and what is known of them (SPEC-STATIC §2).
+"""Reading: the static functions of a file, and what is known of them.
 
 The door for what asks of static functions: ``program.fact(Reading)``.
 """

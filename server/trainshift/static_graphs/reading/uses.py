@@ -1,4 +1,4 @@
-"""Uses: names that are used as only tensors can be (SPEC-STATIC §2)."""
+"""Type inference from uses: names that are used as only tensors can be."""
 
 from __future__ import annotations
 

@@ -238,13 +238,7 @@ class Walker(Calls):
                     self.evaluate(node.msg, frame)
                 return self.narrowed(node.test, env, frame, holds=True) or env
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                env.pop(node.name, None)
-                for default in getattr(getattr(node, "args", None), "defaults", ()):
-                    self.evaluate(default, frame)
-                inner = function.scope.facts.scope_of.get(node)
-                if inner is not None and not isinstance(node, ast.ClassDef):
-                    self.enclose(inner, frame)
-                    env[node.name] = python("function", things=frozenset({Function(inner)}))
+                self._defined(node, function, frame)
             case ast.Import() | ast.ImportFrom():
                 for name, bindings in function.scope.bindings.items():
                     env.update(
@@ -252,14 +246,33 @@ class Walker(Calls):
                     )
             case ast.Delete():
                 for target in node.targets:
-                    if isinstance(target, ast.Name):
-                        env[target.id] = UNBOUND
-                    elif isinstance(target, ast.Subscript):
-                        base = self.evaluate(target.value, frame)
-                        self.assign(target.value, in_any_order(base), frame, is_change=True)
+                    self._deleted(target, frame)
             case _:
                 pass
         return env
+
+    def _defined(
+        self,
+        node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef,
+        function: StaticFunction,
+        frame: Frame,
+    ) -> None:
+        """Bind the name of a function or class that is defined inside."""
+        frame.env.pop(node.name, None)
+        for default in getattr(getattr(node, "args", None), "defaults", ()):
+            self.evaluate(default, frame)
+        inner = function.scope.facts.scope_of.get(node)
+        if inner is not None and not isinstance(node, ast.ClassDef):
+            self.enclose(inner, frame)
+            frame.env[node.name] = python("function", things=frozenset({Function(inner)}))
+
+    def _deleted(self, target: ast.expr, frame: Frame) -> None:
+        """Unbind a name, or take an element out of a container."""
+        if isinstance(target, ast.Name):
+            frame.env[target.id] = UNBOUND
+        elif isinstance(target, ast.Subscript):
+            base = self.evaluate(target.value, frame)
+            self.assign(target.value, in_any_order(base), frame, is_change=True)
 
     @abstractmethod
     def enclose(self, inner: Scope, frame: Frame) -> None:

@@ -1,4 +1,4 @@
-"""Shapes of what layers give (SPEC-STATIC §2): a dimension that is unknown stays so through them."""
+"""Shapes that layers return; an unknown dimension stays unknown through them."""
 
 from __future__ import annotations
 

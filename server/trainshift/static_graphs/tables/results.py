@@ -1,4 +1,4 @@
-"""What operations of Paddle's make of dtypes and shapes (SPEC-STATIC §2), a row for each family."""
+"""Dtypes and shapes that the operations of Paddle return, a row for each family."""
 
 from __future__ import annotations
 
