@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from trainshift.libraries.containers import ADDING
 from trainshift.python.source.comments import Comments
-from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.chunk_syntax import Statement, dotted
 from trainshift.static_graphs.expanding.conditions import unseen
 from trainshift.static_graphs.expanding.exits import leave_kept, leave_loop
 from trainshift.static_graphs.expanding.expressions import Expressions
@@ -75,6 +76,7 @@ class Builder(Statements):
 
     def _statement(self, statement: Statement, leading: list[str]) -> list[Form]:
         node = statement.node
+        _check_growing(node)
         if self._is_graph(statement):
             return self._converted(statement, leading)
         if statement.branches and any(
@@ -495,3 +497,14 @@ def _sign(node: ast.expr) -> int:
     ):
         return -1
     return 1 if isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > 0 else 0
+
+
+def _check_growing(node: ast.stmt) -> None:
+    """Refuse a loop through a container that grows meanwhile: Paddle goes through what it held at first."""
+    for loop in ast.walk(node):
+        name = dotted(loop.iter) if isinstance(loop, ast.For) else ""
+        for part in ast.walk(loop) if name else ():
+            if isinstance(part, ast.Attribute) and part.attr in ADDING and dotted(part.value) == name:
+                raise CannotExpand(
+                    loop, f"`{name}` grows while this loop goes through it; loop over a copy of it"
+                )
