@@ -42,6 +42,7 @@ def test_modules_import_each_other_in_no_circle_but_one() -> None:
     assert circles() == CIRCLES
 
 
+@pytest.mark.slow
 def test_nodes_are_looked_up_by_their_kind() -> None:
     asked = {
         str(path.relative_to(PACKAGE)): _asked_for_types(path) for path in MODULES if _reads_python(path)

@@ -244,6 +244,7 @@ def _truths(text: str) -> set[Truth]:
     return {function.truth(each.node) for each in function.statements if isinstance(each.node, ast.If)}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(30))
 def test_a_tensor_is_never_read_as_no_tensor(seed: int) -> None:
     text = _Writer(seed).text()
