@@ -29,6 +29,8 @@ const MENU_LIMIT = 4_000;
 const MENU = ".action-widget:not(.action-list-submenu-panel)";
 const FOCUSED = ".editor-group-container.active .monaco-editor.focused";
 const QUICK_INPUT = ".quick-input-widget";
+/** What a row of a list is, and where. */
+const ROW_LABEL = ".monaco-icon-label-container";
 
 export type Severity = "error" | "warning" | "info" | "hint";
 
@@ -95,7 +97,10 @@ export class Workbench {
 
   /** Open a file of the workspace, or go to it where it is open. */
   async openFile(file: string): Promise<void> {
-    await this.askFor("Control+P", join(this.workspace, file), basename(file));
+    // Until the list is filtered, it has the files that were open last, which may have the same name.
+    const folder = dirname(file);
+    const label = folder === "." ? file : `${basename(file)}${folder}`;
+    await this.askFor("Control+P", join(this.workspace, file), label);
     await this.shows(file);
   }
 
@@ -244,7 +249,8 @@ export class Workbench {
   }
 
   private async shows(file: string): Promise<void> {
-    await this.page.locator(".tabs-container .tab.active", { hasText: basename(file) }).waitFor();
+    const path = `/${basename(this.workspace)}/${file}`;
+    await this.page.locator(`.tabs-container .tab.active .tab-label[aria-label$="${path}"]`).waitFor();
     await this.page.locator(".editor-instance .monaco-editor .view-line").first().waitFor();
   }
 
@@ -253,7 +259,10 @@ export class Workbench {
     await this.page.locator(".markers-panel").waitFor();
   }
 
-  /** Enter a text into the input that a key opens, and take the row with this label, else the first. */
+  /**
+   * Enter a text into the input that a key opens, and take the row with this label, else the first.
+   * The label of a file in a folder is its name and, right after that, its folder.
+   */
   private async askFor(key: string, text: string, label?: string): Promise<void> {
     const input = this.page.locator(`${QUICK_INPUT} input[type=text]`);
     const focused = this.page.locator(`${QUICK_INPUT} input[type=text]:focus`);
@@ -263,7 +272,7 @@ export class Workbench {
       // What takes the focus closes the input.
       if (!(await succeeds(input.fill(text, { timeout: MENU_LIMIT })))) return false;
       const row = `${QUICK_INPUT} .monaco-list-row`;
-      if (label !== undefined && !(await this.moveTo(row, ".label-name", label))) return false;
+      if (label !== undefined && !(await this.moveTo(row, ROW_LABEL, label))) return false;
       return (await focused.count()) > 0;
     });
     await this.press("Enter");
