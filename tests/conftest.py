@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from trainshift.cli.rules import UnknownRule, find_rule
+from turns import Turns, commit, has_turn
 
 _EVERY = 20
 """One in so many of the sampled tests is part of the quick loop."""
@@ -33,6 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--every-keras3", action="store_true", help="run all scripts on TensorFlow 2.21, not a sample alone"
     )
+    parser.addoption(
+        "--all-turns", action="store_true", help="all inputs of tests that try a share with each commit"
+    )
     parser.addoption("--quick", action="store_true", help="a few generated inputs where there are many")
 
 
@@ -50,12 +54,21 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("trainshift")
 
 
+def pytest_report_header(config: pytest.Config) -> str:
+    """Name the commit that decides which inputs have their turn."""
+    return (
+        "turns: all" if config.getoption("--all-turns") else f"turns: of {commit()[:12]} (all: --all-turns)"
+    )
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what does not concern the one rule, or what is slow: huge inputs, most of what is sampled."""
     if config.getoption("--rule"):
         _keep(config, items, _concerned(items, config.getoption("--rule")))
     if config.getoption("--update-fixtures"):
         _keep(config, items, [item for item in items if _is_fixture(item)])
+    if not config.getoption("--all-turns"):
+        _keep(config, items, [item for item in items if _has_turn(item)])
     if config.getoption("--quick"):
         quick = [item for item in items if not item.get_closest_marker("slow")]
         sampled = [
@@ -73,6 +86,11 @@ def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
     steps = {name: -(-len(same) // _MOST) for name, same in cases.items() if not _is_fixture(same[0])}
     kept = {item for name, same in cases.items() for item in same[:: steps.get(name, 1)]}
     return [item for item in items if item in kept]
+
+
+def _has_turn(item: pytest.Item) -> bool:
+    marker = item.get_closest_marker("in_turns")
+    return marker is None or has_turn(item.nodeid, marker.args[0])
 
 
 def _is_fixture(item: pytest.Item) -> bool:
@@ -123,3 +141,9 @@ def update_fixtures(request: pytest.FixtureRequest) -> bool:
 def quick(request: pytest.FixtureRequest) -> bool:
     """Whether to try a few generated inputs only (the quick loop)."""
     return bool(request.config.getoption("--quick"))
+
+
+@pytest.fixture
+def turns(request: pytest.FixtureRequest) -> Turns:
+    """The share of this test's inputs that the commit tries."""
+    return Turns(request.node.nodeid, bool(request.config.getoption("--all-turns")))

@@ -30,16 +30,22 @@ def modules() -> dict[str, Path]:
 
 
 @cache
+def tree(path: Path) -> ast.Module:
+    """A module's syntax tree."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def nodes(path: Path) -> list[ast.AST]:
     """Everything in a module's syntax tree."""
-    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    return list(ast.walk(tree(path)))
 
 
 @cache
 def imports(path: Path) -> frozenset[str]:
     """Full names of everything that a module imports, at any depth."""
     found: set[str] = set()
-    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    waiting: list[ast.AST] = [tree(path)]
     for node in waiting:
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
@@ -91,20 +97,37 @@ def folder(module: str) -> str:
 
 def _components(edges: Mapping[str, Collection[str]]) -> list[list[str]]:
     """The strongly connected components of a graph that have more than one member."""
-    reach = {name: _reached(edges, name) for name in edges}
-    within = {name: frozenset({name, *(far for far in reach[name] if name in reach[far])}) for name in edges}
-    return sorted(sorted(members) for members in set(within.values()) if len(members) > 1)
+    finished: list[str] = []
+    _finish(edges, sorted(edges), set(), finished)
+    back: dict[str, list[str]] = {}
+    for name, others in edges.items():
+        for other in others:
+            back.setdefault(other, []).append(name)
+    found: list[list[str]] = []
+    seen: set[str] = set()
+    for name in reversed(finished):
+        if name not in seen:
+            members: list[str] = []
+            _finish(back, [name], seen, members)
+            found.append(sorted(members))
+    return sorted(members for members in found if len(members) > 1)
 
 
-def _reached(edges: Mapping[str, Collection[str]], start: str) -> set[str]:
-    found: set[str] = set()
-    waiting = [start]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += edges.get(name, ())
-    return found
+def _finish(
+    edges: Mapping[str, Collection[str]], starts: Collection[str], seen: set[str], into: list[str]
+) -> None:
+    """Append what is reached from some names and not seen yet, each behind all that it leads to."""
+    for start in starts:
+        waiting = [(start, iter(edges.get(start, ())))] if start not in seen else []
+        seen.add(start)
+        while waiting:
+            rest = waiting[-1][1]
+            following = next((each for each in rest if each not in seen), None)
+            if following is None:
+                into.append(waiting.pop()[0])
+            else:
+                seen.add(following)
+                waiting.append((following, iter(edges.get(following, ()))))
 
 
 def files_per_folder() -> Counter[str]:

@@ -20,6 +20,7 @@ from trainshift.engine.conversion import Conversion, Status, convert
 from trainshift.python.source.edit import apply, merge
 from trainshift.python.source.source import BOM
 from trainshift.python.syntax.chunks import ParseFailure
+from turns import Turns
 
 TEXTS = {folder.name: (folder / "before.py").read_bytes().decode() for folder in SCRIPTS}
 SHORT = [case.name for case in TRANSFORM_CASES]
@@ -31,12 +32,13 @@ CHOICES = dict.fromkeys(TEXTS, USUAL) | {case.name: case.choices for case in TRA
 
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.sampled
-def test_the_properties_hold_on_every_mutation(name: str, quick: bool) -> None:
+def test_the_properties_hold_on_every_mutation(name: str, quick: bool, turns: Turns) -> None:
     choices = CHOICES[name]
     original = convert(TEXTS[name], choices=choices)
     _check(TEXTS[name], original, name, choices)
     # Some leave a short text what it is, or make the same of it as others.
-    mutated = {} if quick else {_mutated(name, mutate): f"{name} {mutate.__name__}" for mutate in PAIRS}
+    pairs = () if quick else turns.of(PAIRS, 4)
+    mutated = {_mutated(name, mutate): f"{name} {mutate.__name__}" for mutate in pairs}
     mutated.pop(TEXTS[name], None)
     for text, where in mutated.items():
         conversion = convert(text, choices=choices)
@@ -47,6 +49,7 @@ def test_the_properties_hold_on_every_mutation(name: str, quick: bool) -> None:
 
 @pytest.mark.parametrize("name", [*SHORT, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)])
 @pytest.mark.sampled
+@pytest.mark.in_turns(2)
 def test_statement_by_statement_in_any_order_is_the_whole_file(name: str) -> None:
     text = TEXTS[name].removeprefix(BOM)
     choices = CHOICES[name]

@@ -15,7 +15,7 @@ import pytest
 
 from finding_fixtures import RESTRICTION_FILES, STATIC_FILES
 from fixtures import TRANSFORM_FILES
-from import_graph import PACKAGE, ROOT, circles, nodes
+from import_graph import PACKAGE, ROOT, nodes
 from trainshift.engine.derivation_rules import DERIVATION_RULES, DerivationRule
 from trainshift.engine.own_codes import OWN_CODES
 from trainshift.pages import section
@@ -32,14 +32,6 @@ DERIVATION_FILES = [
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "dev" not in path.parts)
 # The packages that read Python by `ast`.
 READERS = ("python", "core", "restrictions", "rewriting", "transforms", "derivatives", "static_graphs")
-# A script knows the files that it is linked to, and these are scripts.
-CIRCLES = [
-    ["python.names.script", "python.names.workspace"],
-]
-
-
-def test_modules_import_each_other_in_no_circle_but_one() -> None:
-    assert circles() == CIRCLES
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ def _functions() -> Iterator[tuple[str, Trial, list[float]]]:
 
 
 def test_random_functions_about_names_are_right_or_refused(quick: bool) -> None:
-    each = EACH // 5 if quick else EACH
+    each = EACH // 10 if quick else EACH
     answers = Counter(
         (mode, answer(trial, text, mode, slopes))
         for text, trial, slopes in islice(_functions(), each)

@@ -166,6 +166,7 @@ def close(one: float, other: float, scale: float) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("item", range(ITEMS))
 def test_random_functions_against_dual_numbers(item: int) -> None:
     wrt = ["x", "y", "zs"]

@@ -12,6 +12,7 @@ from lsp.commands import ALL, QUICK, SCRIPTS, changes, converted, report, statem
 from lsp.edits import lines_of, units
 from lsp.session import EDITOR, PULLING, Document, Session, able, serve, structured
 from trainshift.engine.checking import check, fix
+from turns import Turns
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -90,12 +91,12 @@ def mnist(session: Session) -> Document:
 
 
 @pytest.mark.parametrize("name", SLOWLY)
-async def test_a_script_becomes_what_convert_makes_of_it(puller: Session, name: str) -> None:
+async def test_a_script_becomes_what_convert_makes_of_it(puller: Session, name: str, turns: Turns) -> None:
     path = SCRIPTS / name / "before.py"
     document = puller.open(text_of(path), path.as_uri())
     await _assert_same_edit_alone(puller, document, path)
     await _assert_same_file(puller, document, path)
-    await _assert_same_statements(puller, document, path)
+    await _assert_same_statements(puller, document, path, turns)
     puller.close(document)
 
 
@@ -113,10 +114,10 @@ async def _assert_same_file(puller: Session, document: Document, path: Path) -> 
         assert after == document.text
 
 
-async def _assert_same_statements(puller: Session, document: Document, path: Path) -> None:
+async def _assert_same_statements(puller: Session, document: Document, path: Path, turns: Turns) -> None:
     lines = sorted({place.line for place in changes(path)})
-    # The command line starts anew for each line: it is asked for every third, the core for all.
-    expected = statements(path, lines) | {line: converted(path, line) for line in lines[::3]}
+    # The command line starts anew for each line: it is asked for a few, the core for all.
+    expected = statements(path, lines) | {line: converted(path, line) for line in turns.of(lines, 8)}
     for line in lines:
         menu = await puller.actions(document, line)
         action = titled(menu, "Trainshift: Make distributed: ", STATEMENT)

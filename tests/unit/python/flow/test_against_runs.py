@@ -16,7 +16,7 @@ from trainshift.python.flow.liveness import Liveness
 from trainshift.python.flow.reaching import ANY, Reaching
 from trainshift.python.flow.solver import Analysis, solve
 
-PROGRAMS = 8
+PROGRAMS = 4
 """So many programs are one test."""
 RUNS = 5
 SEEDS = range(0, 96, PROGRAMS)
@@ -76,6 +76,7 @@ class _Walk:
 
 
 @pytest.mark.sampled
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("first", SEEDS)
 def test_runs_take_edges_of_the_graph(first: int) -> None:
     for program, cfg, traces in programs(first):
@@ -93,6 +94,7 @@ def test_runs_take_edges_of_the_graph(first: int) -> None:
 
 
 @pytest.mark.sampled
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("first", SEEDS)
 def test_what_leaves_is_never_followed(first: int) -> None:
     for program, cfg, traces in programs(first):
@@ -113,6 +115,7 @@ def test_what_leaves_is_never_followed(first: int) -> None:
 
 
 @pytest.mark.sampled
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("first", SEEDS)
 def test_names_that_are_read_later_are_live(first: int) -> None:
     for program, cfg, traces in programs(first):
@@ -130,6 +133,7 @@ def test_names_that_are_read_later_are_live(first: int) -> None:
 
 
 @pytest.mark.sampled
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("first", SEEDS)
 def test_bindings_that_are_read_reach(first: int) -> None:
     for program, cfg, traces in programs(first):
@@ -142,6 +146,7 @@ def test_bindings_that_are_read_reach(first: int) -> None:
 
 
 @pytest.mark.sampled
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("first", SEEDS)
 def test_dominators_are_passed(first: int) -> None:
     for program, cfg, traces in programs(first):
@@ -190,6 +195,7 @@ class _Counted(Analysis[int]):
         return self.UNKNOWN
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("first", SEEDS[:5])
 def test_a_count_of_steps_is_right_or_unknown(first: int) -> None:
     for program, cfg, traces in programs(first):

@@ -11,7 +11,7 @@ from trainshift.python.names import reaching
 from trainshift.python.names.script import Script, read_script
 from trainshift.python.syntax.chunk_syntax import Statement
 
-PROGRAMS = 8
+PROGRAMS = 4
 """So many programs are one test."""
 RUNS = 5
 SEEDS = range(0, 136, PROGRAMS)
@@ -41,6 +41,7 @@ def owners(program: ast.FunctionDef) -> dict[int, ast.stmt]:
 
 
 @pytest.mark.sampled
+@pytest.mark.in_turns(2)
 @pytest.mark.parametrize("first", SEEDS)
 def test_bindings_that_are_read_are_looked_up(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reaching, "_SUPPRESSING", frozenset({"manager"}))
