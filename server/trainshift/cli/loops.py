@@ -14,7 +14,6 @@ from trainshift.cli.programs.units import is_script
 from trainshift.cli.report import place, plural, short_place
 from trainshift.cli.terminal import Printer, ProgressBar, Segment, visible, wants_colour
 from trainshift.core.program import Program
-from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.loop_kinds import KNOWN_PATTERNS, Loop, header
 from trainshift.core.training.loops import LOOKED_FOR, Loops
 from trainshift.engine.cells import Spot
@@ -24,6 +23,7 @@ from trainshift.engine.workspace import ParsedFiles, read_linked
 from trainshift.host.disk import absolute, files_on_disk
 from trainshift.host.files import FileProblem, shown_path
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script
 from trainshift.python.source.source import Span, one_line

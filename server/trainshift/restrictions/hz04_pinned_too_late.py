@@ -24,7 +24,7 @@ from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.strangers import Strangers
-from trainshift.core.training.executions import functions_reached
+from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
 from trainshift.python.names.values import Class, Function, Library
@@ -114,7 +114,7 @@ def _run_by(program: Program, site: Site) -> list[Statement]:
 
 def _reached(program: Program, statement: Statement) -> set[Site]:
     """The calls of a statement, and those of the script's functions that it calls."""
-    inside, called = set(statement.walk()), functions_reached(program, statement)
+    inside, called = set(statement.walk()), program.fact(Executions).functions_reached(statement)
     sites = program.script.sites
     return {each for each in sites if each.statement in inside or each.scope.function() in called}
 

@@ -28,7 +28,7 @@ from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.rates import TAPE_WRAPS, WRAPS
 from trainshift.core.ranks.together import Together
-from trainshift.core.training.executions import in_loop
+from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -91,7 +91,7 @@ def _removed(program: Program, site: Site, given: ast.expr) -> Change:
 def _is_before(program: Program, inner: Site, outer: Site, given: ast.expr) -> bool:
     """Whether a wrap surely was made when another one is; an attribute may be set by another call."""
     if inner is outer:
-        return in_loop(outer.statement)
+        return program.fact(ControlFlow).repeats(outer.statement)
     if isinstance(given, ast.Name | ast.Call):
         return True
     made, used = inner.scope.function(), outer.scope.function()

@@ -37,8 +37,8 @@ from dataclasses import dataclass
 from trainshift.core import tables
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
+from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.effects import Effects
-from trainshift.core.training.executions import in_loop
 from trainshift.core.training.loop_kinds import named_function
 from trainshift.libraries.roles import is_wrap
 from trainshift.python.names.uses import NameUses
@@ -77,7 +77,7 @@ class _Use:
 def check(program: Program) -> Findings:
     """One finding for each function and each global optimizer that it cannot rely on."""
     for each in _globals(program):
-        changed = _change(each.bindings)
+        changed = _change(program, each.bindings)
         setting = _setting(program, each.name) if each.certain and changed is None else None
         first = each.bindings[0]
         # Where nothing changes it, only what stands above the definition can be wrong.
@@ -211,11 +211,11 @@ def _is_defined_before(program: Program, each: _Global, use: _Use) -> bool:
     )
 
 
-def _change(bindings: list[Binding]) -> Binding | None:
+def _change(program: Program, bindings: list[Binding]) -> Binding | None:
     """The binding that changes the name after another one, or again in a loop."""
     for index, later in enumerate(bindings):
         assert later.statement is not None
-        if in_loop(later.statement) or later.kind == "element":
+        if program.fact(ControlFlow).repeats(later.statement) or later.kind == "element":
             return later
         for earlier in bindings[:index]:
             if earlier.statement is not None and not excludes(earlier.statement, later.statement):

@@ -39,9 +39,9 @@ from itertools import pairwise
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
 from trainshift.core.training.alike import Alike
-from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.loop_kinds import Loop, header
 from trainshift.core.training.loops import Loops
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script
 from trainshift.python.source.source import Span, one_line

@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
-from trainshift.core.training.executions import LOOPS, Executions
+from trainshift.core.training.executions import Executions
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Function, Instance, Member
 from trainshift.python.syntax.chunk_syntax import Scope, Site, expression_path

@@ -32,7 +32,8 @@ from collections.abc import Iterator
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.training.executions import Executions, in_loop
+from trainshift.core.training.control_flow import ControlFlow
+from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Gradient, Steps, Tape, is_plain
 from trainshift.libraries import api
@@ -152,7 +153,8 @@ def _can_rebind(program: Program, tape: Tape, gradients: list[Gradient]) -> bool
     assert statement is not None
     end = program.script.statement_span(statement).end
     made = tape.creation.statement
-    if made is not statement and (in_loop(statement) or made.scope is not statement.scope):
+    repeats = program.fact(ControlFlow).repeats(statement)
+    if made is not statement and (repeats or made.scope is not statement.scope):
         return False
     return bool(tape.name) and all(
         each.tapes == [tape]

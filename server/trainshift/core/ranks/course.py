@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from trainshift.core.program import Program
+from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.loops import LAUNCHERS
+from trainshift.python.flow.cfg import reached
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Function
@@ -22,7 +26,8 @@ from trainshift.python.syntax.chunk_syntax import (
     behind_main_guard,
 )
 
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_Run: TypeAlias = Script | Scope | Statement | Site
+"""What runs: the code of a file, of a function, a statement of one of these, and a call."""
 
 
 class Course:
@@ -31,64 +36,66 @@ class Course:
     def __init__(self, program: Program) -> None:
         self._script = program.script
         self._names = program.names
-        self._entered: set[Scope | Script] = set()
+        self._flow = program.fact(ControlFlow)
 
     @cached_property
     def calls(self) -> list[Site]:
         """Every call that a run comes to, in its order."""
-        self._entered.clear()
-        return list(self._module(self._script.scripts[0]))
+        run: Iterator[_Run] = reachable(
+            [self._script.scripts[0]], lambda each: reversed([*self._run_by(each)])
+        )
+        return [each for each in run if isinstance(each, Site)]
 
     @cached_property
     def index(self) -> dict[Site, int]:
         """The place of each of these calls."""
         return {site: number for number, site in enumerate(self.calls)}
 
-    def _module(self, script: Script) -> Iterator[Site]:
-        self._entered.add(script)
-        for statement in script.top:
-            if script is not self._script.scripts[0] and _is_guard(statement):
-                continue
-            yield from self._statement(statement, script)
+    def _run_by(self, code: _Run) -> Iterator[_Run]:
+        """What code runs itself, in order."""
+        if isinstance(code, Script):
+            return self._in_block(code.top, started=code is self._script.scripts[0])
+        if isinstance(code, Scope):
+            return self._of_function(code)
+        return self._of_statement(code) if isinstance(code, Statement) else self._of_call(code)
 
-    def _statement(self, statement: Statement, script: Script) -> Iterator[Site]:
-        if isinstance(statement.node, _DEFINITIONS):
-            for site in self._sites.get(statement, ()):  # Decorators, defaults of parameters, bases.
-                yield from self._call(site)
-            if isinstance(statement.node, ast.ClassDef):
-                for each in statement.branches.get("body", []):
-                    yield from self._statement(each, script)
+    def _in_block(self, block: list[Statement], *, started: bool = True) -> Iterator[Statement]:
+        """The statements that control comes to where nothing fails; of a file that is imported, none behind
+        its ``__main__`` guard."""
+        if not block:
             return
-        if isinstance(statement.node, ast.Import | ast.ImportFrom):
-            for binding in self._imports.get(statement, ()):
-                for imported in script.run_by_import(binding):
-                    if imported not in self._entered and imported in self._script.scripts:
-                        yield from self._module(imported)
-            return
-        for site in self._sites.get(statement, ()):
-            yield from self._call(site)
-        for name, block in statement.branches.items():
-            if name.startswith("except"):
-                continue
-            for each in block:
-                yield from self._statement(each, script)
+        cfg = self._flow.graph(block[0])
+        guarded = [
+            edge
+            for edge, test, holds in self._flow.decisions(cfg)
+            if not started and holds and test.statement is not None and _is_guard(test.statement)
+        ]
+        passed = reached([cfg.entry], cut=guarded, implicit=False)
+        yield from self._flow.statements(point for point in cfg.all if point in passed)
 
-    def _call(self, site: Site) -> Iterator[Site]:
-        yield site
-        functions = list(self._names.called_functions(site))
+    def _of_function(self, function: Scope) -> Iterator[_Run]:
+        yield from self._of_lambdas.get(function, ())
+        if function.statement is not None and function.statement.node is function.node:
+            yield from self._in_block(function.statement.branches.get("body", []))
+
+    def _of_statement(self, statement: Statement) -> Iterator[_Run]:
+        """The calls of a statement's own, those of a class's body, and the files that an import runs."""
+        yield from self._sites.get(statement, ())
+        if isinstance(statement.node, ast.ClassDef):
+            yield from self._in_block(statement.branches.get("body", []))
+        for binding in self._imports.get(statement, ()):
+            for imported in self._script.home(statement.scope).run_by_import(binding):
+                if imported in self._script.scripts:
+                    yield imported
+
+    def _of_call(self, site: Site) -> Iterator[Scope]:
+        """The functions that a call runs, and those that it hands on."""
+        yield from self._names.called_functions(site)
         for given in arguments(site.node):
             if isinstance(given, ast.Name | ast.Attribute | ast.Lambda):
                 values = self._names.site_values(given, site)
-                functions += [each.scope for each in values if isinstance(each, Function)]
-        for function in (*functions, *started_mains(self._script, site)):
-            if function in self._entered:
-                continue
-            self._entered.add(function)
-            home = self._script.home(function)
-            for inner in self._of_lambdas.get(function, ()):
-                yield from self._call(inner)
-            for statement in self._bodies.get(function, ()):
-                yield from self._statement(statement, home)
+                yield from (each.scope for each in values if isinstance(each, Function))
+        yield from started_mains(self._script, site)
 
     @cached_property
     def _sites(self) -> dict[Statement, list[Site]]:
@@ -108,16 +115,6 @@ class Course:
             function = _lambda_of(site)
             if function is not None:
                 found.setdefault(function, []).append(site)
-        return found
-
-    @cached_property
-    def _bodies(self) -> dict[Scope, list[Statement]]:
-        found: dict[Scope, list[Statement]] = {}
-        for statement in self._script.statements:
-            function = statement.scope.function()
-            outer = statement.parent
-            if function is not None and (outer is None or outer.scope.function() is not function):
-                found.setdefault(function, []).append(statement)
         return found
 
     @cached_property

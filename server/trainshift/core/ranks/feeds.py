@@ -12,11 +12,11 @@ from trainshift.core.ranks.scaling import Scaling
 from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.alike import is_given
-from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.steps import Steps
 from trainshift.libraries import api
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, Unknown, UserInstance

@@ -16,10 +16,10 @@ from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.dependence import COLLECTIVE, RANK, tests_around
 from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.ranks.trails import Trails
-from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import FITTING, Loop, Pattern
 from trainshift.libraries import api
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, Step

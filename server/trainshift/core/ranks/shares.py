@@ -13,10 +13,10 @@ from trainshift.core.ranks.dependence import RANK, Dependence
 from trainshift.core.ranks.feeds import Feed, Feeds
 from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.ranks.trails import Trails
-from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.graph_slice import occurrences_behind
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence

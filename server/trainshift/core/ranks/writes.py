@@ -12,11 +12,11 @@ from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.trails import Trails
-from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.core.training.writing import writes
 from trainshift.libraries import api
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, Instance, Library, Literal, Member, Unknown

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from trainshift.core.program import Program
-from trainshift.core.training.executions import LOOPS
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import (
     UNKNOWN,

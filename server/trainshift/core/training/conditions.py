@@ -7,19 +7,24 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product
+from typing import TypeAlias
 
 from trainshift.core.program import Program
 from trainshift.core.training.control_flow import ControlFlow
-from trainshift.core.training.executions import Executions, in_loop
+from trainshift.core.training.executions import Executions
+from trainshift.python.flow.cfg import Cfg, Edge, Point
+from trainshift.python.flow.solver import Analysis, Solution, solve
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import UNKNOWN, UserInstance
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, expression_path
 
-# A value is not followed through more names than this.
+# A value is not followed through more names than this; one behind them counts as one that may change.
 _DEEPEST = 20
 # What gives a value that does not change, and how an object is called that may be changed: a list, say.
 _VALUES = (ast.Constant, ast.Compare, ast.UnaryOp, ast.Attribute)
 _OBJECT = re.compile(r"object \d+")
+_Outcomes: TypeAlias = frozenset[tuple[Occurrence, bool]]
+"""Tests, and whether they hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class Conditions:
         self._names = program.names
         self._executions = program.fact(Executions)
         self._flow = program.fact(ControlFlow)
+        self._solved: dict[Cfg, Solution[_Outcomes]] = {}
 
     def of(self, at: Occurrence) -> Iterator[Condition]:
         """What holds wherever an expression is evaluated, as its own function shows it."""
@@ -67,18 +73,15 @@ class Conditions:
             elif isinstance(outer, ast.BoolOp):
                 for value in outer.values[: outer.values.index(inner)]:  # type: ignore[arg-type]
                     yield from self._read(at.part(value), isinstance(outer.op, ast.And))
-        for each in statement.path():
-            if each.scope.function() is not statement.scope.function():
-                return
-            block, index = self._script.siblings(each)
-            for before in block[:index]:
-                if isinstance(before.node, ast.If):
-                    left = [self._flow.leaves(before.branches.get(arm, [])) for arm in ("body", "orelse")]
-                    if left[0] is not left[1]:
-                        yield from self._read(_test(before, before.node.test), left[1])
-            above = each.parent
-            if above is not None and isinstance(above.node, ast.If):
-                yield from self._read(_test(above, above.node.test), each.branch == "body")
+        for test, holds in sorted(self._outcomes_at(statement), key=lambda each: each[0].node.lineno):
+            yield from self._read(test, holds)
+
+    def _outcomes_at(self, statement: Statement) -> _Outcomes:
+        """The tests whose outcome is the same whichever way control comes to a statement."""
+        cfg = self._flow.graph(statement)
+        if cfg not in self._solved:
+            self._solved[cfg] = solve(cfg, _SureOutcomes(self._flow.decisions(cfg)))
+        return self._solved[cfg].before(statement.node) or frozenset()
 
     def _read(self, test: Occurrence, holds: bool) -> Iterator[Condition]:
         """What follows from a test that comes out true (or false, if not `holds`)."""
@@ -149,11 +152,37 @@ class Conditions:
             return ""
         (source,) = step.sources
         known = self._unchanging(source, depth + 1)
-        if known or source.site is not None or source.statement is None or in_loop(source.statement):
+        if (
+            known
+            or source.site is not None
+            or source.statement is None
+            or self._flow.repeats(source.statement)
+        ):
             return known
         kind = "value" if isinstance(source.node, _VALUES) else "object"
         return f"{kind} {id(source.node)}" if self._executions.entered_once(source.scope) else ""
 
 
-def _test(statement: Statement, test: ast.expr) -> Occurrence:
-    return Occurrence(test, statement.scope, statement)
+class _SureOutcomes(Analysis[_Outcomes]):
+    """The tests whose last outcome is one and the same on every way to a point."""
+
+    at_raised = False
+
+    def __init__(self, decisions: Iterable[tuple[Edge, Occurrence, bool]]) -> None:
+        self._decisions = {edge: (test, holds) for edge, test, holds in decisions}
+
+    def boundary(self, point: Point) -> _Outcomes:
+        return frozenset()
+
+    def join(self, left: _Outcomes, right: _Outcomes) -> _Outcomes:
+        return left & right
+
+    def transfer(self, point: Point, state: _Outcomes) -> _Outcomes:
+        return state
+
+    def refine(self, edge: Edge, state: _Outcomes) -> _Outcomes:
+        found = self._decisions.get(edge)
+        if found is None:
+            return state
+        test, holds = found
+        return (state - {(test, not holds)}) | {found}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from trainshift.core.program import Program
 from trainshift.python.flow import exits
 from trainshift.python.flow.cfg import Cfg, Edge, Kind, Point, Role, reached
 from trainshift.python.flow.cfg_builder import build
-from trainshift.python.flow.evaluation import FUNCTIONS, WITHS
+from trainshift.python.flow.evaluation import FUNCTIONS, WITHS, never_ends
 from trainshift.python.flow.exits import Completions
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
@@ -30,7 +30,8 @@ class ControlFlow:
         self._script = program.script
         self._names = program.names
         self._graphs: dict[Statement | Script, Cfg] = {}
-        self._testing: dict[ast.AST, Statement] = {}
+        self._statements: dict[ast.AST, Statement] = {}
+        self._repeated: dict[Cfg, frozenset[Point]] = {}
 
     # What the names of the program tell
 
@@ -147,8 +148,9 @@ class ControlFlow:
         key = top.parent or self._script.home(top.scope)
         if key not in self._graphs:
             block, _ = self._script.siblings(top)
-            self._note_tests(block)
-            self._graphs[key] = build([each.node for each in block], self.ends, self.swallows)
+            self._note(block)
+            ends = self.ends if self._ending else never_ends
+            self._graphs[key] = build([each.node for each in block], ends, self.swallows)
         return self._graphs[key]
 
     def around(self, statement: Statement) -> Statement | None:
@@ -165,23 +167,38 @@ class ControlFlow:
                     test, holds = point.node.test, True
                 else:
                     continue
-                statement = self._testing.get(test)
-                if statement is not None:
-                    assert isinstance(test, ast.expr)
-                    yield edge, Occurrence(test, statement.scope, statement), holds
+                assert isinstance(test, ast.expr)
+                assert point.node is not None
+                statement = self._statements[point.node]
+                yield edge, Occurrence(test, statement.scope, statement), holds
 
-    def _note_tests(self, block: Sequence[Statement]) -> None:
-        """Note which statements tests are of."""
+    def statements(self, points: Iterable[Point]) -> Iterator[Statement]:
+        """Yield the statements that points of a graph belong to, each once."""
+        found = (self._statements.get(point.node) for point in points if point.node is not None)
+        yield from dict.fromkeys(each for each in found if each is not None)
+
+    def repeats(self, statement: Statement) -> bool:
+        """Tell that a loop of its own function may come to a statement again."""
+        cfg = self.graph(statement)
+        if cfg not in self._repeated:
+            self._repeated[cfg] = frozenset(
+                point
+                for edge in cfg.edges
+                if edge.back and edge.source in cfg.reachable
+                for point in (edge.target, *reached([edge.source], [edge.target], backward=True))
+            )
+        return not self._repeated[cfg].isdisjoint(cfg.starts(statement.node))
+
+    def _note(self, block: Sequence[Statement]) -> None:
+        """Note which statement syntax of a graph belongs to: a statement, a handler or a case."""
         for each in block:
-            match each.node:
-                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                    continue
-                case ast.If(test=test) | ast.While(test=test) | ast.Assert(test=test):
-                    self._testing[test] = each
-                case ast.Match(cases=cases):
-                    self._testing.update((case.guard, each) for case in cases if case.guard is not None)
+            self._statements[each.node] = each
+            if isinstance(each.node, (*FUNCTIONS, ast.ClassDef)):
+                continue
+            for part in (*getattr(each.node, "handlers", ()), *getattr(each.node, "cases", ())):
+                self._statements[part] = each
             for inner in each.branches.values():
-                self._note_tests(inner)
+                self._note(inner)
 
     def deciding(self, statement: Statement) -> Iterator[tuple[Statement, bool]]:
         """Yield the tests that a statement runs only on one outcome of, the nearest first, and the outcome.
@@ -205,7 +222,7 @@ class ControlFlow:
             if comes[Kind.TRUE] != comes[Kind.FALSE]:
                 other = ways[Kind.FALSE if comes[Kind.TRUE] else Kind.TRUE]
                 if not _only_fails(cfg, other, point):
-                    yield self._testing[node.test], comes[Kind.TRUE]
+                    yield self._statements[node], comes[Kind.TRUE]
 
 
 def _topmost(statement: Statement) -> Statement:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from trainshift.core.program import Program
+from trainshift.core.training.control_flow import ControlFlow
 from trainshift.libraries import api
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Function, Instance, UserInstance
@@ -15,9 +17,6 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argume
 
 # Methods of a model that its `fit` runs.
 _MODEL_METHODS = frozenset({"train_step", "make_train_function", "train_on_batch", "fit"})
-# A custom step is not looked for through more callers than this.
-_DEEPEST = 40
-LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _LAUNCHERS = ("run", "Fire", "command")
 
 
@@ -26,25 +25,36 @@ class Executions:
 
     def __init__(self, program: Program) -> None:
         self._script = program.script
+        self._flow = program.fact(ControlFlow)
 
     # Custom steps
 
-    def custom_model(self, scope: Scope, seen: frozenset[Scope] = frozenset()) -> Scope | None:
+    def custom_model(self, scope: Scope) -> Scope | None:
         """The model class of the script whose `fit` alone runs the code (spec.md 5.23), or None."""
-        function = scope.function()
-        while function is not None and function not in seen:
-            owner = function.owner()
-            if owner is not None and function.name in _MODEL_METHODS:
-                bases = self._script.names.library_bases(owner)
-                if any(api.is_subclass(base, *api.MODEL) for base in bases):
-                    return None if self._called_directly(function) else owner
-            callers, elsewhere = self._script.names.callers(function)
-            if callers and not elsewhere and len(seen) < _DEEPEST:
-                seen |= {function}
-                models = [self.custom_model(site.scope, seen) for site in callers]
-                return models[0] if all(models) else None
-            function = function.parent.function() if function.parent is not None else None
-        return None
+        owners: list[Scope] = []
+        for function in reachable([scope.function()], self._run_from):
+            owner = self._fitted(function) if function is not None else None
+            if function is None or (owner is not None and self._called_directly(function)):
+                return None
+            owners += [owner] if owner is not None else []
+        return owners[0] if owners else None
+
+    def _run_from(self, function: Scope | None) -> list[Scope | None]:
+        """The functions that run another one, up to those that `fit` runs; None is code outside of them."""
+        if function is None or self._fitted(function) is not None:
+            return []
+        callers, elsewhere = self._script.names.callers(function)
+        if callers and not elsewhere:
+            return [site.scope.function() for site in reversed(callers)]
+        return [_function_around(function)]
+
+    def _fitted(self, function: Scope) -> Scope | None:
+        """The model class that a function is a method of which `fit` runs."""
+        owner = function.owner()
+        if owner is None or function.name not in _MODEL_METHODS:
+            return None
+        bases = self._script.names.library_bases(owner)
+        return owner if any(api.is_subclass(base, *api.MODEL) for base in bases) else None
 
     def _called_directly(self, function: Scope) -> bool:
         sites = self._script.names.callers(function)[0]
@@ -61,23 +71,36 @@ class Executions:
             for site in self._script.sites_named(*disablers)
         )
 
-    def runs_once(self, site: Site, depth: int = 0) -> bool:
+    def runs_once(self, site: Site) -> bool:
         """Whether the call is surely made at most once in a run of the script."""
-        if site.deferred or depth > 20 or in_loop(site.statement):
-            return False
-        return self.entered_once(site.scope, depth)
+        return not site.deferred and self._evaluated_once(site.statement)
 
-    def entered_once(self, scope: Scope, depth: int = 0) -> bool:
+    def entered_once(self, scope: Scope) -> bool:
         """Whether the function around the scope is surely run at most once; the script's own code is."""
         function = scope.function()
-        if function is None:
-            return True
+        for each in reachable(filter(None, [function]), self._entered_from):
+            site = self._one_call(each)
+            if site is None or site.deferred or self._flow.repeats(site.statement):
+                return False
+        return True
+
+    def _evaluated_once(self, statement: Statement) -> bool:
+        return not self._flow.repeats(statement) and self.entered_once(statement.scope)
+
+    def _entered_from(self, function: Scope) -> list[Scope]:
+        """The function that makes the one call of another."""
+        site = self._one_call(function)
+        caller = site.scope.function() if site is not None else None
+        return [caller] if caller is not None else []
+
+    def _one_call(self, function: Scope) -> Site | None:
+        """The only call that runs a function; None where there may be others."""
         sites, elsewhere = self._script.names.callers(function)
         if elsewhere and not sites:
             launches = [site for site in self._script.sites_named(*_LAUNCHERS) if _hands_over(site, function)]
             passed = self._script.home(function).loads(function.name) == len(launches) == 1
-            return passed and self.runs_once(launches[0], depth + 1)
-        return not elsewhere and len(sites) == 1 and self.runs_once(sites[0], depth + 1)
+            return launches[0] if passed else None
+        return sites[0] if not elsewhere and len(sites) == 1 else None
 
     def is_single(self, node: ast.expr, site: Site) -> bool:
         """Whether `node`, read at `site`, is one and the same object throughout the run."""
@@ -98,7 +121,7 @@ class Executions:
         _, bindings = self._script.names.lookup(node.id, site.scope, site.statement)
         if len(bindings) != 1 or bindings[0].kind != "value" or bindings[0].statement is None:
             return False
-        return not in_loop(bindings[0].statement) and self.entered_once(bindings[0].scope, 0)
+        return self._evaluated_once(bindings[0].statement)
 
     def _entered_once_as_class(self, cls: Scope) -> bool:
         made = list(self._script.sites_named(cls.name))
@@ -106,11 +129,11 @@ class Executions:
 
     def is_traced(self, scope: Scope) -> bool:
         """Whether the code may run in the trace of a `tf.function`, as the step of a Keras model does."""
-        return self.custom_model(scope) is not None or any(True for _ in self._tracers(scope, set()))
+        return self.custom_model(scope) is not None or any(True for _ in self._tracers(scope))
 
     def compiles_with_xla(self, scope: Scope) -> bool:
         """Whether a `tf.function` around the code asks for ``jit_compile=True``."""
-        for call in self._tracers(scope, set()):
+        for call in self._tracers(scope):
             for word in call.keywords if isinstance(call, ast.Call) else ():
                 wanted = word.arg in ("jit_compile", "experimental_compile")
                 if wanted and not (isinstance(word.value, ast.Constant) and not word.value.value):
@@ -119,31 +142,28 @@ class Executions:
 
     def has_autograph(self, scope: Scope) -> bool:
         """Whether AutoGraph turns the code into a graph wherever a `tf.function` traces it."""
-        for call in self._tracers(scope, set()):
+        for call in self._tracers(scope):
             given = argument(call, 2, "autograph") if isinstance(call, ast.Call) else None
             if given is not None and not (isinstance(given, ast.Constant) and given.value is True):
                 return False
-        function = scope.function()
-        while function is not None:
-            for each in getattr(function.node, "decorator_list", []):
-                if last_name(each) == "do_not_convert":
-                    return False
-            function = function.parent.function() if function.parent is not None else None
-        return True
+        return not any(
+            last_name(decorator) == "do_not_convert"
+            for function in scope.functions()
+            for decorator in getattr(function.node, "decorator_list", [])
+        )
 
-    def _tracers(self, scope: Scope, seen: set[Scope]) -> Iterator[ast.expr]:
+    def _tracers(self, scope: Scope) -> Iterator[ast.expr]:
         """The `tf.function` decorators and calls under which the code may run."""
-        function = scope.function()
-        while function is not None and function not in seen:
-            seen.add(function)
+        for function in reachable(filter(None, [scope.function()]), self._callers_and_outer):
             for decorator in getattr(function.node, "decorator_list", []):
                 if self._is_tf_function(decorator, function):
                     yield decorator
             yield from self._wrappings(function)
-            sites, _ = self._script.names.callers(function)
-            for site in sites:
-                yield from self._tracers(site.scope, seen)
-            function = function.parent.function() if function.parent is not None else None
+
+    def _callers_and_outer(self, function: Scope) -> list[Scope]:
+        """The functions that call one, and the one that it is defined in."""
+        callers = [site.scope.function() for site in self._script.names.callers(function)[0]]
+        return [each for each in (_function_around(function), *reversed(callers)) if each is not None]
 
     def _is_tf_function(self, node: ast.expr, function: Scope) -> bool:
         target = node.func if isinstance(node, ast.Call) else node
@@ -161,34 +181,31 @@ class Executions:
                 if any(isinstance(value, Function) and value.scope is function for value in values):
                     yield site.node
 
+    # What runs
 
-def functions_reached(program: Program, statement: Statement) -> set[Scope]:
-    """The functions of the script that a statement calls, and those that these call in turn."""
-    inside = set(statement.walk())
-    by_function: dict[Scope | None, list[Site]] = {}
-    for site in program.script.sites:
-        by_function.setdefault(site.scope.function(), []).append(site)
+    def functions_reached(self, statement: Statement) -> set[Scope]:
+        """The functions of the script that a statement calls, and those that these call in turn."""
+        by_statement, by_function = self._sites_by_place
 
-    def called(sites: Iterable[Site]) -> Iterator[Scope]:
-        return (function for site in sites for function in program.names.called_functions(site))
+        def called(sites: Iterable[Site]) -> Iterator[Scope]:
+            return (function for site in sites for function in self._script.names.called_functions(site))
 
-    starts = called(site for site in program.script.sites if site.statement in inside)
-    return set(reachable(starts, lambda function: called(by_function.get(function, ()))))
+        starts = called(site for each in statement.walk() for site in by_statement.get(each, ()))
+        return set(reachable(starts, lambda function: called(by_function.get(function, ()))))
+
+    @cached_property
+    def _sites_by_place(self) -> tuple[dict[Statement, list[Site]], dict[Scope | None, list[Site]]]:
+        by_statement: dict[Statement, list[Site]] = {}
+        by_function: dict[Scope | None, list[Site]] = {}
+        for site in self._script.sites:
+            by_statement.setdefault(site.statement, []).append(site)
+            by_function.setdefault(site.scope.function(), []).append(site)
+        return by_statement, by_function
 
 
 def _hands_over(site: Site, function: Scope) -> bool:
     """Whether the call is given the function by its name: ``app.run(main)``."""
     return any(isinstance(each, ast.Name) and each.id == function.name for each in site.node.args)
-
-
-def in_loop(statement: Statement) -> bool:
-    """Whether the statement is repeated by a loop of its own function."""
-    for below, above in pairwise(statement.path()):
-        if above.scope is not statement.scope:
-            return False
-        if isinstance(above.node, LOOPS) and below.branch == "body":
-            return True
-    return False
 
 
 def is_of_one_branch(site: Site) -> bool:
@@ -209,9 +226,18 @@ def of_super(site: Site) -> bool:
 
 
 def innermost_loop(statement: Statement) -> Statement | None:
-    """The loop around a statement in its function, which a `break` there leaves; None if there is none."""
-    above = (each for each in statement.ancestors() if each.scope is statement.scope)
-    return next((each for each in above if isinstance(each.node, LOOPS)), None)
+    """The loop in whose body a statement of its function stands, which a `break` there leaves; None if there
+    is none."""
+    for below, above in pairwise(statement.path()):
+        if above.scope is not statement.scope:
+            return None
+        if isinstance(above.node, LOOPS) and below.branch == "body":
+            return above
+    return None
+
+
+def _function_around(function: Scope) -> Scope | None:
+    return function.parent.function() if function.parent is not None else None
 
 
 def counted_in(statement: Statement) -> str:

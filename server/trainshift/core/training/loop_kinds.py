@@ -10,8 +10,8 @@ import ast
 from dataclasses import dataclass, field
 from enum import Enum
 
-from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.steps import Tape
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script
 from trainshift.python.source.source import Span, one_line

@@ -15,8 +15,8 @@ from typing import TypeAlias
 from trainshift.core.program import Program
 from trainshift.core.training.conditions import Conditions, contradict
 from trainshift.core.training.control_flow import ControlFlow
-from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.loops import Loops
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.memo import Questions
 from trainshift.python.names.occurrence import Occurrence, of_call

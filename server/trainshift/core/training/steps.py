@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from trainshift.core.program import Program
-from trainshift.core.training.executions import Executions, in_loop
+from trainshift.core.training.control_flow import ControlFlow
+from trainshift.core.training.executions import Executions
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
@@ -94,6 +95,7 @@ class Steps:
         self._script = program.script
         self._horovod = program.fact(Horovod)
         self._executions = program.fact(Executions)
+        self._flow = program.fact(ControlFlow)
 
     @cached_property
     def tapes(self) -> list[Tape]:
@@ -324,7 +326,7 @@ class Steps:
                 if home is not None or len(bindings) != 1:
                     return False
                 where = bindings[0].statement
-                if bindings[0].kind != "value" or where is None or in_loop(where):
+                if bindings[0].kind != "value" or where is None or self._flow.repeats(where):
                     return False
         return True
 

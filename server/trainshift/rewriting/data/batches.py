@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.seeds import Order, Seeds
-from trainshift.core.training.executions import counted_in, functions_reached
+from trainshift.core.training.executions import Executions, counted_in
 from trainshift.libraries.containers import ADDING
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
@@ -60,7 +60,7 @@ def drawn_in(program: Program, loop: Statement) -> Order | None:
 
 def run_in(program: Program, loop: Statement) -> list[Statement]:
     """The statements of a loop, and of the functions of the script that it comes to, in text order."""
-    inside, called = set(loop.walk()), functions_reached(program, loop)
+    inside, called = set(loop.walk()), program.fact(Executions).functions_reached(loop)
     return [each for each in program.script.statements if each in inside or each.scope.function() in called]
 
 

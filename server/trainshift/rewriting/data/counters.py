@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.training.control_flow import ControlFlow
-from trainshift.core.training.executions import LOOPS, counted_in
+from trainshift.core.training.executions import counted_in
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
 from trainshift.python.flow import exits
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script

@@ -7,12 +7,12 @@ from enum import Enum
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.seeds import Order
-from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.what_trains import WhatTrains
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import of_call
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement

@@ -13,7 +13,8 @@ from enum import Enum
 
 from trainshift.core.program import Program
 from trainshift.core.training.alike import Alike
-from trainshift.core.training.executions import Executions, in_loop
+from trainshift.core.training.control_flow import ControlFlow
+from trainshift.core.training.executions import Executions
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import TENSORFLOW, Horovod
 from trainshift.python.lazy import cached_property
@@ -27,6 +28,7 @@ from trainshift.python.syntax.chunk_syntax import (
     hides_arguments,
     last_name,
 )
+from trainshift.python.values.call_graph import calls_leading_to
 from trainshift.rewriting.prerequisites import Prerequisites
 
 # What is followed back to where its value comes from, through as many expressions at most.
@@ -98,13 +100,10 @@ class Draws:
         drawn = isinstance(at.node, ast.Constant) and at.node.value is None
         return not drawn and self._program.fact(Alike).is_same(at)
 
-    def is_repeated(self, site: Site, seen: frozenset[Site] = frozenset()) -> bool:
+    def is_repeated(self, site: Site) -> bool:
         """Whether a call is made again and again by a loop around it, or around a call that leads to it."""
-        if site.deferred or in_loop(site.statement):
-            return True
-        function = site.scope.function()
-        callers = self._names.callers(function)[0] if function is not None else []
-        return any(self.is_repeated(each, seen | {site}) for each in callers if each not in seen)
+        repeats = self._program.fact(ControlFlow).repeats
+        return any(each.deferred or repeats(each.statement) for each in calls_leading_to(self._names, site))
 
     @cached_property
     def seeds_by_rank(self) -> bool:

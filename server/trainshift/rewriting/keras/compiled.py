@@ -6,7 +6,7 @@ import ast
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.own_horovod import OwnHorovod
-from trainshift.core.training.executions import in_loop
+from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.steps import is_plain
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import dotted
@@ -42,7 +42,7 @@ class Compiled:
             for each in (fits.fits if self._program.fact(Target).is_keras3 else ())
             if fits.is_loaded_compiled(each)
             and is_plain(each.model)
-            and not in_loop(each.site.statement)
+            and not self._program.fact(ControlFlow).repeats(each.site.statement)
             and fits.own_tape(each.model, each.site) is None
             and not own.is_distributed(each.model, each.site)
         ]

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
-from trainshift.core.training.executions import Executions, in_loop, is_of_one_branch
+from trainshift.core.training.control_flow import ControlFlow
+from trainshift.core.training.executions import Executions, is_of_one_branch
 from trainshift.core.training.steps import Step, Steps
 from trainshift.libraries import api
 from trainshift.python.names.values import UserInstance
@@ -69,10 +70,11 @@ class FirstBatches:
     def _is_repeated(self, step: Step) -> bool:
         """Whether a batch runs the statement of a step more than once."""
         function = step.site.scope.function()
-        if in_loop(step.statement) or function is None or function.name in _MODEL_METHODS:
-            return in_loop(step.statement)
+        repeats = self._program.fact(ControlFlow).repeats
+        if repeats(step.statement) or function is None or function.name in _MODEL_METHODS:
+            return repeats(step.statement)
         calls = self._names.callers(function)[0]
-        return len(calls) > 1 or any(in_loop(each.statement) for each in calls)
+        return len(calls) > 1 or any(repeats(each.statement) for each in calls)
 
     def _may_be_unbuilt(self, site: Site) -> bool:
         """Whether a call makes a model of layers that have no weights before they see data."""

@@ -11,10 +11,10 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
-from trainshift.core.training.executions import LOOPS
 from trainshift.core.training.steps import VARIABLE_LISTS, Step
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence

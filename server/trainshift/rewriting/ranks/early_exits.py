@@ -13,11 +13,12 @@ from itertools import takewhile
 from trainshift.core.program import Program
 from trainshift.core.training.alike import Alike
 from trainshift.core.training.control_flow import ControlFlow
-from trainshift.core.training.executions import LOOPS, Executions, innermost_loop
+from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries.containers import ADDING
 from trainshift.python.flow import exits
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Statement, last_name
 from trainshift.rewriting.data.iterated import Iterated

@@ -7,11 +7,12 @@ import ast
 from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.training.alike import Alike
-from trainshift.core.training.executions import LOOPS, Executions
+from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence

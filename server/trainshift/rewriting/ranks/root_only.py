@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator
 
 from trainshift.core import tables
 from trainshift.core.program import Program
-from trainshift.core.training.executions import LOOPS, of_super
+from trainshift.core.training.executions import of_super
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.core.training.writing import writes
 from trainshift.libraries import api
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.values import (
