@@ -7,7 +7,8 @@ in it through one name is then seen through all others.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
@@ -89,6 +90,8 @@ class Lookups:
 
     Only the readers of a value that grows are worked out anew.  `Questions` of `python/names/memo.py` redoes
     whole circles, which takes minutes where many attributes are defined by each other.
+
+    Readers are other values, and what asks from outside, such as a static function: it is `reading` then.
     """
 
     def __init__(self) -> None:
@@ -97,21 +100,43 @@ class Lookups:
         self._readers: dict[Hashable, set[Hashable]] = {}
         self._turns: dict[Hashable, int] = {}
         self._open: list[Hashable] = []
+        self._outside: list[Hashable] = []
         self._stale: dict[Hashable, None] = {}
+
+    @contextmanager
+    def reading(self, reader: Hashable) -> Iterator[None]:
+        """Have a reader ask, within the block."""
+        self._outside.append(reader)
+        try:
+            yield
+        finally:
+            self._outside.pop()
 
     def ask(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
         """Return the value of a key; nothing while it is being worked out for the first time."""
         if key not in self._known:
             self._known[key] = NOTHING
             self._how[key] = work_out
-            self._work_out(key)
-            while self._stale and not self._open:
-                stale = next(iter(self._stale))
-                del self._stale[stale]
-                self._work_out(stale)
+            try:
+                self._work_out(key)
+                while self._stale and not self._open:
+                    stale = next(iter(self._stale))
+                    del self._stale[stale]
+                    self._work_out(stale)
+            except BaseException:
+                if not self._open:  # What was begun is worth nothing.
+                    self._known.clear()
+                    self._stale.clear()
+                raise
+        self.note(key)
+        return self._known[key]
+
+    def note(self, key: Hashable) -> None:
+        """Note that whoever asks now depends on a key, which may be one of another store."""
         if self._open:
             self._readers.setdefault(key, set()).add(self._open[-1])
-        return self._known[key]
+        elif self._outside:
+            self._readers.setdefault(key, set()).add(self._outside[-1])
 
     def _work_out(self, key: Hashable) -> None:
         turn = self._turns[key] = self._turns.get(key, 0) + 1
@@ -122,11 +147,21 @@ class Lookups:
             self._open.pop()
         if value != self._known[key]:
             self._known[key] = value
-            self._stale.update(dict.fromkeys(self._readers.get(key, ())))
+            self._stale.update(
+                (reader, None) for reader in self._readers.get(key, ()) if reader in self._known
+            )
 
-    def forget(self) -> None:
-        """Have everything worked out anew when it is asked for again."""
+    def forget(self, keys: Iterable[Hashable]) -> set[Hashable]:
+        """Have what depends on some keys worked out anew when it is asked for again; return who read it."""
         assert not self._open
-        self._known.clear()
-        self._readers.clear()
+        found: set[Hashable] = set()
+        waiting = [*keys]
+        while waiting:
+            for reader in self._readers.pop(waiting.pop(), ()):
+                if reader not in found:
+                    found.add(reader)
+                    waiting.append(reader)
+        for key in found & self._known.keys():
+            del self._known[key]
         self._turns.clear()
+        return found

@@ -104,7 +104,7 @@ class Names(ABC):
                 return NOTHING  # It is bound on no way that leads here.
         if bindings:
             value = self._filled(join(map(self.of_binding, bindings)), node.id, frame.scope)
-            return self.from_heap(value, frame)
+            return self.from_heap(value)
         return self.of_things(names.values(node, frame.scope, frame.statement), frame)
 
     def _filled(self, value: Value, name: str, scope: Scope) -> Value:
@@ -122,10 +122,10 @@ class Names(ABC):
         return value
 
     @abstractmethod
-    def from_heap(self, value: Value, frame: Frame, cls: Scope | None = None, name: str = "") -> Value:
+    def from_heap(self, value: Value, attribute: str = "") -> Value:
         """What a value that is kept outside of a static function may be, by all that is stored in it.
 
-        It is that of an attribute `name` of a class, if these are given.
+        It is that of an attribute of some object, if a name is given.
         """
 
     def of_binding(self, binding: Binding) -> Value:
@@ -296,7 +296,7 @@ class Names(ABC):
                 return python("bool")
             given = [self.of_binding(each) for each in self.own_bindings(thing, name)]
             held = join([*given, *self._registered(thing, name)])
-            held = self.from_heap(self._filled(held, name, thing.scope), frame, thing.scope, name)
+            held = self.from_heap(self._filled(held, name, thing.scope), name)
             method = self.home(thing.scope).names.function_named(thing.scope, name)
             if method is not None and any(_last(each) == "property" for each in _decorators(method)):
                 return self.called(method, thing, (), {}, frame, None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 
 from trainshift.core.program import Program
@@ -119,9 +119,7 @@ class _Walk(Walker):
         self._given_up: set[tuple[StaticFunction, str]] = set()
         self._heap: Stores = {}
         self._changed: set[StaticFunction] = set()
-        self._asked: set[Cell | str] = set()
-        self._askers: set[StaticFunction] = set()
-        self._has_grown = False
+        self._grown: dict[Hashable, None] = {}
         self._within: dict[Scope, set[StaticFunction]] = {}
         self._free: dict[Scope, list[tuple[str, Scope]]] = {}
 
@@ -143,13 +141,14 @@ class _Walk(Walker):
         """Read functions until none is given more, or gives back more, than when it was read."""
         while self._waiting:
             self._read(next(iter(self._waiting)))
-            if self._has_grown and not self._waiting:
-                self._has_grown = False
-                self.lookups.forget()
-                self._waiting.update(dict.fromkeys(self._askers))
-                for function in self.functions.values():
-                    if function.is_entry and not function.has_spec:
-                        self._give_from_outside(function)
+            if self._grown and not self._waiting:
+                readers = self.lookups.forget(self._grown)
+                self._grown.clear()
+                for function in [*self.functions.values()]:
+                    if function in readers:
+                        self._waiting[function] = None
+                        if function.is_entry and not function.has_spec:
+                            self._give_from_outside(function)
 
     def _forwards(self, script: Script) -> Iterator[Scope]:
         """The `forward` of every layer of a file."""
@@ -163,6 +162,7 @@ class _Walk(Walker):
         function = StaticFunction(scope, self.home(scope), mode, why, is_entry)
         self.functions[scope] = function
         self._waiting[function] = None
+        self._grown[scope] = None
         return function
 
     # Entries
@@ -258,6 +258,10 @@ class _Walk(Walker):
 
     def _give_from_outside(self, function: StaticFunction) -> None:
         """Give an entry what is known of its arguments: by calls outside of static functions, by defaults."""
+        with self.lookups.reading(function):
+            self._give_arguments(function)
+
+    def _give_arguments(self, function: StaticFunction) -> None:
         defaults = self._defaults(function)
         sites = self._calls_of(function.scope)
         for position, argument in enumerate(self._parameters(function)):
@@ -351,7 +355,8 @@ class _Walk(Walker):
         self._stack.append(function)
         self._times[function] += 1
         try:
-            value = shallow(self.walk(function, self._begin(function)))
+            with self.lookups.reading(function):
+                value = shallow(self.walk(function, self._begin(function)))
         except (RecursionError, Diverges):
             if len(self._stack) > 1:  # It is read again from the top, below no other function.
                 self._waiting[function] = None
@@ -365,7 +370,7 @@ class _Walk(Walker):
         if value != function.returns:
             function.returns = value
             self._changed.add(function)
-            self._has_grown = self._has_grown or function.name in self._asked
+            self._grown[function.scope] = None
         if function in self._changed:
             self._changed.discard(function)
             for reader in (function, *self._within.get(function.scope, ())):
@@ -434,37 +439,24 @@ class _Walk(Walker):
         value = function.stored.get(cell)
         if value is None or not store(self._heap, cell, value):
             return
-        if isinstance(cell, Attribute) and store(self._heap, Attribute(None, cell.name), value):
-            pass
-        key = cell.name if isinstance(cell, Attribute) else cell
-        self._has_grown = self._has_grown or key in self._asked
+        if isinstance(cell, Attribute):
+            store(self._heap, Attribute(None, cell.name), value)
+            cell = Attribute(None, cell.name)
+        self._grown[cell] = None
 
-    def from_heap(self, value: Value, frame: Frame, cls: Scope | None = None, name: str = "") -> Value:
+    def from_heap(self, value: Value, attribute: str = "") -> Value:
         """What a value that is kept outside of a static function may be, by all that is stored in it."""
-        if name:
-            self._asked.add(name)
-            value = join([value, *self._stored_in(cls, name)])
+        if attribute:
+            cell = Attribute(None, attribute)
+            self.lookups.note(cell)
+            value = value.joined(self._heap.get(cell, NOTHING))
         while True:
-            self._asked.update(places_in(value))
+            for place in places_in(value):
+                self.lookups.note(place)
             found = with_stored(value, self._heap)
             if found == value:
-                break
+                return value
             value = found
-        function = frame.function or next(iter(self._stack[-1:]), None)
-        if function is not None:
-            self._askers.add(function)
-        return value
-
-    def _stored_in(self, cls: Scope | None, name: str) -> Iterator[Value]:
-        """What static functions store in an attribute of a class, of its bases, and of its heirs."""
-        for cell, value in [*self._heap.items()]:
-            if isinstance(cell, Attribute) and cell.name == name:
-                if cell.cls is None or cls is None or cell.cls is cls or self._are_kin(cell.cls, cls):
-                    yield value
-
-    def _are_kin(self, one: Scope, other: Scope) -> bool:
-        ancestry = self.home(one).names.ancestry(one), self.home(other).names.ancestry(other)
-        return other in ancestry[0] or one in ancestry[1]
 
     def is_walked(self, scope: Scope) -> bool:
         """Whether a scope is, or lies in, a static function, of which all that it stores is known."""
@@ -547,9 +539,9 @@ class _Walk(Walker):
 
     def _called_outside(self, function: Scope) -> Value:
         """Return what a function gives to code that is in no static function."""
+        self.lookups.note(function)
         known = self.functions.get(function)
         if known is not None:
-            self._asked.add(function.name)
             return known.returns
         return self.lookups.ask((function, "returns"), lambda: self._given_by(function))
 
