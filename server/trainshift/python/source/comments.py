@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import tokenize
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 _NEWLINE = re.compile(r"\r\n?")
+# Between these there is no quote and no `#` in a text that is Python.
+_STRING_OR_COMMENT = re.compile(
+    r"#[^\n]*"
+    r'|"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'
+    r"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"
+    r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
+    r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'",
+    re.DOTALL,
+)
+# An f-string may hold strings with its own quotes, and comments.
+_NESTS_STRINGS = sys.version_info >= (3, 12)
+_FORMATTED = re.compile(r"""\b(?:[fFtT][rR]?|[rR][fFtT])["']""")
 
 
 class Comment(NamedTuple):
@@ -38,4 +51,16 @@ def read_comments(text: str) -> Iterator[Comment]:
 
 def comments_by_line(text: str) -> Comments:
     """The comments of a text that is Python, by their lines."""
-    return {each.line: each for each in read_comments(text)}
+    if "#" not in text:
+        return {}
+    text = _NEWLINE.sub("\n", text.removeprefix("\ufeff"))
+    if _NESTS_STRINGS and _FORMATTED.search(text):
+        return {each.line: each for each in read_comments(text)}
+    found: dict[int, Comment] = {}
+    line, start = 1, 0
+    for match in _STRING_OR_COMMENT.finditer(text):
+        if match[0].startswith("#"):
+            line += text.count("\n", start, match.start())
+            start = text.rfind("\n", 0, match.start()) + 1
+            found[line] = Comment(line, match.start() - start, match[0])
+    return found

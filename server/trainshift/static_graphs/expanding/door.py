@@ -11,7 +11,7 @@ from typing import TypeAlias
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.python.names.script import Script
-from trainshift.python.source.comments import Comments, comments_by_line, read_comments
+from trainshift.python.source.comments import Comments, comments_by_line
 from trainshift.python.source.edit import Edit, apply
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.branch_merge import difference
@@ -392,4 +392,4 @@ def _assert_whole(found: Expansion) -> None:
 
 
 def _comments(text: str) -> Counter[str]:
-    return Counter(each.text.strip() for each in read_comments(text))
+    return Counter(each.text.strip() for each in comments_by_line(text).values())

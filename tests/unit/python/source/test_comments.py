@@ -25,3 +25,21 @@ def test_comments_come_as_far_as_the_text_is_python() -> None:
     assert next(comments).text == "# one"
     with pytest.raises(tokenize.TokenError):
         list(comments)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = '''\n# no\n'\\''' # no''' # yes\n",
+        'x = """a"" # no"""  # yes\ny = r"\\" # no"  # yes too\n',
+        "x = '\\\n# no'  # yes\n# last",
+        "x = \"'\"  # '\ny = ''  # \"\n",
+        'x = f\'{1:#x}\'  # yes\ny = f"""{\n2}# no"""# yes\n',
+        "x = '''\\\\'''  # ' yes\nif x: # one\n\n\t# two\n\tpass #three  \n",
+        "x = 1 \\\n  + 2  # yes\n\x0c# yes\n",
+        "#\n##\nx = rb'#' b\"#\" # '''\n",
+    ],
+)
+def test_comments_by_line_are_those_of_the_tokenizer(text: str) -> None:
+    compile(text, "text", "exec")
+    assert comments_by_line(text) == {each.line: each for each in read_comments(text)} != {}
