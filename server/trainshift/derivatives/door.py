@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -58,6 +58,15 @@ def derive(
     Raises `NotFound` where the text is no Python, or has no such function or parameter.
     """
     module = Module(text, function)
+    try:
+        return _derived(module, function, mode, wrt, name)
+    finally:
+        module.forget()
+
+
+def _derived(
+    module: Module, function: str, mode: Mode, wrt: Sequence[str] | None, name: str | None
+) -> Derived | Refused:
     for each in module.body:
         if isinstance(each, ast.AsyncFunctionDef) and each.name == function:
             said = "async cannot be differentiated: what runs meanwhile is not known"
@@ -93,7 +102,7 @@ def derive(
     helpers, texts = _named(module, helpers, texts)
     edits = _edits(module, node, helpers, texts, build.needs)
     added = tuple(module.restored(each.name) for each in functions)
-    result = text
+    result = module.text
     for edit in reversed(edits):
         result = result[: edit.start] + edit.text + result[edit.end :]
     return Derived(function, mode, made, added, tuple(by), tuple(left_out), tuple(edits), result)
@@ -144,8 +153,10 @@ def _at(node: ast.stmt, said: str) -> Impossible:
     return Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
 
 
-def _taken(module: Module, helpers: Iterable[str]) -> tuple[Refusal, ...]:
+def _taken(module: Module, helpers: Collection[str]) -> tuple[Refusal, ...]:
     """The places where the file gives something of its own the name of a helper that it needs."""
+    if module.script.code.bound_names.isdisjoint(helpers):
+        return ()
     found = []
     for node in (each for statement in module.body for each in walk(statement)):
         match node:

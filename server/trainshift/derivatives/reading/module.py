@@ -98,7 +98,23 @@ class Module:
         return made
 
     def _scope(self, node: ast.AST) -> Scope:
-        return next(each for each in self.script.scopes if each.node is node)
+        return self._scopes[node]
+
+    @cached_property
+    def _scopes(self) -> dict[ast.AST | None, Scope]:
+        return {each.node: each for each in self.script.scopes}
+
+    def forget(self) -> None:
+        """Free at once what was read; nobody may ask for any of it again.
+
+        All of it refers to each other, and Python would search long for what nobody refers to.
+        """
+        script = self.script
+        chunks = script.facts
+        for each in (script.names, script, self):
+            vars(each).clear()
+        for syntax in chunks:
+            syntax.dissolve()
 
     def restored(self, text: str) -> str:
         """A text with the names of the file in place of those that only this reading has."""
