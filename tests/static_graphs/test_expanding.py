@@ -223,7 +223,7 @@ def test_only_what_is_called_stands_below_the_imports() -> None:
             "x = paddle.exp(x)\n    x[0] = 1\n    while x.sum() > 0:\n        x = x - 1\n    return x",
             "writes into",
         ),
-        ("ok = x.sum() > 0 and x.max() < 3\n    return ok", "`and` or `or`"),
+        ("ok = x.sum() and x.max()\n    return ok", "`and` or `or`"),
         ("y = max(x.sum(), 3)\n    if y > 3:\n        y = y + 1\n    return y", "`max()`"),
         ("if x.sum() > 0:\n        x = f(x)\n    return x", "calls itself"),
     ],

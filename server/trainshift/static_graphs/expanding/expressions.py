@@ -112,10 +112,12 @@ class Expressions(Conditions):
     # What is written anew
 
     def _choice(self, node: ast.BoolOp) -> str | None:
-        if self.knowledge.truth(node) is Truth.PYTHON and not self.knowledge.changes(node):
-            return None
         if self.knowledge.truth(node) is Truth.PYTHON:
             return None
+        values = [self.knowledge.kind(each) for each in node.values]
+        ranks = {each.tensor.rank for each in values if each.tensor is not None}
+        if all(each.is_tensor and each.dtype == "bool" for each in values) and ranks in ({0}, {1}):
+            return self.condition(node, Truth.GRAPH).text  # One of two bools is what they are as a condition.
         raise CannotExpand(node, "the value of `and` or `or` of tensors is not what Python gives", "PD15")
 
     def _not(self, node: ast.UnaryOp) -> str | None:
@@ -215,6 +217,13 @@ class Expressions(Conditions):
         """A number as a tensor."""
         return f'{self.paddle}.full([], {text}, dtype="{dtype}")'
 
+    def owned(self, text: str, info: Info) -> str:
+        """A tensor of its own for a name that stays what it is, whether it is a tensor or a number."""
+        if info.is_tensor:
+            return f"{self.paddle}.assign({text})"
+        self.needs.add("static_value")
+        return f"static_value({text})"
+
     def handed(self, node: ast.expr, info: Info) -> str:
         """An expression as a branch gives it on: a name that stays as it is gets a tensor of its own."""
         text = self.text(node)
@@ -225,7 +234,7 @@ class Expressions(Conditions):
         is_name = isinstance(node, ast.Name | ast.Attribute | ast.Subscript)
         if is_name and (info.is_tensor or info.is_assignable):
             self.applied("PS17", node)
-            return f"{self.paddle}.assign({text})"
+            return self.owned(text, info)
         if isinstance(node, ast.Name | ast.Attribute) and info.unknown:
             raise CannotExpand(node, unseen(short(text)))
         return text

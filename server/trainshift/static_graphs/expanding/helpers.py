@@ -20,6 +20,10 @@ HELPERS = {
         return paddle.assign(value) if paddle.is_tensor(value) else value
     return paddle.static.nn.while_loop(cond, body, paddle.utils.map_structure(own, list(loop_vars)))
 ''',
+    "static_value": '''def static_value(value):
+    """A tensor of the graph for a number, or for a tensor that has another name too."""
+    return paddle.assign(value if paddle.is_tensor(value) else paddle.to_tensor(value))
+''',
     "static_assert": '''def static_assert(test, message=""):
     """Assert something of a tensor: when the graph runs, or at once in Python."""
     if paddle.is_tensor(test) and not paddle.in_dynamic_mode():

@@ -69,7 +69,9 @@ class Info:
 
     def joined(self, other: Info) -> Info:
         """What is one of two."""
-        same_kind = self.tensor == other.tensor
+        # Only a tensor has a dtype and a rank: what is none takes nothing from the one that is.
+        either = other if other.tensor and not self.tensor else self
+        both = self.tensor == other.tensor
         number = self.number or other.number
         if self.number and other.number and self.number != other.number:
             number = "float" if {self.number, other.number} == {"int", "float"} else "mixed"
@@ -80,8 +82,8 @@ class Info:
             self.unknown or other.unknown,
             self.array or other.array,
             self.unbound or other.unbound,
-            self.dtype if self.dtype == other.dtype or not same_kind else "",
-            self.rank if self.rank == other.rank or not same_kind else None,
+            either.dtype if self.dtype == other.dtype or not both else "",
+            either.rank if self.rank == other.rank or not both else None,
             self.is_alias or other.is_alias,
             self.container or other.container,
             self.held if self.held == other.held else "",

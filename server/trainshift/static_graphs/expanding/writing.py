@@ -157,6 +157,7 @@ class Writer:
     def _branch(self, form: Branch, env: Env, live: Names, level: int) -> None:
         write = self.write
         self._put_all(level, form.leading)
+        self._narrow(form.node, env)
         bound = {**bound_in(form.body), **bound_in(form.orelse)}
         outs = [] if form.returns else [name for name in bound if name in live]
         ends = [dict(env), dict(env)]
@@ -216,6 +217,14 @@ class Writer:
             if name not in outs:
                 env.pop(name, None) if name not in live else None
 
+    def _narrow(self, node: ast.stmt, env: Env) -> None:
+        """Leave out what tests exclude of names: an `elif` of ``if best is None`` excludes None."""
+        function = self.write.knowledge.function
+        statement = next(each for each in function.statements if each.node is node)
+        for name, value in function.before.get(statement, {}).items():
+            if name in env and env[name].other and not (known := info_of(value)).other:
+                env[name] = replace(known, is_alias=env[name].is_alias)
+
     def _both(self, node: ast.AST, name: str, env: Env, ends: list[Env]) -> tuple[Info, Info]:
         """What a name is at the end of the two branches; refuses what no graph can give on."""
         one, other = (self._settled(node, name, end.get(name, UNBOUND)) for end in ends)
@@ -253,14 +262,14 @@ class Writer:
             write.applied("PS17", node)
             types = _PINNED if other.is_tensor else NUMBER_TYPES
             return write.number(name, other.dtype or types[info.number])
-        if is_bound and not info.is_alias:
+        if is_bound and not info.is_alias and not info.is_assignable:
             return name
         if info.unknown and not info.is_assignable:
             raise CannotExpand(node, unseen(name))
         write.applied("PS17", node)
         if info.dtype == "int64" and info.rank == 0:
             return write.number(name, "int64")
-        return f"{write.paddle}.assign({name})"
+        return write.owned(name, info)
 
     def _held(self, node: ast.AST, name: str, info: Info) -> str:
         """A container as a function of the graph gives it on: with tensors of its own."""
@@ -316,6 +325,7 @@ class Writer:
         if self._loops > _MOST_LOOPS:
             raise CannotExpand(form.node, "too many loops stand within each other")
         self._put_all(level, form.leading)
+        self._narrow(form.node, env)
         for each in form.before:
             self._plain(each, env, level, returns=False)
         names = loop_names(form, live)

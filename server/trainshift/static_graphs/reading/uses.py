@@ -90,7 +90,9 @@ class Uses:
                 for name in () if function.is_entry else _given_to_numpy(nodes, function):
                     arrays.update(names.lookup(name, function.scope, statement)[1])
                 handed = self._handed_as_tensors(nodes, statement, function)
-                for name in (*handed, *_only_tensors_in(nodes, statement, function, self._evaluate)):
+                replaced = self._replaced_where_none(nodes, statement, function)
+                only = _only_tensors_in(nodes, statement, function, self._evaluate)
+                for name in (*handed, *replaced, *only):
                     found.update(names.lookup(name, function.scope, statement)[1])
             arrays = _and_what_they_are_made_of(arrays, function, methods=True)
             found |= held & reckoned
@@ -126,6 +128,26 @@ class Uses:
             for word in node.keywords:
                 if isinstance(word.value, ast.Name) and all(word.arg in parameters for parameters in wanted):
                     yield word.value.id
+
+    def _replaced_where_none(
+        self, nodes: list[ast.AST], statement: Statement | None, function: StaticFunction
+    ) -> Iterator[str]:
+        """Yield the names that a tensor replaces where they are None: ``if y is None: y = zeros(2)``."""
+        tests: list[tuple[ast.expr, ast.expr]] = [
+            (each.test, each.body) for each in nodes if isinstance(each, ast.IfExp)
+        ]
+        if statement is not None and isinstance(statement.node, ast.If):
+            compared = [*_compared_with_none([statement.node.test])]
+            tests += [
+                (statement.node.test, each.node.value)
+                for each in statement.branches["body"]
+                if isinstance(each.node, ast.Assign)
+                and [getattr(target, "id", "") for target in each.node.targets] == compared
+            ]
+        for test, value in tests:
+            if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is):
+                if self._evaluate(value, Frame(function.scope, statement, {})).is_tensor:
+                    yield from _compared_with_none([test])
 
     def _tensors_of(self, scope: Scope, caller: StaticFunction) -> set[int | str]:
         """Return the parameters that a function uses as only tensors can be, by name and by position."""
