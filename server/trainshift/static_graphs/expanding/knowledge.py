@@ -44,6 +44,7 @@ class Knowledge:
 
     def __init__(self, function: StaticFunction) -> None:
         self.function = function
+        self._left: dict[Names, frozenset[ast.AST]] = {}
 
     def kind(self, node: ast.AST) -> Value:
         """What an expression is in the function as it stands."""
@@ -146,9 +147,14 @@ class Knowledge:
 
     def truth_with(self, node: ast.AST, known: Names) -> Truth:
         """What control flow becomes, where some numbers are tensors."""
-        found = self.function.truth(node)
-        if isinstance(node, ast.For | ast.While) and found is Truth.PYTHON and node in self.left_by_tensors:
+        found = self._tested_with(node, known)
+        if found is Truth.PYTHON and isinstance(node, ast.For | ast.While) and node in self._left_with(known):
             return Truth.GRAPH
+        return found
+
+    def _tested_with(self, node: ast.AST, known: Names) -> Truth:
+        """What control flow becomes by its test alone."""
+        found = self.function.truth(node)
         test = node.iter if isinstance(node, ast.For) else getattr(node, "test", node)
         if found is Truth.PYTHON and isinstance(test, ast.UnaryOp) and test is not node:
             found = self.function.truth(test)
@@ -186,20 +192,28 @@ class Knowledge:
             return False
         return isinstance(node.args[0], ast.Name) and node.args[0].id in self.held.grown
 
-    @cached_property
-    def left_by_tensors(self) -> frozenset[ast.AST]:
-        """The loops that a `break`, `continue` or `return` under a tensor's condition leaves."""
+    def _left_with(self, known: Names) -> frozenset[ast.AST]:
+        """The loops that a `break`, `continue` or `return` leaves whose condition is a tensor."""
+        if known in self._left:
+            return self._left[known]
         found: set[ast.AST] = set()
         for statement in self.function.statements:
             if not isinstance(statement.node, ast.Break | ast.Continue | ast.Return):
                 continue
-            around = self.function.graph_around(statement, Truth.GRAPH, Truth.EITHER)
+            around = [
+                each
+                for each in statement.ancestors()
+                if each.scope is self.function.scope
+                and isinstance(each.node, (*_COMPOUND, ast.Match))
+                and self._tested_with(each.node, known) is not Truth.PYTHON
+            ]
             for loop in self.function.loops_around(statement):
                 if any(each is not loop and loop in each.ancestors() for each in around):
                     found.add(loop.node)
                 if not isinstance(statement.node, ast.Return):
                     break
-        return frozenset(found)
+        self._left[known] = frozenset(found)
+        return self._left[known]
 
     def reads_any(self, node: ast.AST, known: Names) -> bool:
         """Whether an expression reads such a number where its value counts."""
