@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from trainshift.python.flow.cfg import Cfg, Edge, Kind, Point, Role
 from trainshift.python.flow.evaluation import (
-    TRIES,
+    COMPOUND,
     Ends,
     Swallows,
     catches_all,
@@ -100,7 +100,12 @@ class _Builder:
         """Add the edge of an operation that may fail at a point, or that never comes back."""
         if surely_ends(self._ends, *parts):
             self._jump(self._edge(point, Kind.RAISE))
-        elif may_fail(*parts):
+        else:
+            self._may_fail(point, *parts)
+
+    def _may_fail(self, point: Point, *parts: ast.AST) -> None:
+        """Add the edge of an operation that may fail at a point, and that comes back if it does not."""
+        if may_fail(*parts):
             self._jump(self._edge(point, Kind.RAISE, implicit=True))
 
     def _block(self, block: Sequence[ast.stmt], loose: _Loose) -> _Loose:
@@ -110,6 +115,10 @@ class _Builder:
 
     def _statement(self, node: ast.stmt, loose: _Loose) -> _Loose:
         start = len(self._cfg.all)
+        if not isinstance(node, COMPOUND):
+            loose = self._simple(node, loose)
+            self._cfg.place(node, self._cfg.all[start], loose)
+            return loose
         match node:
             case ast.If():
                 loose = self._if(node, loose)
@@ -121,10 +130,8 @@ class _Builder:
                 loose = self._with(node, node.items, loose)
             case ast.Match():
                 loose = self._match(node, loose)
-            case _ if isinstance(node, TRIES):
-                loose = self._try(node, loose)
             case _:
-                loose = self._simple(node, loose)
+                loose = self._try(node, loose)
         self._cfg.place(node, self._cfg.all[start], loose)
         return loose
 
@@ -132,14 +139,14 @@ class _Builder:
         point = self._point(Role.STATEMENT, node, (node,), loose)
         parts = heads(node)
         if surely_ends(self._ends, *parts):
-            self._fails(point, *parts)
+            self._jump(self._edge(point, Kind.RAISE))
             return []
         match node:
             case ast.Raise():
                 self._jump(self._edge(point, Kind.RAISE))
                 return []
             case ast.Return():
-                self._fails(point, node)
+                self._may_fail(point, node)
                 self._jump(self._edge(point, Kind.RETURN))
                 return []
             case ast.Break():
@@ -151,7 +158,7 @@ class _Builder:
             case ast.Assert():
                 self._jump(self._edge(point, Kind.RAISE))
             case _:
-                self._fails(point, *parts)
+                self._may_fail(point, *parts)
         return [self._edge(point, Kind.FALL)]
 
     def _tested(self, point: Point, test: ast.expr) -> tuple[_Loose, _Loose]:

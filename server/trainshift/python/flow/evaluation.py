@@ -17,6 +17,8 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # `except*` exists from Python 3.11 on.
 TRIES: tuple[type[ast.stmt], ...] = (ast.Try, *filter(None, (getattr(ast, "TryStar", None),)))
+COMPOUND = (ast.If, *LOOPS, *WITHS, *TRIES, ast.Match)
+_HEADED = (*COMPOUND, *FUNCTIONS, ast.ClassDef)
 _STILL = (ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal)
 
 
@@ -38,6 +40,8 @@ def swallows_nothing(_item: ast.withitem) -> bool:
 def heads(statement: ast.stmt) -> list[ast.AST]:
     """Return what a statement itself evaluates, in order: all of a simple statement, the head of a compound
     one."""
+    if not isinstance(statement, _HEADED):
+        return [statement]
     match statement:
         case ast.If(test=test) | ast.While(test=test):
             return [test]
@@ -47,13 +51,11 @@ def heads(statement: ast.stmt) -> list[ast.AST]:
             return [*statement.items]
         case ast.Match(subject=subject):
             return [subject]
-        case ast.Try():
-            return []
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             return [*statement.decorator_list, statement.args, *filter(None, [statement.returns])]
         case ast.ClassDef():
             return [*statement.decorator_list, *statement.bases, *statement.keywords, *statement.body]
-    return [] if isinstance(statement, TRIES) else [statement]
+    return []
 
 
 def always_evaluated(*nodes: ast.AST | None) -> Iterator[ast.AST]:

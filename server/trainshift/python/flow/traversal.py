@@ -12,7 +12,7 @@ H = TypeVar("H", bound=Hashable)
 def reachable(
     starts: Iterable[T],
     successors: Callable[[T], Iterable[T]],
-    key: Callable[[T], Hashable] = lambda node: node,
+    key: Callable[[T], Hashable] | None = None,
 ) -> Iterator[T]:
     """Yield `starts` and all that follow from them, depth first, each once.
 
@@ -23,8 +23,9 @@ def reachable(
     seen: set[Hashable] = set()
     while waiting:
         node = waiting.pop()
-        if key(node) not in seen:
-            seen.add(key(node))
+        known = node if key is None else key(node)
+        if known not in seen:
+            seen.add(known)
             yield node
             waiting += successors(node)
 

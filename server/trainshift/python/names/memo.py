@@ -80,9 +80,11 @@ class Questions(Generic[T]):
         self._left -= 1
         self._pause()
         self._open[question] = depth
-        outer, self._cut = self._cut, 0
+        outer = self._cut
         try:
-            answer = self._stable(question, depth, find, *given)
+            answer = self._round(find, *given)
+            if self._cut >> depth & 1 and answer != self._nothing:
+                answer = self._stable(question, depth, answer, find, *given)
         finally:
             del self._open[question]
             self._assumed.pop(question, None)
@@ -95,19 +97,23 @@ class Questions(Generic[T]):
         self._cut = outer | cut
         return answer
 
-    def _stable(self, question: Question, depth: int, find: Callable[..., T], *given: object) -> T:
-        """The answer of a question; of one that leads to itself the least that it gives when assumed."""
-        for _ in range(_MOST_ROUNDS):
-            self._until.append([])
-            self._cut = 0
-            try:
-                answer = find(*given)
-            finally:
-                for each in self._until.pop():
-                    del self._provisional[each]
-            if not self._cut >> depth & 1 or answer == self._assumed.get(question, self._nothing):
-                return answer
+    def _round(self, find: Callable[..., T], *given: object) -> T:
+        """What is found once, by what is assumed of open questions."""
+        self._until.append([])
+        self._cut = 0
+        try:
+            return find(*given)
+        finally:
+            for each in self._until.pop():
+                del self._provisional[each]
+
+    def _stable(self, question: Question, depth: int, answer: T, find: Callable[..., T], *given: object) -> T:
+        """The least answer that a question, which leads to itself, gives when it is assumed."""
+        for _ in range(_MOST_ROUNDS - 1):
             self._assumed[question] = answer
+            answer = self._round(find, *given)
+            if not self._cut >> depth & 1 or answer == self._assumed[question]:
+                return answer
         return self._unknown
 
 
