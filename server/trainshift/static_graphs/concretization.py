@@ -6,10 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.reading.kinds import OPEN_SIZES, Dim, Value
-from trainshift.static_graphs.reading.parts import own_parts
 
 _COMPARING = ("max", "min", "round", "sorted", "any", "all")
 _HOLDERS = frozenset({"list", "tuple", "dict", "str", "layer", "range"})

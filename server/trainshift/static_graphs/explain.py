@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from trainshift.core.program import Program
 from trainshift.python.source.source import one_line
+from trainshift.python.syntax.chunk_syntax import own_parts
 from trainshift.python.syntax.slotted_ast import kind_of
 from trainshift.static_graphs.expanding.knowledge import Knowledge
 from trainshift.static_graphs.expanding.words import GENERATED
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
-from trainshift.static_graphs.reading.parts import own_parts
 from trainshift.static_graphs.reading.reading import Reading
 
 _BECOMES = {

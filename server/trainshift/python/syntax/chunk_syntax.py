@@ -116,12 +116,7 @@ class Statement:
 
     def own_parts(self) -> Iterator[ast.AST]:
         """The nodes of this statement itself, without those of its blocks."""
-        waiting: list[ast.AST] = [self.node]
-        while waiting:
-            node = waiting.pop()
-            yield node
-            if not isinstance(node, _LEAVES):
-                waiting += [child for child in children(node) if not isinstance(child, ast.stmt)]
+        return own_parts(self.node)
 
     @property
     def top(self) -> Statement:
@@ -320,6 +315,16 @@ def children(node: ast.AST) -> list[ast.AST]:
         elif isinstance(value, list):
             found += [each for each in value if isinstance(each, ast.AST)]
     return found
+
+
+def own_parts(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The nodes that a statement itself evaluates, without those of statements in its blocks."""
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, _LEAVES):
+            waiting += [child for child in children(node) if not isinstance(child, ast.stmt)]
 
 
 def expression_path(statement: ast.stmt, node: ast.expr) -> list[ast.AST]:

@@ -7,13 +7,13 @@ from collections.abc import Container, Iterator
 from dataclasses import replace
 
 from trainshift.python.lazy import cached_property
-from trainshift.python.syntax.chunk_syntax import Binding, Statement
+from trainshift.python.syntax.chunk_syntax import Binding, Statement, own_parts
 from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.static_graphs.expanding.ir import UNBOUND, Env, Info, Names
 from trainshift.static_graphs.expanding.tensor_arrays import Held
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.reading.kinds import Dim, Tensor, Value
-from trainshift.static_graphs.reading.parts import bound_by, own_parts
+from trainshift.static_graphs.reading.parts import bound_by
 
 _CONTAINERS = frozenset({"list", "dict", "tuple", "set"})
 _NUMBERS = frozenset({"int", "float", "bool"})

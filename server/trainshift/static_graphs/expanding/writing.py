@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
+from trainshift.python.syntax.chunk_syntax import own_parts
 from trainshift.static_graphs.expanding.conditions import unseen
 from trainshift.static_graphs.expanding.expressions import Expressions
 from trainshift.static_graphs.expanding.ir import (
@@ -27,7 +28,7 @@ from trainshift.static_graphs.expanding.ir import (
 from trainshift.static_graphs.expanding.knowledge import info_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
 from trainshift.static_graphs.expanding.words import NUMBER_TYPES
-from trainshift.static_graphs.reading.parts import bound_by, own_parts
+from trainshift.static_graphs.reading.parts import bound_by
 
 _MOST_LOOPS = 6
 _PINNED = {**NUMBER_TYPES, "float": "float32"}

@@ -19,10 +19,10 @@ from trainshift.core.finding import Finding
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.python.source.edit import Change
-from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.python.syntax.precedence import handed_to
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
-from trainshift.static_graphs.reading.parts import bound_by, own_parts
+from trainshift.static_graphs.reading.parts import bound_by
 from trainshift.static_graphs.reporting import Judge, exits, is_call_of, loops
 
 _RAISES = "raises: python while pred change from bool to variable"

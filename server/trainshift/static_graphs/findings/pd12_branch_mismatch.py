@@ -19,11 +19,10 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.source.edit import Change, Edit
-from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.static_graphs.branch_merge import mixture
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import NOTHING
-from trainshift.static_graphs.reading.parts import own_parts
 from trainshift.static_graphs.reporting import Judge, bound_in, reached
 
 

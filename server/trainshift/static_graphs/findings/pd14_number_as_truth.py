@@ -19,10 +19,9 @@ from trainshift.core.finding import Finding
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.python.source.edit import Change
-from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.python.syntax.precedence import Frame, Level
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.parts import own_parts
 from trainshift.static_graphs.reporting import Judge, is_call_of, reached
 
 _COMPARED = Frame("", " > 0", Level.BIT_OR, Level.COMPARISON)

@@ -17,8 +17,9 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.python.syntax.chunk_syntax import own_parts
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
-from trainshift.static_graphs.reading.parts import own_parts, read_in
+from trainshift.static_graphs.reading.parts import read_in
 from trainshift.static_graphs.reporting import Judge, reached
 
 

@@ -17,10 +17,9 @@ from collections.abc import Iterable, Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.names.values import UserInstance
-from trainshift.python.syntax.chunk_syntax import Binding, Statement, dotted
+from trainshift.python.syntax.chunk_syntax import Binding, Statement, dotted, own_parts
 from trainshift.static_graphs.effects import changed_default
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.parts import own_parts
 from trainshift.static_graphs.reading.reading import Reading
 from trainshift.static_graphs.reporting import Judge, calls, reached
 

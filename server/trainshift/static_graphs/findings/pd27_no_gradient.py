@@ -25,11 +25,11 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.static_graphs.reading.entries import SAVING
 from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.reading.kinds import Value
-from trainshift.static_graphs.reading.parts import own_parts, read_in
+from trainshift.static_graphs.reading.parts import read_in
 from trainshift.static_graphs.reporting import Judge, bound_in, loops, may_be_unrolled, reached
 
 _DO = "Train it without `full_graph=True`."

@@ -12,15 +12,6 @@ _NONE: Names = frozenset()
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def own_parts(node: ast.stmt) -> Iterator[ast.AST]:
-    """The nodes that a statement itself evaluates, without those of statements in its blocks."""
-    waiting: list[ast.AST] = [node]
-    while waiting:
-        each = waiting.pop()
-        yield each
-        waiting += (child for child in ast.iter_child_nodes(each) if not isinstance(child, ast.stmt))
-
-
 def bound_by(node: ast.AST | None) -> Iterator[str]:
     """The plain names that a target or a statement binds in its own scope, in text order."""
     if node is None or isinstance(node, ast.Lambda):

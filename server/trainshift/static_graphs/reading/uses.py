@@ -8,12 +8,11 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from trainshift.python.names.values import Instance
-from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement, own_parts
 from trainshift.static_graphs.reading.entries import forward_of
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.kinds import NUMBERS, Dim, Value, python, tensor
-from trainshift.static_graphs.reading.parts import own_parts
 from trainshift.static_graphs.tables import api
 
 _SUMS = (ast.Add, ast.Sub, ast.Div, ast.Pow)
