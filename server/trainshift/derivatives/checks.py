@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.evaluation_order import out_of_order
 from trainshift.derivatives.expansion.expressions import ORDERED
 from trainshift.derivatives.file_state import changed_state
@@ -18,6 +17,7 @@ from trainshift.derivatives.reading.sources import Sources, whole_numbers
 from trainshift.derivatives.result import Refusal
 from trainshift.derivatives.sequences import changed_sequences
 from trainshift.derivatives.tables import table
+from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 from trainshift.python.syntax.slotted_ast import kind_of
 

@@ -11,7 +11,7 @@ from trainshift.derivatives.rename_bound import dotted_in, identifiers, rename_b
 from trainshift.derivatives.tables.rows import rows
 from trainshift.derivatives.tables.table import STILL
 from trainshift.derivatives.tables.table_numpy import METHODS, STILL_METHODS
-from trainshift.derivatives.terms import walk
+from trainshift.python.rewrite.terms import walk
 from trainshift.python.syntax.call_binding import bind_call, parameters
 
 _ANNOTATED = {"int": "annotated int", "str": "annotated str", "bool": "annotated bool"}

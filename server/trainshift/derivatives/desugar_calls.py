@@ -8,11 +8,11 @@ import copy
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import CHANGING_METHODS
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.rename_bound import dotted_in, identifiers
 from trainshift.derivatives.tables import table
+from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 from trainshift.python.syntax.fresh_names import fresh_name
 

@@ -22,8 +22,8 @@ from trainshift.derivatives.reverse.build import Build
 from trainshift.derivatives.shadowing import shadowed
 from trainshift.derivatives.tables.helpers import closed, is_of_tensors, text_of, text_of_variant, variant_of
 from trainshift.derivatives.tables.rows import rows
-from trainshift.derivatives.terms import walk
 from trainshift.python.flow.solver import Diverges
+from trainshift.python.rewrite.terms import walk
 from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.call_binding import parameters
 

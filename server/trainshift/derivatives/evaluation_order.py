@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, own_nodes, root_of
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.side_effects import asks, changed_by, changed_by_call, once
 from trainshift.derivatives.reading.sources import OF, Sources
+from trainshift.python.rewrite import terms
 
 # What does not go before its line.
 _STAYING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Tuple, ast.List, ast.Dict)

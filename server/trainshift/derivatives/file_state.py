@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import CHANGING_METHODS
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import LOSING
 from trainshift.python.names.scoping import name_uses
+from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import root_name
 
 _CHANGING = CHANGING_METHODS | LOSING | {"add", "discard"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.module import Module
+from trainshift.python.rewrite import terms
 
 STEP = "    "
 BACKWARD = "# Backward, from the last line to the first."

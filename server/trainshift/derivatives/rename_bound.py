@@ -11,12 +11,12 @@ import ast
 import copy
 from collections.abc import Callable, Iterable, Sequence
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import own_nodes
 from trainshift.derivatives.reading.global_names import BUILTINS
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.python.names.scoping import NameUse, name_uses, owner_of
+from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import Scope, imported_names
 from trainshift.python.syntax.fresh_names import fresh_name
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.reader import CHANGING, Reader
 from trainshift.derivatives.reading.side_effects import changed_by_call, gone_through, resized_by_call
+from trainshift.python.rewrite import terms
 
 _CHANGES = "the loop's sequence changes inside the loop: "
 

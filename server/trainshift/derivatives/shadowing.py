@@ -10,7 +10,7 @@ from trainshift.derivatives.reading.global_names import BUILTINS
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.rename_bound import MODULES
 from trainshift.derivatives.result import Refusal
-from trainshift.derivatives.terms import walk
+from trainshift.python.rewrite.terms import walk
 
 # What is handed on rather than called.
 _TYPES = frozenset(("bool", "complex", "dict", "float", "int", "list", "object", "str", "tuple", "type"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, Whole
 from trainshift.derivatives.reading.nodes import Node, Nodes
 from trainshift.derivatives.tables import templates
-from trainshift.derivatives.terms import rebuilt
+from trainshift.python.rewrite import terms
+from trainshift.python.rewrite.terms import rebuilt
 
 
 class Writer:

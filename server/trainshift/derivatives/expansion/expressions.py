@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.side_effects import once
+from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 FOLDED = frozenset(("builtins.max", "builtins.min"))

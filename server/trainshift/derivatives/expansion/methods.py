@@ -6,12 +6,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.evaluation_order import has_effects
 from trainshift.derivatives.expansion.places import by_place, shared_names
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.reader import Reader
+from trainshift.python.rewrite import terms
 
 # Values that ask something.
 _ASKING = (ast.IfExp, ast.Compare, ast.BoolOp)

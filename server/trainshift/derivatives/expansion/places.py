@@ -7,10 +7,10 @@ import ast
 import copy
 from collections.abc import Sequence
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.side_effects import changed_by_call, depth, once
+from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 

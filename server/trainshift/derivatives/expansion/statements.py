@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.expansion.expressions import Expressions
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, root_of
@@ -20,6 +19,7 @@ from trainshift.derivatives.reading.side_effects import (
     place_told,
 )
 from trainshift.derivatives.reading.sources import is_no_part, may_follow
+from trainshift.python.rewrite import terms
 
 
 def expand(whole: Analysis) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.forward.values import Values
 from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.reader import CHANGING, JOINT
+from trainshift.python.rewrite import terms
 
 
 class Forward(Values):

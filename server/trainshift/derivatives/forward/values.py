@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reading.sources import VIEWS, Sources
 from trainshift.derivatives.tables import templates
 from trainshift.derivatives.tables.table_helpers import JOINT
-from trainshift.derivatives.terms import rebuilt
 from trainshift.derivatives.writer import Writer
+from trainshift.python.rewrite import terms
+from trainshift.python.rewrite.terms import rebuilt
 
 
 class Values(Writer):

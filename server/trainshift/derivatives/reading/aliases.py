@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import combinations, pairwise
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Alias, Conflict, Function, Summary, own_nodes, root_of
 from trainshift.derivatives.reading.kinds import ANY, Kind, meet, reaches
 from trainshift.derivatives.reading.nodes import Nodes
@@ -25,6 +24,7 @@ from trainshift.python.flow.cfg import Kind as EdgeKind
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.liveness import Liveness
 from trainshift.python.flow.solver import Analysis, solve
+from trainshift.python.rewrite import terms
 
 START = ast.Pass()
 CONTAINERS = ("list", "tuple", "dict")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.desugar_calls import desugar_calls
 from trainshift.derivatives.reading.aliases import Aliases
 from trainshift.derivatives.reading.function import Function, Rows, Summary
@@ -15,6 +14,7 @@ from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.rename_bound import rename_bound
 from trainshift.derivatives.result import Impossible, Refusal
+from trainshift.python.rewrite import terms
 from trainshift.python.syntax.call_binding import parameters
 
 # A reading makes variables active or joins kinds, or is one of the last. More than these for each variable go

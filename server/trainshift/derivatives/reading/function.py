@@ -9,10 +9,11 @@ from typing import Protocol
 
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import Module
-from trainshift.derivatives.reading.single_exit import OneExit
 from trainshift.derivatives.tables import table
-from trainshift.derivatives.terms import children, copied, names_bound, walk
 from trainshift.python.lazy import cached_property
+from trainshift.python.rewrite.separate_targets import separate_targets
+from trainshift.python.rewrite.single_exit import PythonSingleExit
+from trainshift.python.rewrite.terms import children, copied, names_bound, walk
 from trainshift.python.syntax.call_binding import bind_call, defaults, parameters
 from trainshift.python.syntax.chunk_syntax import imported_names
 from trainshift.python.syntax.fresh_names import fresh_name
@@ -209,7 +210,8 @@ class Function:
         self.nested: dict[str, Function] = {}
         if whole.reverse:
             self.result = self._result()
-            self.body = OneExit(self.result, self.fresh).body(self.body)
+            body = separate_targets(self.body, self.fresh)
+            self.body = PythonSingleExit(self.result, self.fresh).body(body)
             self.local |= names_bound(self.body) - self.foreign
 
     def _result(self) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, own_nodes
 from trainshift.derivatives.reading.nodes import Nodes
 from trainshift.derivatives.reading.reader import Reader
+from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 _GONE_THROUGH = frozenset(

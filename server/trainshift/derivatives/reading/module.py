@@ -16,9 +16,9 @@ from trainshift.derivatives.tables.table_helpers import CONSTANTS as OF_HELPERS
 from trainshift.derivatives.tables.table_helpers import ROWS as HELPER_ROWS
 from trainshift.derivatives.tables.table_numpy import CONSTANTS as OF_NUMPY
 from trainshift.derivatives.tables.table_tensorflow import CONSTANTS as OF_TENSORFLOW
-from trainshift.derivatives.terms import walk
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
+from trainshift.python.rewrite.terms import walk
 from trainshift.python.source.comments import Comments, comments_by_line
 from trainshift.python.source.source import Source
 from trainshift.python.syntax.chunk_syntax import Scope

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, bound
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.tables import table, templates
 from trainshift.derivatives.tables.table_einsum import einsum
 from trainshift.derivatives.tables.table_numpy import METHODS
+from trainshift.python.rewrite import terms
 
 # What may be worked out again instead of kept: it calls nothing else.
 CHEAP = frozenset(("len", "isinstance", "float", "abs", "int"))

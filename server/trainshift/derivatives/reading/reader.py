@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.type_inference import KindReader
@@ -14,6 +13,7 @@ from trainshift.derivatives.tables.table_helpers import CONSTANTS as OF_HELPERS
 from trainshift.derivatives.tables.table_numpy import CONSTANTS as OF_NUMPY
 from trainshift.derivatives.tables.table_numpy import METHODS, STILL_METHODS
 from trainshift.derivatives.tables.table_tensorflow import CONSTANTS as OF_TENSORFLOW
+from trainshift.python.rewrite import terms
 
 # Methods of containers that give an element or the elements; those that change it.
 READING = frozenset(("get", "pop", "copy", "items", "values", "keys", "setdefault"))

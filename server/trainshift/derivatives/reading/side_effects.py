@@ -11,11 +11,11 @@ import builtins
 import re
 from collections.abc import Iterator
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, root_of
 from trainshift.derivatives.reading.reader import READING, Reader
 from trainshift.derivatives.reading.sources import name_of
 from trainshift.derivatives.tables.table_numpy import CONSTANTS
+from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 _NOT_TWICE = frozenset(f"builtins.{each}" for each in ("next", "iter", "print", "input", "open"))

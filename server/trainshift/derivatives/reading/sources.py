@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.reader import FACTS, Reader
+from trainshift.python.rewrite import terms
 
 # What gives a part of its first argument, or the same array in another shape.
 VIEWS = frozenset(

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.kinds import ANY, Kind
 from trainshift.derivatives.tables.table_numpy import METHODS, STILL_METHODS
+from trainshift.python.rewrite import terms
 
 # Functions of NumPy and TensorFlow whose value is an array, and no number.
 _MAKING = frozenset(

@@ -6,7 +6,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.layout import function_of, listed, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function
@@ -19,6 +18,7 @@ from trainshift.derivatives.reverse.shorter import shorter
 from trainshift.derivatives.reverse.undone import check_changes
 from trainshift.derivatives.reverse.ways import Ways
 from trainshift.python.lazy import cached_property
+from trainshift.python.rewrite import terms
 from trainshift.python.syntax.fresh_names import fresh_name
 
 # A run finds another variable that the way back reads, or is one of the last. More than these for each

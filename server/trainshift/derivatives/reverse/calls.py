@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reading.side_effects import asks, changed_by_call
 from trainshift.derivatives.reverse.pull import Pull
-from trainshift.derivatives.terms import rebuilt
+from trainshift.python.rewrite import terms
+from trainshift.python.rewrite.terms import rebuilt
 
 Back = Callable[[], None]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import builtins
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reading.reader import CHANGING
 from trainshift.derivatives.reverse.calls import Back
 from trainshift.derivatives.reverse.lines import Lines, nothing
+from trainshift.python.rewrite import terms
 
 
 class Changes(Lines):
@@ -400,16 +400,16 @@ class Changes(Lines):
                     self.emit(terms.assign(held, tail), terms.assign(tail, ast.List([], ast.Load())))
                     bar = terms.name(held)
                 elif root.active:
-                    self.emit(terms.assign(held, terms.taken_away(place, call)))
+                    self.emit(terms.assign(held, _taken_away(place, call)))
                     bar = terms.name(held)
                 else:
-                    self.emit(ast.Expr(terms.taken_away(place, call)))
+                    self.emit(ast.Expr(_taken_away(place, call)))
             if undone:
                 if part is not None:
                     tail = ast.Subscript(terms.copied(owner), part, ast.Load())
                     self.emit(terms.assign(tail, ast.List([], ast.Load())))
                 else:
-                    self.emit(ast.Expr(terms.taken_away(owner, call)))
+                    self.emit(ast.Expr(_taken_away(owner, call)))
             if bar is not None or self._pulls(root, lines):
                 self._send(root, bar, lines)
 
@@ -490,3 +490,20 @@ def _parts(value: ast.expr) -> list[ast.expr]:
         elif isinstance(each, ast.UnaryOp):
             found.append(each.operand)
     return found
+
+
+def _taken_away(place: ast.expr, added: ast.Call) -> ast.expr:
+    """What `append` or `insert` has added to a list, taken away again."""
+    at: list[ast.expr] = []
+    for each in added.args[:-1]:
+        if isinstance(each, ast.Name):
+            at.append(terms.copied(each))
+            continue
+        number = ast.literal_eval(each)
+        last = ast.BinOp(
+            terms.call("len", terms.copied(place)), ast.Sub(), terms.constant(1 - min(number, 0))
+        )
+        # In a list that is shorter it was added at an end.
+        end = ("max", terms.constant(0)) if number < 0 else ("min", terms.constant(number))
+        at.append(terms.call(*end, last) if number else terms.copied(each))
+    return ast.Call(ast.Attribute(terms.copied(place), "pop", ast.Load()), at, [])

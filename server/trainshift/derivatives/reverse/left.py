@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reverse.ways import Ways
+from trainshift.python.rewrite import terms
 
 # Where only the structure of a value is read, not what it holds.
 SHAPES = frozenset(("_cells", "_zeros", "len"))

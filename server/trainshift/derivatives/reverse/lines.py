@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reverse.calls import Back, Calls
 from trainshift.derivatives.reverse.pull import source_of
 from trainshift.python.lazy import cached_property
+from trainshift.python.rewrite import terms
 
 
 @dataclass

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.tables import templates
-from trainshift.derivatives.terms import rebuilt
 from trainshift.derivatives.writer import Writer
+from trainshift.python.rewrite import terms
+from trainshift.python.rewrite.terms import rebuilt
 
 Term = tuple[ast.expr, bool]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from trainshift.derivatives import terms
+from trainshift.python.rewrite import terms
 
 _BEGINNING = frozenset(("_cells", "_zeros"))
 

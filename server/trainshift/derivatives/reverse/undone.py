@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.reader import loses
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.reverse.ways import Ways
+from trainshift.python.rewrite import terms
 
 
 def check_changes(way: Ways) -> None:

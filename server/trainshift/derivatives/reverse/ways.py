@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.derivatives import terms
 from trainshift.derivatives.reading.side_effects import changed_by_call
 from trainshift.derivatives.reverse.calls import Back
 from trainshift.derivatives.reverse.changes import Changes
 from trainshift.derivatives.reverse.lines import exposed, nothing, simple
 from trainshift.python.flow.exits import BREAK, completions
+from trainshift.python.rewrite import terms
 
 AGAIN = frozenset(("len", "isinstance"))
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from functools import cache
 
-from trainshift.derivatives import terms
+from trainshift.python.rewrite import terms
 from trainshift.python.syntax.fresh_names import fresh_name
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
+from trainshift.python.rewrite.single_exit import Leave, SingleExit
 from trainshift.static_graphs.expanding.expressions import Expressions
 from trainshift.static_graphs.expanding.ir import (
     Branch,
@@ -25,10 +27,119 @@ from trainshift.static_graphs.expanding.ir import (
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.reading.kinds import UNBOUND as UNBOUND_VALUE
 
+Leaves: TypeAlias = Mapping[str, Leave[Form]]
 _FLAG = Info(tensor=True, dtype="bool", rank=0)
 _MOST_RETURNS = 4
 _MOST_REPEATED = 12
 _NAMES = {"break": "broke", "return": "returned", "continue": "skipped"}
+
+
+class _FormsSingleExit(SingleExit[Form]):
+    """The single-exit rewrite of forms; what tensors do not decide on stays as it is."""
+
+    def __init__(self, write: Expressions) -> None:
+        self.write = write
+
+    def unreached(self, node: Form, rest: Sequence[Form]) -> Sequence[Form]:
+        if not _is_empty(rest):
+            raise CannotExpand(_node(node), "what follows is never reached")
+        return rest
+
+    def kind(self, node: Form) -> str:
+        return node.kind if isinstance(node, Exit) else ""
+
+    def exits(self, block: Sequence[Form]) -> Set[str]:
+        return exits(block, *_NAMES)
+
+    def leaves(self, block: Sequence[Form]) -> bool:
+        return always_leaves(block)
+
+    def plain(self, node: Form, leave: Leaves) -> list[Form]:
+        return [node]
+
+
+class _LoopExits(_FormsSingleExit):
+    """Exits of a loop, each of which has its flag, set flags; what follows is done where none is set."""
+
+    nests = False
+
+    def is_empty(self, rest: Sequence[Form]) -> bool:
+        return _is_empty(rest)
+
+    def arms(self, node: Form) -> list[list[Form]] | None:
+        if isinstance(node, Branch):
+            return [node.body, node.orelse]
+        return [block for _, block in node.blocks] if isinstance(node, Kept) and not node.is_loop else None
+
+    def with_arms(self, node: Form, arms: Sequence[list[Form]]) -> list[Form]:
+        if isinstance(node, Branch):
+            node.body, node.orelse = arms
+        elif isinstance(node, Kept):
+            node.blocks = [(head, arm) for (head, _), arm in zip(node.blocks, arms, strict=True)]
+        return [node]
+
+    def flagging(self, kind: str, name: str) -> Leave[Form]:
+        return Leave(self._set, lambda flag: [], name)
+
+    def _set(self, node: Form) -> list[Form]:
+        assert isinstance(node, Exit)
+        flag = _flag(node.flag, self.write, value=True)
+        if node.kind != "return":
+            flag.leading, flag.lines = node.leading, [_beside(flag.lines[0], node.beside)]
+        return [flag]
+
+    def flags(self, node: Form, own: Leaves) -> dict[str, str]:
+        return {each.flag: each.kind for each in walk([node]) if isinstance(each, Exit)}
+
+    def guarded(
+        self, node: Form, flags: Mapping[str, str], rest: Sequence[Form], leave: Leaves
+    ) -> list[Form]:
+        at = next((each.node for each in rest if each.node is not None), node.node)
+        assert at is not None
+        test = Code(_any([*flags], self.write), frozenset(flags))
+        return [Branch(test, [], self.block(rest, leave), at)]
+
+    def loop(self, node: Form, rest: Sequence[Form], leave: Leaves) -> list[Form]:
+        raise CannotExpand(_node(node), "this loop is left from within one of Python's")
+
+
+class _FunctionExits(_FormsSingleExit):
+    """Both branches of what tensors decide on end with a `return`, where one does."""
+
+    def arms(self, node: Form) -> list[list[Form]] | None:
+        return [node.body, node.orelse] if isinstance(node, Branch) else None
+
+    def with_arms(self, node: Form, arms: Sequence[list[Form]]) -> list[Form]:
+        assert isinstance(node, Branch)
+        node.body, node.orelse = arms
+        if not all(map(always_leaves, arms)):
+            raise CannotExpand(
+                node.node, "the function's end is reached without `return` on some way", "PD11"
+            )
+        node.returns = True
+        self.write.applied("PS07", node.node)
+        return [node]
+
+    def flagged(
+        self, node: Form, arms: Sequence[Sequence[Form]], rest: Sequence[Form], leave: Leaves
+    ) -> list[Form]:
+        """Copy what follows into each branch that goes on, in the place of flags."""
+        copies = _once_more(node, rest)
+        body, orelse = arms
+        nested = [[*body, *rest], [*orelse, *copies]]
+        return self.with_arms(node, [self.block(arm, leave) for arm in nested])
+
+    def loop(self, node: Form, rest: Sequence[Form], leave: Leaves) -> list[Form]:
+        if not isinstance(node, Kept) or node.is_loop:
+            raise CannotExpand(_node(node), "a tensor decides on a `return` in a loop of Python's")
+        for place, (head, block) in enumerate(node.blocks):
+            if exits(block, "return"):
+                leaves = always_leaves(block)
+                if not isinstance(node.node, ast.If) and not leaves:
+                    raise CannotExpand(node.node, "a tensor decides on a `return` from within this")
+                going_on = [] if leaves else _once_more(node, rest)
+                node.blocks[place] = (head, self.block([*block, *going_on], leave))
+        return [node, *self.block(rest, leave)]
 
 
 @dataclass(slots=True)
@@ -50,9 +161,14 @@ def _flagged(body: list[Form], node: ast.stmt, fresh: Callable[[str], str], writ
     if len(returns) > _MOST_RETURNS:
         raise CannotExpand(returns[-1].node, "so many ways to return from one loop are not expanded")
     flags = {kind: fresh(name) for kind, name in _NAMES.items() if kind in kinds}
-    for place, returned in enumerate(returns):
-        returned.flag = fresh(_NAMES["return"]) if place else flags["return"]
-    found = _Flagged(guarded(body, flags, write))
+    for place, each in enumerate(returns):
+        each.flag = fresh(_NAMES["return"]) if place else flags["return"]
+    for form in walk(body):
+        if isinstance(form, Exit):
+            form.flag = form.flag or flags[form.kind]
+    rewrite = _LoopExits(write)
+    leave = {kind: rewrite.flagging(kind, flag) for kind, flag in flags.items()}
+    found = _Flagged(rewrite.block(body, leave))
     for kind, first in flags.items():
         for name in [each.flag for each in returns] if kind == "return" else [first]:
             start = _flag(name, write, value=False)
@@ -124,51 +240,24 @@ def _flag(name: str, write: Expressions, *, value: bool) -> Plain:
     return Plain([f"{name} = {write.number(str(value), 'bool')}"], frozenset(), (name,), gives={name: _FLAG})
 
 
-def guarded(forms: list[Form], flags: dict[str, str], write: Expressions) -> list[Form]:
-    """A block of a loop's body; what follows an exit is done unless its flag is set."""
-    found: list[Form] = []
-    for index, form in enumerate(forms):
-        rest = forms[index + 1 :]
-        if isinstance(form, Exit):
-            flag = _flag(form.flag or flags[form.kind], write, value=True)
-            if form.kind != "return":
-                flag.leading, flag.lines = form.leading, [_beside(flag.lines[0], form.beside)]
-            found.append(flag)
-            if any(not isinstance(each, Plain) or each.lines for each in rest):
-                raise CannotExpand(form.node, "what follows is never reached")
-            return [*found, *rest]
-        found.append(form)
-        leaving = [each for each in walk([form]) if isinstance(each, Exit) and each.kind in flags]
-        if not leaving:
-            continue
-        names = [*dict.fromkeys(each.flag or flags[each.kind] for each in leaving)]
-        if isinstance(form, Branch):
-            form.body, form.orelse = guarded(form.body, flags, write), guarded(form.orelse, flags, write)
-        elif isinstance(form, Kept) and not form.is_loop:
-            form.blocks = [(head, guarded(block, flags, write)) for head, block in form.blocks]
-        else:
-            raise CannotExpand(_node(form), "this loop is left from within one of Python's")
-        if not rest:
-            return found
-        if all(isinstance(each, Plain) and not each.lines for each in rest):
-            return [*found, *rest]
-        node = next((each.node for each in rest if each.node is not None), form.node)
-        assert node is not None
-        found.append(
-            Branch(Code(_any(names, write), frozenset(names)), [], guarded(rest, flags, write), node)
-        )
-        return found
-    return found
+def finished(forms: list[Form], write: Expressions) -> list[Form]:
+    """A block at whose end the function ends: what follows a `return` in a branch goes into the other one."""
+    return _FunctionExits(write).block(forms, {"return": Leave(lambda node: [node], lambda flag: [])})
 
 
-def _once_more(around: Branch | Kept, rest: list[Form]) -> list[Form]:
+def _once_more(around: Form, rest: Sequence[Form]) -> list[Form]:
     """What follows an `if` through which some ways return, for another of the ways that go on."""
     told = [each for each in rest if not isinstance(each, Plain) or each.lines]
     if len([*walk(told)]) > _MOST_REPEATED:
         raise CannotExpand(
-            around.node, "some ways through this return and others go on; write `else` for them"
+            _node(around), "some ways through this return and others go on; write `else` for them"
         )
     return again(told)
+
+
+def _is_empty(forms: Sequence[Form]) -> bool:
+    """Whether nothing but comments is in a block."""
+    return all(isinstance(each, Plain) and not each.lines for each in forms)
 
 
 def _node(form: Form) -> ast.AST:
@@ -177,44 +266,3 @@ def _node(form: Form) -> ast.AST:
 
 def _beside(line: str, comment: str) -> str:
     return f"{line}  {comment}" if comment else line
-
-
-def finished(forms: list[Form], write: Expressions) -> list[Form]:
-    """A block at whose end the function ends: what follows a `return` in a branch goes into the other one."""
-    for index, form in enumerate(forms):
-        if not exits([form], "return"):
-            continue
-        rest = forms[index + 1 :]
-        if isinstance(form, Branch):
-            leaves, other = always_leaves(form.body), always_leaves(form.orelse)
-            if leaves and other:
-                if any(not isinstance(each, Plain) or each.lines for each in rest):
-                    raise CannotExpand(form.node, "what follows is never reached")
-                form.orelse += rest
-            elif leaves:
-                form.orelse += rest
-            elif other:
-                form.body += rest
-            else:
-                form.orelse += _once_more(form, rest)
-                form.body += rest
-            form.body, form.orelse = finished(form.body, write), finished(form.orelse, write)
-            if not (always_leaves(form.body) and always_leaves(form.orelse)):
-                raise CannotExpand(
-                    form.node, "the function's end is reached without `return` on some way", "PD11"
-                )
-            form.returns = True
-            write.applied("PS07", form.node)
-            return [*forms[:index], form]
-        if isinstance(form, Exit):
-            return forms
-        if isinstance(form, Kept) and not form.is_loop:
-            for place, (head, block) in enumerate(form.blocks):
-                if exits(block, "return"):
-                    if not isinstance(form.node, ast.If) and not always_leaves(block):
-                        raise CannotExpand(form.node, "a tensor decides on a `return` from within this")
-                    going_on = [] if always_leaves(block) else _once_more(form, rest)
-                    form.blocks[place] = (head, finished([*block, *going_on], write))
-            continue
-        raise CannotExpand(_node(form), "a tensor decides on a `return` in a loop of Python's")
-    return forms

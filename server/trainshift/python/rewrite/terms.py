@@ -1,4 +1,4 @@
-"""Builds, copies and simplifies expressions of the syntax tree, and asks which names they read (AD39)."""
+"""Terms: builds, copies and simplifies parts of the syntax tree, and asks which names they read."""
 
 from __future__ import annotations
 
@@ -366,21 +366,6 @@ def with_blocks(node: ast.If | ast.For | ast.While, body: list[ast.stmt], orelse
     else:
         made = (ast.If if isinstance(node, ast.If) else ast.While)(node.test, body, orelse)
     return ast.copy_location(made, node)
-
-
-def taken_away(place: ast.expr, added: ast.Call) -> ast.expr:
-    """What `append` or `insert` has added to a list, taken away again."""
-    at: list[ast.expr] = []
-    for each in added.args[:-1]:
-        if isinstance(each, ast.Name):
-            at.append(copied(each))
-            continue
-        number = ast.literal_eval(each)
-        last = ast.BinOp(call("len", copied(place)), ast.Sub(), constant(1 - min(number, 0)))
-        # In a list that is shorter it was added at an end.
-        end = ("max", constant(0)) if number < 0 else ("min", constant(number))
-        at.append(call(*end, last) if number else copied(each))
-    return ast.Call(ast.Attribute(copied(place), "pop", ast.Load()), at, [])
 
 
 def statement(text: str, **values: ast.expr) -> ast.stmt:

@@ -1,0 +1,1 @@
+"""Rewrites of Python code into simpler Python code that does the same."""
