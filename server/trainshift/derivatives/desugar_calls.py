@@ -13,6 +13,7 @@ from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.rename_bound import dotted_in, identifiers
 from trainshift.derivatives.tables import table
 from trainshift.python.rewrite import terms
+from trainshift.python.rewrite.origins import origin
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 from trainshift.python.syntax.fresh_names import fresh_name
 
@@ -157,7 +158,7 @@ class _Acting(ast.NodeTransformer):
         arguments.defaults = []
         function.body = terms.copied(function.body, {old: terms.name(new) for old, new in names.items()})
         ast.fix_missing_locations(ast.copy_location(function.body, node.value))
-        node.as_is = False  # type: ignore[attr-defined]
+        origin(node).is_verbatim = False
         return [ast.fix_missing_locations(ast.copy_location(each, node)) for each in lines]
 
     def _fresh(self, base: str) -> str:
@@ -190,7 +191,7 @@ class _Acting(ast.NodeTransformer):
         self.line = around
         made, self.before = self.before, outer
         if made:
-            node.as_is = False  # type: ignore[attr-defined]
+            origin(node).is_verbatim = False
         return [*(ast.fix_missing_locations(ast.copy_location(each, node)) for each in made), node]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from trainshift.derivatives.reading.module import Module
 from trainshift.python.rewrite import terms
+from trainshift.python.rewrite.origins import origin
 
 STEP = "    "
 BACKWARD = "# Backward, from the last line to the first."
@@ -50,8 +51,8 @@ class Layout:
     def _block(self, body: Sequence[ast.stmt], margin: str, outer: bool = False) -> None:
         for place, node in enumerate(body):
             last = outer and place == len(body) - 1
-            own = getattr(node, "above", None) is not None
-            if getattr(node, "mark", False) or (last and not own) or _is_pullback(node):
+            own = origin(node).above is not None
+            if origin(node).begins_adjoint or (last and not own) or _is_pullback(node):
                 self._rest(margin)
             self._statement(node, margin)
             if last and own:
@@ -90,14 +91,14 @@ class Layout:
         return "".join(f"  {each}" for each in found)
 
     def _statement(self, node: ast.stmt, margin: str) -> None:
-        if getattr(node, "mark", False):
+        if origin(node).begins_adjoint:
             self.lines += ["", margin + BACKWARD]
             return
-        above = getattr(node, "above", None)
+        above = origin(node).above
         if above is not None:
             self._above(above, margin)
-        beside = getattr(node, "beside", None)
-        if beside is not None and getattr(node, "as_is", False) and self._verbatim(node, margin):
+        beside = origin(node).beside
+        if beside is not None and origin(node).is_verbatim and self._verbatim(node, margin):
             return
         comment = self._beside(beside) if beside is not None else ""
         match node:
@@ -138,18 +139,18 @@ class Layout:
             return
         if word == "if" and isinstance(node.body[-1], ast.Break | ast.Continue):
             self._block(other, margin)
-        elif len(other) == 1 and isinstance(other[0], ast.If) and not hasattr(other[0], "above"):
+        elif len(other) == 1 and isinstance(other[0], ast.If) and origin(other[0]).above is None:
             self._if(other[0], margin, "elif", "")
         elif len(other) == 1 and isinstance(other[0], ast.If) and not self._comment_before(other[0]):
             inner = other[0]
-            beside = getattr(inner, "beside", None)
+            beside = origin(inner).beside
             self._if(inner, margin, "elif", self._beside(beside) if beside is not None else "")
         else:
             self.lines.append(f"{margin}else:")
             self._block(other, margin + STEP)
 
     def _comment_before(self, node: ast.stmt) -> bool:
-        line = getattr(node, "above", 0)
+        line = origin(node).above or 0
         return any(each < line and each in self.module.comments for each in self.waiting)
 
     def _verbatim(self, node: ast.stmt, margin: str) -> bool:

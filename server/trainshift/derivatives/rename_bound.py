@@ -17,6 +17,7 @@ from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.python.names.scoping import NameUse, name_uses, owner_of
 from trainshift.python.rewrite import terms
+from trainshift.python.rewrite.origins import origin
 from trainshift.python.syntax.chunk_syntax import Scope, imported_names
 from trainshift.python.syntax.fresh_names import fresh_name
 
@@ -240,7 +241,7 @@ def _as_written(function: ast.FunctionDef, changed: Iterable[int]) -> None:
             else:
                 found = found or any(id(one) in changed for one in ast.walk(each))
         if found:
-            statement.as_is = False  # type: ignore[attr-defined]
+            origin(statement).is_verbatim = False
         return found
 
     for each in function.body:

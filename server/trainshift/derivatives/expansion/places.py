@@ -11,6 +11,7 @@ from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.side_effects import changed_by_call, depth, once
 from trainshift.python.rewrite import terms
+from trainshift.python.rewrite.origins import origin
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 
@@ -64,7 +65,7 @@ def _placed(
     body = copy.deepcopy(node.body)
     for each in (part for line in body for part in terms.walk(line)):
         if isinstance(each, ast.stmt) and not terms.names_read(each).isdisjoint(names):
-            each.as_is = False  # type: ignore[attr-defined]
+            origin(each).is_verbatim = False
     body = [_Named(names).visit(each) for each in body]
     return ast.copy_location(ast.For(target, source, body, node.orelse), node)
 

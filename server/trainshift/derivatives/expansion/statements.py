@@ -20,6 +20,7 @@ from trainshift.derivatives.reading.side_effects import (
 )
 from trainshift.derivatives.reading.sources import is_no_part, may_follow
 from trainshift.python.rewrite import terms
+from trainshift.python.rewrite.origins import origin
 
 
 def expand(whole: Analysis) -> None:
@@ -68,13 +69,13 @@ class Expander(Expressions):
             outer, self.before = self.before, []
             new = self._statement(node)
             made.extend(self.before)
-            if not isinstance(node, ast.For) and not hasattr(node, "told"):
+            if not isinstance(node, ast.For) and not origin(node).is_expanded:
                 made.extend(no_lists(self.function, node))
             made.extend(new)
-            if not isinstance(node, ast.For) and not hasattr(node, "told"):
+            if not isinstance(node, ast.For) and not origin(node).is_expanded:
                 made.extend(self.asked.get(id(node), ()))
                 for each in new:
-                    each.told = True  # type: ignore[attr-defined]
+                    origin(each).is_expanded = True
             self.before = outer
         return made
 
@@ -88,12 +89,12 @@ class Expander(Expressions):
                     self.moved, self.resized = moving(self.reader, node)
                 source = self._source(self._sequence(node.iter))
                 self.moved = outer
-                target, begin = (node.target, []) if hasattr(node, "told") else self._target(node)
+                target, begin = (node.target, []) if origin(node).is_expanded else self._target(node)
                 loop = ast.For(target, source, [*begin, *self.block(node.body)], self.block(node.orelse))
                 if source is node.iter and target is node.target:
                     if terms.same_block(loop.body, node.body) and terms.same_block(loop.orelse, node.orelse):
                         loop = node
-                loop.told = True  # type: ignore[attr-defined]
+                origin(loop).is_expanded = True
                 return [ast.copy_location(loop, node)]
             case ast.Assign(targets=[ast.Name(name)], value=ast.IfExp() as value) if self.reader.value(value):
                 return self._choice(node, name, value)

@@ -63,6 +63,7 @@ class Tangents(Analysis):
 
     def _is_a_value(self, function: Function) -> bool:
         """Whether the value of a function is asked for, though it ends without one."""
+        alone = set[int]()
         for node in (each for one in self.every() for line in one.body for each in terms.walk(line)):
             value = getattr(node, "value", None)
             if (
@@ -70,8 +71,8 @@ class Tangents(Analysis):
                 and isinstance(value, ast.Call)
                 and isinstance(value.func, ast.Name)
             ):
-                value.func.alone = True  # type: ignore[attr-defined]
-            elif isinstance(node, ast.Name) and node.id == function.name and not hasattr(node, "alone"):
+                alone.add(id(value.func))
+            elif isinstance(node, ast.Name) and node.id == function.name and id(node) not in alone:
                 return True
         return False
 

@@ -9,6 +9,7 @@ from trainshift.derivatives.forward.values import Values
 from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.reader import CHANGING, JOINT
 from trainshift.python.rewrite import terms
+from trainshift.python.rewrite.origins import origin
 
 
 class Forward(Values):
@@ -32,10 +33,10 @@ class Forward(Values):
             start = len(self.out)
             self._statement(node)
             made = self.out[start:]
-            if made and hasattr(node, "lineno") and not hasattr(node, "inline"):
-                made[0].above = node.lineno  # type: ignore[attr-defined]
+            if made and hasattr(node, "lineno") and not origin(node).is_inline:
+                origin(made[0]).above = node.lineno
                 main = next((each for each in made if getattr(each, "lineno", None) == node.lineno), made[-1])
-                main.beside = node  # type: ignore[attr-defined]
+                origin(main).beside = node
         made, self.out = self.out, outer
         return made or [ast.Pass()]
 
@@ -163,7 +164,6 @@ class Forward(Values):
             self.out.append(line)
         elif terms.names_read(tangent) & (names | self._with_names(own)) and not top:
             self.out += [dot, line]
-            dot.own = True  # type: ignore[attr-defined]
         else:
             self.out += [line, dot]
 

@@ -18,6 +18,7 @@ from trainshift.derivatives.tables.table_numpy import CONSTANTS as OF_NUMPY
 from trainshift.derivatives.tables.table_tensorflow import CONSTANTS as OF_TENSORFLOW
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
+from trainshift.python.rewrite.origins import origin
 from trainshift.python.rewrite.terms import walk
 from trainshift.python.source.comments import Comments, comments_by_line
 from trainshift.python.source.source import Source
@@ -68,7 +69,7 @@ class Module:
         self._read_functions()
         for statement in self.script.statements:
             if not isinstance(statement.node, ast.FunctionDef):
-                statement.node.as_is = True  # type: ignore[attr-defined]
+                origin(statement.node).is_verbatim = True
 
     def _read_functions(self) -> None:
         """Finds the functions of the file, with a name for each, and what has a builtin's name."""

@@ -19,6 +19,7 @@ from trainshift.derivatives.reverse.undone import check_changes
 from trainshift.derivatives.reverse.ways import Ways
 from trainshift.python.lazy import cached_property
 from trainshift.python.rewrite import terms
+from trainshift.python.rewrite.origins import origin
 from trainshift.python.syntax.fresh_names import fresh_name
 
 # A run finds another variable that the way back reads, or is one of the last. More than these for each
@@ -186,11 +187,11 @@ class Build(Analysis):
                 bar = way.helper("_like", bar, terms.name(name))
             way.ask_length(name)
             bars.append(bar)
-        way.bars_back = terms.display(bars)  # type: ignore[attr-defined]
+        way.bars_back = terms.display(bars)
         if after:
             bars_back = function.fresh("bars")
-            after.insert(0, terms.assign(bars_back, way.bars_back))  # type: ignore[attr-defined]
-            way.bars_back = terms.name(bars_back)  # type: ignore[attr-defined]
+            after.insert(0, terms.assign(bars_back, way.bars_back))
+            way.bars_back = terms.name(bars_back)
         way.out = [*before, *way.out, *after]
         starts: list[ast.stmt] = []
         plain: list[ast.expr] = []
@@ -321,7 +322,7 @@ class Build(Analysis):
             # Another value that the name had is put back.
             value = start.fresh(value)
             way.forward.append(terms.assign(value, terms.name(start.result)))
-        result = terms.display([terms.name(value), way.bars_back])  # type: ignore[attr-defined]
+        result = terms.display([terms.name(value), way.bars_back])
         body = [*way.forward, _mark(), *shorter(way.out, self.arrays), ast.Return(result)]
         said = f"The value of {start.name}, and its gradient by {listed(self.wrt)}{self._numbers()}."
         return function_of(self.made, arguments, said, body)
@@ -451,7 +452,7 @@ class Build(Analysis):
                 starts.append(ast.If(none, [terms.assign(bar, way.helper("_cells", terms.name(each)))], []))
             params.append(given)
         back = shorter(way.out, self.arrays)
-        inner_body: list[ast.stmt] = [*starts, *back, ast.Return(way.bars_back)]  # type: ignore[attr-defined]
+        inner_body: list[ast.stmt] = [*starts, *back, ast.Return(way.bars_back)]
         ahead = terms.names_bound(way.forward) | set(function.params)
         around, outer = {function}, function.parent
         while outer is not None:
@@ -494,5 +495,5 @@ class Build(Analysis):
 def _mark() -> ast.stmt:
     """The comment between both ways."""
     made = ast.Pass()
-    made.mark = True  # type: ignore[attr-defined]
+    origin(made).begins_adjoint = True
     return made

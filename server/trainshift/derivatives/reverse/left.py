@@ -16,7 +16,7 @@ def reads_of(way: Ways) -> tuple[set[str], set[str]]:
     """The names that the way back reads, and those whose contents it reads."""
     reads: set[str] = set()
     inside: set[str] = set()
-    waiting: list[ast.AST] = [*way.out, way.bars_back]  # type: ignore[attr-defined]
+    waiting: list[ast.AST] = [*way.out, way.bars_back]
     for each in way.forward:
         for inner in terms.walk(each):
             if isinstance(inner, ast.FunctionDef) and inner.name.startswith("pullback"):

@@ -13,6 +13,7 @@ from trainshift.derivatives.reverse.calls import Back, Calls
 from trainshift.derivatives.reverse.pull import source_of
 from trainshift.python.lazy import cached_property
 from trainshift.python.rewrite import terms
+from trainshift.python.rewrite.origins import origin
 
 
 @dataclass
@@ -95,14 +96,11 @@ class Lines(Calls):
     def _placed(self, node: ast.stmt, start: int) -> None:
         """Comments of a statement go with the first and the last line that is made of it."""
         made = self.forward[start:]
-        if not made or not hasattr(node, "lineno") or hasattr(node, "inline"):
+        if not made or not hasattr(node, "lineno") or origin(node).is_inline:
             return
-        for each in made:
-            if each is not node and not hasattr(each, "lineno"):
-                each.own = True  # type: ignore[attr-defined]
-        made[0].above = node.lineno  # type: ignore[attr-defined]
+        origin(made[0]).above = node.lineno
         main = next((each for each in made if getattr(each, "lineno", None) == node.lineno), made[-1])
-        main.beside = node  # type: ignore[attr-defined]
+        origin(main).beside = node
 
     def _inner(self, back: Back) -> list[ast.stmt]:
         """The statements that a part of the way back makes."""

@@ -15,7 +15,9 @@ AGAIN = frozenset(("len", "isinstance"))
 
 
 class Ways(Changes):
-    """Reverse mode of one function, whole."""
+    """Reverse mode of one function, whole; `bars_back` is what its pullback returns."""
+
+    bars_back: ast.expr
 
     # Conditionals.
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
+from trainshift.python.rewrite.origins import origin
 from trainshift.python.syntax.slotted_ast import kind_of
 
 
@@ -171,14 +172,14 @@ _BINDING_NOTHING = (ast.Expr, ast.Return, ast.Assert, ast.Raise, ast.Pass, ast.B
 
 def bound_in(node: ast.stmt) -> frozenset[str]:
     """What `names_bound` finds in a statement that stays as it is, found once."""
-    found: frozenset[str] | None = getattr(node, "bound", None)
+    found = origin(node).bound
     if found is None:
         if isinstance(node, ast.If | ast.While | ast.For):
             head = names_bound([node.target]) if isinstance(node, ast.For) else set()
             found = frozenset(head).union(*map(bound_in, [*node.body, *node.orelse]))
         else:
             found = frozenset(names_bound([node]))
-        node.bound = found  # type: ignore[attr-defined]
+        origin(node).bound = found
     return found
 
 
@@ -335,7 +336,7 @@ def same_block(one: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> bool:
 
 def inline(definition: ast.FunctionDef) -> ast.FunctionDef:
     """A definition that has no line of its own."""
-    definition.inline = True  # type: ignore[attr-defined]
+    origin(definition).is_inline = True
     return ast.fix_missing_locations(ast.copy_location(definition, ast.Pass()))
 
 

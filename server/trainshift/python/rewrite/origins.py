@@ -1,0 +1,34 @@
+"""Origins: where the statements of rewritten code come from, as far as rewriting and printing ask for it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Origin:
+    """The origin of a statement.
+
+    Comments above the line `above` go above it, and the one beside the statement `beside` goes beside it.
+    `is_verbatim` tells that its text is that of the file, `is_inline` that it has no line of its own there,
+    and `is_expanded` that it is what an expansion made.  It `begins_adjoint` where the adjoint pass begins.
+    `bound` keeps the names that it binds.
+    """
+
+    above: int | None = None
+    beside: ast.stmt | None = None
+    is_verbatim: bool = False
+    is_inline: bool = False
+    is_expanded: bool = False
+    begins_adjoint: bool = False
+    bound: frozenset[str] | None = None
+
+
+def origin(node: ast.stmt) -> Origin:
+    """Return the origin of a statement, to be read or changed; deep copies have a copy of it."""
+    found: Origin | None = getattr(node, "_origin", None)
+    if found is None:
+        found = Origin()
+        node._origin = found  # type: ignore[attr-defined]
+    return found
