@@ -9,7 +9,7 @@ from trainshift.derivatives.evaluation_order import out_of_order
 from trainshift.derivatives.expansion.expressions import ORDERED
 from trainshift.derivatives.file_state import changed_state
 from trainshift.derivatives.reading.analysis import Analysis
-from trainshift.derivatives.reading.function import Alias, Function, bound, own_nodes, root_of
+from trainshift.derivatives.reading.function import Alias, Function, bound, root_of
 from trainshift.derivatives.reading.kinds import reaches
 from trainshift.derivatives.reading.nodes import Nodes, method
 from trainshift.derivatives.reading.reader import CHANGING, JOINT, LOSING, READING, Reader, loses
@@ -95,7 +95,7 @@ class Checks:
     def of_expanded(self) -> tuple[Refusal, ...]:
         """The refusals of what only shows once lambdas are functions, and loops hold their sequences."""
         for function in self.whole.every():
-            self._mixed(function, list(own_nodes(function.body)))
+            self._mixed(function, list(terms.own_nodes(function.body)))
             aliases = self.whole.aliases(function)
             for each in aliases.conflicts() if aliases else ():
                 names = {each.alias.name, each.alias.other}
@@ -148,7 +148,7 @@ class Checks:
 
     def _function(self, function: Function) -> None:
         reader, nodes = Reader(function), Nodes(function)
-        inside = list(own_nodes(function.body))
+        inside = list(terms.own_nodes(function.body))
         for node in inside:
             match node:
                 case ast.Call():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 
-from trainshift.derivatives.reading.function import Function, own_nodes, root_of
+from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.side_effects import asks, changed_by, changed_by_call, once
 from trainshift.derivatives.reading.sources import OF, Sources
@@ -218,7 +218,7 @@ def _parts(reader: Reader, inside: Iterable[ast.AST]) -> Iterator[tuple[ast.AST,
 
 
 def _calls(part: ast.AST) -> Iterator[ast.Call]:
-    for node in own_nodes([part]):  # type: ignore[list-item]
+    for node in terms.own_nodes([part]):
         if isinstance(node, ast.Call):
             yield node
 

@@ -8,16 +8,14 @@ function of the file that has several names is called by one of them.
 from __future__ import annotations
 
 import ast
-import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from trainshift.derivatives.reading.function import own_nodes
 from trainshift.derivatives.reading.global_names import BUILTINS
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.result import Impossible, Refusal
-from trainshift.python.names.scoping import NameUse, name_uses, owner_of
+from trainshift.python.names.scoping import NameUse
 from trainshift.python.rewrite import terms
-from trainshift.python.rewrite.origins import origin
+from trainshift.python.rewrite.renaming import Renaming, identifiers, parameter_names, scopes_around
 from trainshift.python.syntax.chunk_syntax import Scope, imported_names
 from trainshift.python.syntax.fresh_names import fresh_name
 
@@ -40,27 +38,25 @@ class _Renaming:
         self.function = function
         self.module = module
         self.scope = module.scopes[id(function)]
-        self.uses = list(name_uses(function, self.scope))
+        self.renaming = Renaming(function, self.scope)
+        self.uses = self.renaming.uses
         self.free = {each.node.id for each in self.uses if each.owner is None}
         self.taken = set(module.names) | identifiers(function)
         modules = {*MODULES, *(module.alias(each) or "" for each in MODULES.values())}
         made = {f"{each}_{end}" for each in module.functions for end in ("vjp", "jvp", "grad")}
         self.reserved = modules | made | {each for each in BUILTINS if not each.startswith("_")}
         self.refusals: list[Refusal] = []
-        self.scopes: list[Scope] = []
-        self.new: dict[int, str] = {}
-        self.renames: dict[Scope, dict[str, str]] = {}
 
     def renamed(self) -> ast.FunctionDef:
         self._global_names()
-        scopes = self.scopes = self._scopes()
+        scopes = self.renaming.scopes
         for scope in scopes:
             self._imports(scope)
         for scope, names in [*self._comprehensions(scopes), *self._variables(scopes)]:
-            self._rename(scope, {each: self._fresh(each) for each in sorted(names)})
+            self.renaming.rename(scope, {each: self._fresh(each) for each in sorted(names)})
         if self.refusals:
             raise Impossible(tuple(sorted(set(self.refusals))))
-        return self._copy() if self.new else self.function
+        return self.renaming.copy()
 
     def _fresh(self, base: str) -> str:
         name = fresh_name(base, self.taken, numbered=True)
@@ -83,12 +79,12 @@ class _Renaming:
                 if unknown := self.module.globals.meaning(name).unknown:
                     self._refuse(use.node, unknown)
                 elif name in self.module.aliases:
-                    self.new[id(use.node)] = self.module.aliases[name]
+                    self.renaming.replace(use.node, self.module.aliases[name])
         called = {id(each.func) for each in terms.walk(self.function) if isinstance(each, ast.Call)}
         for use in self.uses:
             name = use.node.id
             if use.owner is not None and id(use.node) in called and name in self.reserved:
-                if name in _parameters(use.owner) and not isinstance(use.owner.node, ast.Lambda):
+                if name in parameter_names(use.owner) and not isinstance(use.owner.node, ast.Lambda):
                     self._refuse(use.node, f"the parameter {name} has the name of a builtin: rename it")
 
     def _imports(self, scope: Scope) -> None:
@@ -105,15 +101,6 @@ class _Renaming:
 
     # What gets another name
 
-    def _scopes(self) -> list[Scope]:
-        """The scopes of the function, each before those inside it."""
-        found = dict.fromkeys([self.scope])
-        for node in terms.walk(self.function):
-            scope = self.scope.facts.scope_of.get(node)
-            if scope is not None and node is not self.function:
-                found[scope] = None
-        return list(found)
-
     def _comprehensions(self, scopes: Sequence[Scope]) -> list[tuple[Scope, set[str]]]:
         """The comprehensions whose variables have names that something else has, too."""
         found = []
@@ -121,7 +108,7 @@ class _Renaming:
             if function.kind != "function":
                 continue
             used = {each.node.id for each in self.uses if self._is_used_in(each, function)}
-            used |= _parameters(function) | {
+            used |= parameter_names(function) | {
                 each.name for each in scopes if each.parent is not None and each.parent.function() is function
             }
             for scope in scopes:
@@ -133,8 +120,8 @@ class _Renaming:
 
     def _is_used_in(self, use: NameUse, function: Scope) -> bool:
         """Whether a name stands in a function, and belongs to it or to what is around it."""
-        within = function in _around(use.scope)
-        return within and (use.owner is function or function not in _around(use.owner))
+        within = function in scopes_around(use.scope)
+        return within and (use.owner is function or function not in scopes_around(use.owner))
 
     def _variables(self, scopes: Sequence[Scope]) -> list[tuple[Scope, set[str]]]:
         """The functions and lambdas with variables that need another name."""
@@ -143,7 +130,7 @@ class _Renaming:
         for scope in scopes:
             if scope.kind != "function":
                 continue
-            params = _parameters(scope)
+            params = parameter_names(scope)
             own = set(scope.bindings) - scope.declared_nonlocal - scope.declared_global
             names = (own - params) & self.reserved
             if scope is not self.scope:
@@ -162,7 +149,7 @@ class _Renaming:
 
     def _is_elsewhere(self, name: str, scope: Scope) -> bool:
         """Whether something that is not in a scope has a name, too."""
-        others = (each for each in self.scopes if each is not scope)
+        others = (each for each in self.renaming.scopes if each is not scope)
         return (
             name in self.module.functions
             or name in self.module.aliases
@@ -178,97 +165,6 @@ class _Renaming:
         if name not in MODULES or (name in outside and self.module.meaning(name).library != MODULES[name]):
             return False
         return all(each.full_name == MODULES[name] for each in scope.bindings[name])
-
-    def _rename(self, scope: Scope, names: dict[str, str]) -> None:
-        for use in self.uses:
-            if use.owner is scope and use.node.id in names:
-                self.new[id(use.node)] = names[use.node.id]
-        for name, new in names.items():
-            for binding in scope.bindings[name]:
-                if binding.target is not None and not isinstance(binding.target, ast.expr):
-                    self.new[id(binding.target)] = new
-        self.renames[scope] = names
-
-    def _copy(self) -> ast.FunctionDef:
-        memo: dict[int, ast.AST] = {}
-        nodes = terms.walk(self.function)
-        aliases = [
-            each for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for each in node.names
-        ]
-        made = copy.deepcopy(self.function, memo)
-        for node in (*nodes, *aliases):
-            if id(node) in self.new:
-                _named(memo[id(node)], self.new[id(node)])
-        changed = {id(memo[each]) for each in self.new if each in memo}
-        for scope in self.scopes:
-            for each in own_nodes(scope.node.body) if isinstance(scope.node, ast.FunctionDef) else ():
-                if isinstance(each, ast.Nonlocal):
-                    renamed = memo[id(each)]
-                    assert isinstance(renamed, ast.Nonlocal)
-                    renamed.names = [self._now(name, scope) for name in each.names]
-                    changed.add(id(renamed))
-        _as_written(made, changed)
-        return made
-
-    def _now(self, name: str, scope: Scope) -> str:
-        """What a name that a function takes from around it is called now."""
-        owner = owner_of(name, scope)
-        return self.renames.get(owner, {}).get(name, name) if owner is not None else name
-
-
-def _named(node: ast.AST, new: str) -> None:
-    """Gives a node that has or binds a name another one."""
-    match node:
-        case ast.Name():
-            node.id = new
-        case ast.arg():
-            node.arg = new
-        case ast.FunctionDef():
-            node.name = new
-        case ast.alias():
-            node.asname = new
-
-
-def _as_written(function: ast.FunctionDef, changed: Iterable[int]) -> None:
-    """Notes which statements are not as they are in the text any more."""
-    changed = set(changed)
-
-    def visit(statement: ast.stmt) -> bool:
-        found = id(statement) in changed
-        for each in ast.iter_child_nodes(statement):
-            if isinstance(each, ast.stmt):
-                found = visit(each) or found
-            else:
-                found = found or any(id(one) in changed for one in ast.walk(each))
-        if found:
-            origin(statement).is_verbatim = False
-        return found
-
-    for each in function.body:
-        visit(each)
-
-
-def _around(scope: Scope | None) -> list[Scope]:
-    """A scope, and those around it."""
-    found = []
-    while scope is not None:
-        found.append(scope)
-        scope = scope.parent
-    return found
-
-
-def _parameters(scope: Scope) -> set[str]:
-    arguments = getattr(scope.node, "args", None)
-    if not isinstance(arguments, ast.arguments):
-        return set()
-    places = [
-        *arguments.posonlyargs,
-        *arguments.args,
-        *arguments.kwonlyargs,
-        arguments.vararg,
-        arguments.kwarg,
-    ]
-    return {each.arg for each in places if each is not None}
 
 
 def dotted_in(function: ast.FunctionDef, module: Module) -> Callable[[ast.expr], str | None]:
@@ -293,19 +189,3 @@ def dotted_in(function: ast.FunctionDef, module: Module) -> Callable[[ast.expr],
         return module.dotted(node)
 
     return dotted
-
-
-def identifiers(node: ast.AST, bound_only: bool = False) -> set[str]:
-    """The names in a function, or those of them that it binds."""
-    found = set[str]()
-    for each in terms.walk(node):
-        match each:
-            case ast.Name(ctx=ast.Load()) if bound_only:
-                pass
-            case ast.FunctionDef() if bound_only and each is node:
-                pass
-            case ast.Name(name) | ast.arg(name) | ast.FunctionDef(name=name):
-                found.add(name)
-            case ast.Import() | ast.ImportFrom():
-                found.update(name for _, name, _ in imported_names(each))
-    return found

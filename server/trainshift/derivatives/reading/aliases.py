@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import combinations, pairwise
 
-from trainshift.derivatives.reading.function import Alias, Conflict, Function, Summary, own_nodes, root_of
+from trainshift.derivatives.reading.function import Alias, Conflict, Function, Summary, root_of
 from trainshift.derivatives.reading.kinds import ANY, Kind, meet, reaches
 from trainshift.derivatives.reading.nodes import Nodes
 from trainshift.derivatives.reading.reader import CHANGING, LOSING
@@ -426,7 +426,7 @@ class Aliases:
 
     def _views(self) -> Iterator[ast.expr]:
         """The parts of arrays that the derivative may give names of their own, and what pullbacks keep."""
-        for each in own_nodes(self.function.body):
+        for each in terms.own_nodes(self.function.body):
             if isinstance(each, ast.Call):
                 given = [*each.args, *(one.value for one in each.keywords)]
                 yield from given if self.names.callees(each) else []

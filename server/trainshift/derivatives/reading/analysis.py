@@ -5,16 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from trainshift.derivatives.desugar_calls import desugar_calls
 from trainshift.derivatives.reading.aliases import Aliases
 from trainshift.derivatives.reading.function import Function, Rows, Summary
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.list_concat import tell_joined
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import Reader
-from trainshift.derivatives.rename_bound import rename_bound
+from trainshift.derivatives.rename_bound import dotted_in, rename_bound
 from trainshift.derivatives.result import Impossible, Refusal
+from trainshift.derivatives.tables import table
 from trainshift.python.rewrite import terms
+from trainshift.python.rewrite.desugar_calls import desugar_calls
 from trainshift.python.syntax.call_binding import parameters
 
 # A reading makes variables active or joins kinds, or is one of the last. More than these for each variable go
@@ -59,7 +60,9 @@ class Analysis:
         """A function of the file, read when it is first asked for."""
         if name not in self.functions:
             node = rename_bound(self.module.functions[name], self.module)
-            self.functions[name] = Function(desugar_calls(node, self.module), None, self)
+            dotted, taken = dotted_in(node, self.module), self.module.names
+            node = desugar_calls(node, dotted, taken, table.CONSTANTS.__contains__)
+            self.functions[name] = Function(node, None, self)
         return self.functions[name]
 
     def settle(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,9 +11,10 @@ from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.tables import table
 from trainshift.python.lazy import cached_property
+from trainshift.python.rewrite.renaming import identifiers
 from trainshift.python.rewrite.separate_targets import separate_targets
 from trainshift.python.rewrite.single_exit import PythonSingleExit
-from trainshift.python.rewrite.terms import children, copied, names_bound, walk
+from trainshift.python.rewrite.terms import copied, names_bound, own_nodes, walk
 from trainshift.python.syntax.call_binding import bind_call, defaults, parameters
 from trainshift.python.syntax.chunk_syntax import imported_names
 from trainshift.python.syntax.fresh_names import fresh_name
@@ -186,7 +187,7 @@ class Function:
         for each in own_nodes(node.body):
             if isinstance(each, ast.Import | ast.ImportFrom):
                 self.imports.update((name, full) for _, name, full in imported_names(each))
-        self.used = set(whole.module.names) | _identifiers(node)
+        self.used = set(whole.module.names) | identifiers(node)
         if parent is not None:
             self.used |= parent.written
         self.written: frozenset[str] = frozenset(self.used)
@@ -478,26 +479,6 @@ class Function:
                 places[each.id] = min(place, places.get(each.id, place))
         own = sorted(places, key=lambda name: (places[name], name))
         return [each for each in own if self.active(each) and not self.kind(each).has("function")]
-
-
-def _identifiers(node: ast.AST) -> set[str]:
-    """All names in a function."""
-    found: set[str] = set()
-    for each in walk(node):
-        match each:
-            case ast.Name(name) | ast.arg(name) | ast.FunctionDef(name=name):
-                found.add(name)
-    return found
-
-
-def own_nodes(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
-    """All nodes of statements without those of functions in them."""
-    waiting: list[ast.AST] = list(statements)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if not isinstance(node, ast.FunctionDef | ast.Lambda):
-            waiting.extend(children(node))
 
 
 def root_of(node: ast.expr) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.derivatives.reading.function import Function, own_nodes
+from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.nodes import Nodes
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.python.rewrite import terms
@@ -25,7 +25,7 @@ def tell_joined(function: Function) -> bool:
         return False
     reader = Reader(function)
     found = False
-    for node in own_nodes(function.body):
+    for node in terms.own_nodes(function.body):
         whole = (
             [node.value] if isinstance(node, ast.Return) and node.value and function.value.container else []
         )

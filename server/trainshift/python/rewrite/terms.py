@@ -110,6 +110,16 @@ def children(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+def own_nodes(statements: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All nodes of some code without those of functions in it."""
+    waiting = list(statements)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.Lambda):
+            waiting.extend(children(node))
+
+
 class _Inside(dict[type[ast.AST], tuple[str, ...]]):
     """The fields of a class of nodes in which `children` are."""
 

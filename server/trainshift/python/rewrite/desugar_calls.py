@@ -5,40 +5,54 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from trainshift.derivatives.reading.function import CHANGING_METHODS
-from trainshift.derivatives.reading.module import Module
-from trainshift.derivatives.rename_bound import dotted_in, identifiers
-from trainshift.derivatives.tables import table
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.origins import origin
+from trainshift.python.rewrite.renaming import identifiers
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 from trainshift.python.syntax.fresh_names import fresh_name
+
+_CHANGING = frozenset(("append", "extend", "insert", "update"))
+"""Methods that change a container and have no value."""
 
 _Line = TypeVar("_Line", bound=ast.stmt)
 
 
-def desugar_calls(function: ast.FunctionDef, module: Module) -> ast.FunctionDef:
-    """A function in which such calls are lines of their own: itself, where there are none."""
-    dotted = dotted_in(function, module)
-    made = _Acting(function, dotted)
+def desugar_calls(
+    function: ast.FunctionDef,
+    dotted: Callable[[ast.expr], str | None],
+    taken: Iterable[str],
+    is_pure: Callable[[str], bool],
+) -> ast.FunctionDef:
+    """Return a function in which such calls are lines of their own: itself, where there are none.
+
+    `dotted` gives the full name of what an expression of the function stands for, if a library has it,
+    `is_pure` tells by such a name that calls change nothing, and `taken` are the names that are not free.
+    """
+    made = _Acting(function, dotted, is_pure)
     nodes = terms.walk(function)
     if not any(made.acts(each) or made.is_method(each) or made.copies(each) for each in nodes):
         if not any(map(made.has_variable_defaults, nodes)):
             return function
     function = copy.deepcopy(function)
-    made = _Acting(function, dotted)
-    made.taken = set(module.names) | identifiers(function)
+    made = _Acting(function, dotted, is_pure)
+    made.taken = {*taken, *identifiers(function)}
     made.generic_visit(function)
     return function
 
 
 class _Acting(ast.NodeTransformer):
-    def __init__(self, function: ast.FunctionDef, dotted: Callable[[ast.expr], str | None]) -> None:
+    def __init__(
+        self,
+        function: ast.FunctionDef,
+        dotted: Callable[[ast.expr], str | None],
+        is_pure: Callable[[str], bool],
+    ) -> None:
         nodes = terms.walk(function)
         self.dotted = dotted
+        self.is_pure = is_pure
         self.calls: dict[str, list[ast.Call]] = {}
         for each in nodes:
             if isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
@@ -60,7 +74,7 @@ class _Acting(ast.NodeTransformer):
         call = node.body if isinstance(node, ast.Lambda) else getattr(node, "value", None)
         if not isinstance(node, ast.Lambda | ast.Return) or not isinstance(call, ast.Call):
             return False
-        changes = isinstance(call.func, ast.Attribute) and call.func.attr in CHANGING_METHODS - {"pop"}
+        changes = isinstance(call.func, ast.Attribute) and call.func.attr in _CHANGING
         return changes and self.dotted(call.func) is None
 
     def has_variable_defaults(self, node: ast.AST) -> bool:
@@ -171,7 +185,7 @@ class _Acting(ast.NodeTransformer):
         return any(
             isinstance(each, ast.Call)
             and (each.end_lineno, each.end_col_offset) <= (node.lineno, node.col_offset)
-            and self.dotted(each.func) not in table.CONSTANTS
+            and not self.is_pure(self.dotted(each.func) or "")
             for each in self.line
         )
 
