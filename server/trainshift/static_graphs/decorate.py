@@ -255,13 +255,8 @@ def _given(function: Scope, plain: Program) -> list[Tensor]:
     if known is None:
         return []
     arguments = known.node.args
-    every = [*arguments.posonlyargs, *arguments.args]
-    wanted = every[: len(every) - len(arguments.defaults)]
-    is_method = known.scope.owner() is not None and not any(
-        getattr(each, "id", "") == "staticmethod" for each in getattr(known.node, "decorator_list", ())
-    )
     found = []
-    for argument in wanted[1:] if is_method else wanted:
+    for argument in known.positional[: len(known.positional) - len(arguments.defaults)]:
         value = known.parameters.get(argument.arg)
         tensor = value.tensor if value is not None and value.is_tensor else None
         if tensor is None or tensor.shape is None or tensor.dtype in ("", NUMBER):

@@ -90,6 +90,19 @@ class StaticFunction:
         return self.scope.node
 
     @property
+    def takes_self(self) -> bool:
+        """Whether its first parameter is the object whose method it is."""
+        decorators = getattr(self.scope.node, "decorator_list", ())
+        is_static = any(getattr(each, "id", "") == "staticmethod" for each in decorators)
+        return self.scope.owner() is not None and not is_static
+
+    @property
+    def positional(self) -> list[ast.arg]:
+        """The parameters that calls give by place, without `self`."""
+        arguments = self.node.args
+        return [*arguments.posonlyargs, *arguments.args][int(self.takes_self) :]
+
+    @property
     def name(self) -> str:
         """What the function is called."""
         return self.scope.name or "lambda"

@@ -17,6 +17,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function, Instance, UserInstance
 from trainshift.python.names.values import Value as Thing
+from trainshift.python.syntax.call_binding import bind_call
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement
 from trainshift.static_graphs.reading.elements import given_back
 from trainshift.static_graphs.reading.entries import (
@@ -192,7 +193,7 @@ class _Walk(Walker):
         value = self.evaluate(entry.spec, Frame(entry.scope, None, {}))
         if value.items is None:
             return False
-        names = [each.arg for each in self._parameters(function)]
+        names = [each.arg for each in function.positional]
         defaults = self._defaults(function)
         for index, name in enumerate(names):
             given = self._specified(value.items[index]) if index < len(value.items) else defaults.get(name)
@@ -227,18 +228,6 @@ class _Walk(Walker):
 
     # Parameters
 
-    def _parameters(self, function: StaticFunction) -> list[ast.arg]:
-        """The parameters that calls give, ``self`` left out."""
-        arguments = function.node.args
-        every = [*arguments.posonlyargs, *arguments.args]
-        return every[1:] if self._has_self(function) else every
-
-    def _has_self(self, function: StaticFunction) -> bool:
-        scope = function.scope
-        return scope.owner() is not None and not any(
-            getattr(each, "id", "") == "staticmethod" for each in getattr(scope.node, "decorator_list", ())
-        )
-
     def _defaults(self, function: StaticFunction) -> dict[str, Value]:
         found: dict[str, Value] = {}
         for name, bindings in function.scope.bindings.items():
@@ -263,17 +252,20 @@ class _Walk(Walker):
 
     def _give_arguments(self, function: StaticFunction) -> None:
         defaults = self._defaults(function)
-        sites = self._calls_of(function.scope)
-        for position, argument in enumerate(self._parameters(function)):
+        first = int(function.takes_self)
+        calls = [
+            (bind_call(site.node, function.node.args, first), Frame(site.scope, site.statement, {}))
+            for site in self._calls_of(function.scope)
+        ]
+        for argument in function.positional:
             name = argument.arg
             default = defaults.get(name)
             found: list[Value] = []
-            for site in sites:
-                given = self._argument(site, position, name)
-                value = (
-                    default if given is None else self.evaluate(given, Frame(site.scope, site.statement, {}))
-                )
-                found.append(UNKNOWN if value is None else _as_tensor(value))
+            for call, frame in calls:
+                if name in call.given:
+                    found.append(_as_tensor(self.evaluate(call.given[name], frame)))
+                else:
+                    found.append(UNKNOWN if default is None or call.is_hidden else _as_tensor(default))
             value = join(found)
             if value.is_nothing:
                 value = UNKNOWN
@@ -286,13 +278,6 @@ class _Walk(Walker):
             default = defaults.get(argument.arg, NOTHING)
             known = python(*default.python) if default.among("bool", "str") else UNKNOWN
             self._give(function, argument.arg, known)
-
-    def _argument(self, site: Site, position: int, name: str) -> ast.expr | None:
-        for word in site.node.keywords:
-            if word.arg == name:
-                return word.value
-        given = site.node.args
-        return given[position] if position < len(given) else None
 
     def _calls_of(self, function: Scope) -> list[Site]:
         """The calls of an entry that stand in no static function, as far as they are seen."""
@@ -407,7 +392,7 @@ class _Walk(Walker):
             elif may_be_told(value):
                 value = self.by_use(name, None, function, value)
             env[name] = placed(value, binding.target or function.node)
-        if self._has_self(function):
+        if function.takes_self:
             own = function.node.args
             first = [*own.posonlyargs, *own.args][:1]
             owner = function.scope.owner()
@@ -574,7 +559,7 @@ class _Walk(Walker):
         if frame.function is None or self._tries or isinstance(function.node, ast.AsyncFunctionDef):
             return UNKNOWN
         tried = StaticFunction(function, self.home(function), frame.function.mode, frame.function.why)
-        for argument, value in zip(self._parameters(tried), given, strict=False):
+        for argument, value in zip(tried.positional, given, strict=False):
             tried.parameters[argument.arg] = value
         self._close(tried, frame)
         self._waiting.pop(tried, None)
@@ -598,8 +583,8 @@ class _Walk(Walker):
         hidden = node is not None and any(isinstance(each, ast.Starred) for each in node.args)
         spread = node is not None and any(each.arg is None for each in node.keywords)
         defaults = self._defaults(function)
-        parameters = self._parameters(function)
-        if node is not None and self._has_self(function) and isinstance(node.func, ast.Attribute):
+        parameters = function.positional
+        if node is not None and function.takes_self and isinstance(node.func, ast.Attribute):
             if any(isinstance(each, Class) for each in self._of_class(node, function)):
                 given = given[1:]
         for position, argument in enumerate([*parameters, *function.node.args.kwonlyargs]):
