@@ -11,6 +11,8 @@ from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reverse.calls import Back, Calls
 from trainshift.derivatives.reverse.pull import source_of
+from trainshift.python.flow.cfg_builder import build
+from trainshift.python.flow.liveness import Liveness
 from trainshift.python.lazy import cached_property
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.origins import origin
@@ -445,28 +447,7 @@ def _popped_from(value: ast.expr) -> str | None:
     return root_of(value.func.value)
 
 
-def exposed(statements: Sequence[ast.stmt], assigned: set[str] | None = None) -> set[str]:
-    """The variables that statements may read before they have assigned them."""
-    known = assigned if assigned is not None else set()
-    found: set[str] = set()
-    for node in statements:
-        match node:
-            case ast.If():
-                found |= terms.names_read(node.test) - known
-                one, other = set(known), set(known)
-                found |= exposed(node.body, one) | exposed(node.orelse, other)
-                known |= one & other
-            case ast.For():
-                found |= terms.names_read(node.iter) - known
-                inner = known | terms.names_bound([node.target])
-                found |= exposed(node.body, inner)
-            case ast.While():
-                found |= terms.names_read(node.test) - known
-                found |= exposed(node.body, set(known))
-            case ast.AugAssign():
-                found |= (terms.names_read(node.value) | terms.names_read(terms.copied(node.target))) - known
-                known |= terms.names_bound([node])
-            case _:
-                found |= terms.names_read(node) - known
-                known |= terms.names_bound([node])
-    return found
+def exposed(statements: Sequence[ast.stmt]) -> frozenset[str]:
+    """Return the names that are live before statements, if none is live behind them."""
+    cfg = build(statements)
+    return Liveness(cfg).before(cfg.entry)

@@ -85,7 +85,7 @@ class _Reader:
 
     def augmented(self, node: ast.AugAssign, statement: Statement) -> None:
         self.expression(node.value, node, statement.scope)
-        joined = ast.copy_location(ast.BinOp(_as_load(node.target), node.op, node.value), node)
+        joined = ast.copy_location(ast.BinOp(as_load(node.target), node.op, node.value), node)
         self.bind(node.target, Binding("value", joined, statement, statement.scope))
         self.name_loads(node.target)
 
@@ -388,7 +388,7 @@ def _slots(targets: list[ast.expr]) -> Iterator[tuple[ast.expr, Slot]]:
             yield target, index if starred is None or index < starred else index - len(targets)
 
 
-def _as_load(target: ast.expr) -> ast.expr:
+def as_load(target: ast.expr) -> ast.expr:
     """The target of ``x += 1``, read as an expression."""
     if isinstance(target, ast.Name):
         return ast.copy_location(ast.Name(target.id, ast.Load()), target)

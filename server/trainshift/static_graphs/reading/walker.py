@@ -11,6 +11,7 @@ from trainshift.python.flow.cfg import Edge, Kind, Point, Role
 from trainshift.python.flow.solver import Analysis, Solution, solve
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Scope, Statement, dotted
+from trainshift.python.syntax.collect import as_load
 from trainshift.static_graphs.reading.calls import Calls, classes_of
 from trainshift.static_graphs.reading.elements import element_of, in_any_order, item_of, put_under
 from trainshift.static_graphs.reading.frame import Frame, truth_of
@@ -397,11 +398,11 @@ class Walker(Calls):
 
     def _augmented(self, node: ast.AugAssign, frame: Frame) -> None:
         right = self.evaluate(node.value, frame)
-        reading = _as_load(node.target)
-        left = self.evaluate(reading, replace(frame, function=None)) if reading is not None else UNKNOWN
+        reading = as_load(node.target)
+        left = self.evaluate(reading, replace(frame, function=None))
         if isinstance(node.target, ast.Name) and node.target.id not in frame.env and frame.function:
-            left = self.evaluate(reading, frame) if reading is not None else UNKNOWN
-        operation = ast.BinOp(reading or ast.Name("_", ast.Load()), node.op, node.value)
+            left = self.evaluate(reading, frame)
+        operation = ast.BinOp(reading, node.op, node.value)
         made = self.operated(operation, left, right)
         if made.tensor is not None:
             made = replace(made, sources=frozenset({node}))
@@ -552,15 +553,3 @@ def _no_tensor(value: Value) -> Value:
     if found.unknown:
         return replace(found, unknown=False, python=found.python | {"object"})
     return found
-
-
-def _as_load(target: ast.expr) -> ast.expr | None:
-    """A target of `+=` as it is read."""
-    made: ast.expr | None = None
-    if isinstance(target, ast.Name):
-        made = ast.Name(target.id, ast.Load())
-    elif isinstance(target, ast.Attribute):
-        made = ast.Attribute(target.value, target.attr, ast.Load())
-    elif isinstance(target, ast.Subscript):
-        made = ast.Subscript(target.value, target.slice, ast.Load())
-    return ast.copy_location(made, target) if made is not None else None
