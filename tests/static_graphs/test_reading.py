@@ -10,8 +10,8 @@ import pytest
 from trainshift.core.program import Program
 from trainshift.engine.workspace import files_in_memory, read_linked
 from trainshift.python.names.script import Script, read_script
+from trainshift.static_graphs.reading.abstract_values import AbstractValue, Dim
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth
-from trainshift.static_graphs.reading.kinds import Dim, Value
 from trainshift.static_graphs.reading.reading import Reading
 
 
@@ -23,7 +23,7 @@ def reading_of(text: str, **others: str) -> Reading:
     return Program(script).fact(Reading)
 
 
-def last(text: str, **others: str) -> tuple[StaticFunction, Value]:
+def last(text: str, **others: str) -> tuple[StaticFunction, AbstractValue]:
     """The first static function of a script, and what it returns last."""
     function = reading_of(text, **others).functions[0]
     return function, list(function.returned.values())[-1]

@@ -16,8 +16,8 @@ from trainshift.core.program import Program
 from trainshift.dev.examples import Example, read_examples
 from trainshift.python.names.script import Script, read_script
 from trainshift.static_graphs.expanding.door import expand
+from trainshift.static_graphs.reading.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.function import Truth
-from trainshift.static_graphs.reading.kinds import Value
 from trainshift.static_graphs.reading.reading import Reading
 from trainshift.static_graphs.reading.walker import Walker
 
@@ -224,7 +224,7 @@ def test_what_stands_too_deep_to_be_read_is_unknown() -> None:
 
 
 def test_a_function_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def walk(*_: object) -> Value:
+    def walk(*_: object) -> AbstractValue:
         raise RecursionError
 
     monkeypatch.setattr(Walker, "walk", walk)

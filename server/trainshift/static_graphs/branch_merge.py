@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from trainshift.static_graphs.reading.kinds import NO_CONSTANT, NUMBER, Value
+from trainshift.static_graphs.reading.abstract_values import NO_CONSTANT, NUMBER, AbstractValue
 
 _NO_RESULTS = {"str": "a string", "function": "a function", "layer": "a layer", "class": "a class"}
 
 
-def difference(one: Value, other: Value) -> str:
+def difference(one: AbstractValue, other: AbstractValue) -> str:
     """How two values differ so that a graph cannot have both; empty where they do not, or nobody can see."""
     if one.unknown or other.unknown or one.is_nothing or other.is_nothing:
         return ""
@@ -35,7 +35,7 @@ def _number(number: int) -> str:
     return "one value" if number == 1 else f"{number} values"
 
 
-def mixture(one: Value, other: Value) -> str:
+def mixture(one: AbstractValue, other: AbstractValue) -> str:
     """How the values that a name gets in two branches differ so that a graph has no type for it."""
     if one.unknown or other.unknown or one.is_nothing or other.is_nothing:
         return ""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
+from trainshift.static_graphs.reading.abstract_values import OPEN_SIZES, AbstractValue, Dim
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
-from trainshift.static_graphs.reading.kinds import OPEN_SIZES, Dim, Value
 
 _COMPARING = ("max", "min", "round", "sorted", "any", "all")
 _HOLDERS = frozenset({"list", "tuple", "dict", "str", "layer", "range"})
@@ -38,7 +38,7 @@ def needs(function: StaticFunction, statement: Statement) -> Iterator[Need]:
             yield Need(node, value, what, _counted(kind), is_sure)
 
 
-def _counted(value: Value) -> Dim | None:
+def _counted(value: AbstractValue) -> Dim | None:
     """Of which kind of dimension a value is the number, or holds the numbers."""
     found = {value.tensor.counts} if value.tensor is not None else set()
     for each in value.items or ():

@@ -12,9 +12,9 @@ from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Edit, apply
 from trainshift.python.syntax.chunk_syntax import Scope
 from trainshift.static_graphs.codes import STATIC_CODES
+from trainshift.static_graphs.reading.abstract_values import NUMBER, Dim, Size, Tensor
 from trainshift.static_graphs.reading.entries import TO_STATIC, is_excluded, is_layer, no_place
 from trainshift.static_graphs.reading.function import StaticFunction, title_of
-from trainshift.static_graphs.reading.kinds import NUMBER, Dim, Size, Tensor
 from trainshift.static_graphs.reading.reading import Reading
 from trainshift.static_graphs.reporting import name_of_paddle
 

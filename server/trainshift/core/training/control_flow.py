@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from trainshift.core.program import Program
 from trainshift.python.flow import exits
-from trainshift.python.flow.cfg import Cfg, Edge, Kind, Point, Role, reached
+from trainshift.python.flow.cfg import Cfg, Edge, EdgeKind, Point, Role, reached
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.evaluation import FUNCTIONS, WITHS, never_ends
 from trainshift.python.flow.exits import Completions
@@ -161,9 +161,9 @@ class ControlFlow:
         """Yield the edges of a graph that tests lead along, the tests, and whether they hold there."""
         for point in cfg.all:
             for edge in point.out:
-                if point.role in (Role.TEST, Role.GUARD) and edge.kind in (Kind.TRUE, Kind.FALSE):
-                    test, holds = point.parts[0], edge.kind is Kind.TRUE
-                elif isinstance(point.node, ast.Assert) and edge.kind is Kind.FALL:
+                if point.role in (Role.TEST, Role.GUARD) and edge.kind in (EdgeKind.TRUE, EdgeKind.FALSE):
+                    test, holds = point.parts[0], edge.kind is EdgeKind.TRUE
+                elif isinstance(point.node, ast.Assert) and edge.kind is EdgeKind.FALL:
                     test, holds = point.node.test, True
                 else:
                     continue
@@ -213,16 +213,16 @@ class ControlFlow:
             node = point.node
             if point.role is not Role.TEST or not isinstance(node, ast.If) or point not in cfg.reachable:
                 continue
-            ways = {edge.kind: edge for edge in point.out if edge.kind in (Kind.TRUE, Kind.FALSE)}
+            ways = {edge.kind: edge for edge in point.out if edge.kind in (EdgeKind.TRUE, EdgeKind.FALSE)}
             if len(ways) < 2:
                 continue
             comes = {
                 kind: not reached([edge.target], [point]).isdisjoint(starts) for kind, edge in ways.items()
             }
-            if comes[Kind.TRUE] != comes[Kind.FALSE]:
-                other = ways[Kind.FALSE if comes[Kind.TRUE] else Kind.TRUE]
+            if comes[EdgeKind.TRUE] != comes[EdgeKind.FALSE]:
+                other = ways[EdgeKind.FALSE if comes[EdgeKind.TRUE] else EdgeKind.TRUE]
                 if not _only_fails(cfg, other, point):
-                    yield self._statements[node], comes[Kind.TRUE]
+                    yield self._statements[node], comes[EdgeKind.TRUE]
 
 
 def _topmost(statement: Statement) -> Statement:

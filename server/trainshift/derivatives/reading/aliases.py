@@ -19,8 +19,7 @@ from trainshift.derivatives.reading.kinds import ANY, Kind, meet, reaches
 from trainshift.derivatives.reading.nodes import Nodes
 from trainshift.derivatives.reading.reader import CHANGING, LOSING
 from trainshift.derivatives.reading.sources import GIVEN, HOLDING, OF, Sources, name_of, number, parts_of
-from trainshift.python.flow.cfg import Edge, Point, Role
-from trainshift.python.flow.cfg import Kind as EdgeKind
+from trainshift.python.flow.cfg import Edge, EdgeKind, Point, Role
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.liveness import Liveness
 from trainshift.python.flow.solver import Analysis, solve

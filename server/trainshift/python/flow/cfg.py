@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 
-class Kind(Enum):
+class EdgeKind(Enum):
     """How control passes along an edge."""
 
     FALL = "fall"
@@ -87,7 +87,7 @@ class Edge:
     """
 
     source: Point
-    kind: Kind
+    kind: EdgeKind
     target: Point
     implicit: bool = False
     back: bool = False
@@ -145,7 +145,7 @@ class Cfg:
         """Return the edges by which control falls off the end of a statement, its blocks included."""
         if id(node) in self._ends:
             return self._ends[id(node)]
-        return [edge for point in self.points(node) for edge in point.out if edge.kind is not Kind.RAISE]
+        return [edge for point in self.points(node) for edge in point.out if edge.kind is not EdgeKind.RAISE]
 
     @property
     def reachable(self) -> frozenset[Point]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from trainshift.python.flow.cfg import Cfg, Edge, Kind, Point, Role
+from trainshift.python.flow.cfg import Cfg, Edge, EdgeKind, Point, Role
 from trainshift.python.flow.evaluation import (
     COMPOUND,
     Ends,
@@ -41,11 +41,11 @@ def build(code: Code, ends: Ends = never_ends, swallows: Swallows = may_swallow)
 class _Frame:
     """What a jump passes on its way out of nested blocks; jumps that stop here wait in `pending`, by kind."""
 
-    stops: frozenset[Kind]
-    pending: dict[Kind, list[Edge]] = field(default_factory=dict)
+    stops: frozenset[EdgeKind]
+    pending: dict[EdgeKind, list[Edge]] = field(default_factory=dict)
 
 
-_JUMPS = frozenset({Kind.BREAK, Kind.CONTINUE, Kind.RETURN, Kind.RAISE})
+_JUMPS = frozenset({EdgeKind.BREAK, EdgeKind.CONTINUE, EdgeKind.RETURN, EdgeKind.RAISE})
 _Loose = list[Edge]
 """Edges that lead to whatever comes next."""
 
@@ -60,10 +60,10 @@ class _Builder:
 
     def build(self, code: Code) -> Cfg:
         cfg = self._cfg
-        loose = [self._edge(cfg.entry, Kind.FALL)]
+        loose = [self._edge(cfg.entry, EdgeKind.FALL)]
         if isinstance(code, ast.Lambda):
             point = self._point(Role.STATEMENT, code.body, (code.body,), loose)
-            loose = [] if surely_ends(self._ends, code.body) else [self._edge(point, Kind.RETURN)]
+            loose = [] if surely_ends(self._ends, code.body) else [self._edge(point, EdgeKind.RETURN)]
             self._fails(point, code.body)
         else:
             loose = self._block(code if isinstance(code, Sequence) else code.body, loose)
@@ -72,7 +72,7 @@ class _Builder:
 
     # Edges are made when their source is known, and get their target when that is known.
 
-    def _edge(self, source: Point, kind: Kind, implicit: bool = False) -> Edge:
+    def _edge(self, source: Point, kind: EdgeKind, implicit: bool = False) -> Edge:
         edge = Edge(source, kind, source, implicit)
         source.out.append(edge)
         return edge
@@ -94,19 +94,19 @@ class _Builder:
             if edge.kind in frame.stops:
                 frame.pending.setdefault(edge.kind, []).append(edge)
                 return
-        self._link([edge], self._cfg.raised if edge.kind is Kind.RAISE else self._cfg.exit)
+        self._link([edge], self._cfg.raised if edge.kind is EdgeKind.RAISE else self._cfg.exit)
 
     def _fails(self, point: Point, *parts: ast.AST) -> None:
         """Add the edge of an operation that may fail at a point, or that never comes back."""
         if surely_ends(self._ends, *parts):
-            self._jump(self._edge(point, Kind.RAISE))
+            self._jump(self._edge(point, EdgeKind.RAISE))
         else:
             self._may_fail(point, *parts)
 
     def _may_fail(self, point: Point, *parts: ast.AST) -> None:
         """Add the edge of an operation that may fail at a point, and that comes back if it does not."""
         if may_fail(*parts):
-            self._jump(self._edge(point, Kind.RAISE, implicit=True))
+            self._jump(self._edge(point, EdgeKind.RAISE, implicit=True))
 
     def _block(self, block: Sequence[ast.stmt], loose: _Loose) -> _Loose:
         for statement in block:
@@ -139,27 +139,27 @@ class _Builder:
         point = self._point(Role.STATEMENT, node, (node,), loose)
         parts = heads(node)
         if surely_ends(self._ends, *parts):
-            self._jump(self._edge(point, Kind.RAISE))
+            self._jump(self._edge(point, EdgeKind.RAISE))
             return []
         match node:
             case ast.Raise():
-                self._jump(self._edge(point, Kind.RAISE))
+                self._jump(self._edge(point, EdgeKind.RAISE))
                 return []
             case ast.Return():
                 self._may_fail(point, node)
-                self._jump(self._edge(point, Kind.RETURN))
+                self._jump(self._edge(point, EdgeKind.RETURN))
                 return []
             case ast.Break():
-                self._jump(self._edge(point, Kind.BREAK))
+                self._jump(self._edge(point, EdgeKind.BREAK))
                 return []
             case ast.Continue():
-                self._jump(self._edge(point, Kind.CONTINUE))
+                self._jump(self._edge(point, EdgeKind.CONTINUE))
                 return []
             case ast.Assert():
-                self._jump(self._edge(point, Kind.RAISE))
+                self._jump(self._edge(point, EdgeKind.RAISE))
             case _:
                 self._may_fail(point, *parts)
-        return [self._edge(point, Kind.FALL)]
+        return [self._edge(point, EdgeKind.FALL)]
 
     def _tested(self, point: Point, test: ast.expr) -> tuple[_Loose, _Loose]:
         """Return the edges of a test that holds, and of one that does not."""
@@ -167,8 +167,8 @@ class _Builder:
         if surely_ends(self._ends, test):
             return [], []
         known = outcome(test)
-        holds = [] if known is False else [self._edge(point, Kind.TRUE)]
-        return holds, [] if known is True else [self._edge(point, Kind.FALSE)]
+        holds = [] if known is False else [self._edge(point, EdgeKind.TRUE)]
+        return holds, [] if known is True else [self._edge(point, EdgeKind.FALSE)]
 
     def _if(self, node: ast.If, loose: _Loose) -> _Loose:
         point = self._point(Role.TEST, node, (node.test,), loose)
@@ -182,28 +182,28 @@ class _Builder:
 
     def _for(self, node: ast.For | ast.AsyncFor, loose: _Loose) -> _Loose:
         iterable = self._point(Role.ITERABLE, node, (node.iter,), loose)
-        self._jump(self._edge(iterable, Kind.RAISE, not surely_ends(self._ends, node.iter)))
-        again = [] if surely_ends(self._ends, node.iter) else [self._edge(iterable, Kind.FALL)]
+        self._jump(self._edge(iterable, EdgeKind.RAISE, not surely_ends(self._ends, node.iter)))
+        again = [] if surely_ends(self._ends, node.iter) else [self._edge(iterable, EdgeKind.FALL)]
         head = self._point(Role.NEXT, node, (), again)
-        self._jump(self._edge(head, Kind.RAISE, implicit=True))
-        fails = [self._edge(head, Kind.FALSE)]
-        target = self._point(Role.TARGET, node, (node.target,), [self._edge(head, Kind.TRUE)])
+        self._jump(self._edge(head, EdgeKind.RAISE, implicit=True))
+        fails = [self._edge(head, EdgeKind.FALSE)]
+        target = self._point(Role.TARGET, node, (node.target,), [self._edge(head, EdgeKind.TRUE)])
         self._fails(target, node.target)
-        return self._turns(node, head, [self._edge(target, Kind.FALL)], fails)
+        return self._turns(node, head, [self._edge(target, EdgeKind.FALL)], fails)
 
     def _turns(
         self, node: ast.While | ast.For | ast.AsyncFor, head: Point, inside: _Loose, done: _Loose
     ) -> _Loose:
-        frame = _Frame(frozenset({Kind.BREAK, Kind.CONTINUE}))
+        frame = _Frame(frozenset({EdgeKind.BREAK, EdgeKind.CONTINUE}))
         self._frames.append(frame)
         turns = self._block(node.body, inside)
         self._frames.pop()
-        for edge in (*turns, *frame.pending.get(Kind.CONTINUE, ())):
-            if edge.kind is Kind.FALL:
-                edge.kind = Kind.LOOP
+        for edge in (*turns, *frame.pending.get(EdgeKind.CONTINUE, ())):
+            if edge.kind is EdgeKind.FALL:
+                edge.kind = EdgeKind.LOOP
             edge.back = True
             self._link([edge], head)
-        return self._block(node.orelse, done) + frame.pending.get(Kind.BREAK, [])
+        return self._block(node.orelse, done) + frame.pending.get(EdgeKind.BREAK, [])
 
     def _with(self, node: ast.With | ast.AsyncWith, items: list[ast.withitem], loose: _Loose) -> _Loose:
         if not items:
@@ -211,49 +211,51 @@ class _Builder:
         first, *rest = items
         point = self._point(Role.CONTEXT, node, (first,), loose)
         if surely_ends(self._ends, first.context_expr):
-            self._jump(self._edge(point, Kind.RAISE))
+            self._jump(self._edge(point, EdgeKind.RAISE))
             inside: _Loose = []
         else:
-            self._jump(self._edge(point, Kind.RAISE, implicit=True))
-            inside = [self._edge(point, Kind.FALL)]
+            self._jump(self._edge(point, EdgeKind.RAISE, implicit=True))
+            inside = [self._edge(point, EdgeKind.FALL)]
         frame = _Frame(_JUMPS)
         self._frames.append(frame)
         if first.optional_vars is not None and may_fail(first.optional_vars):
             # Unpacking happens when the manager has been entered.
-            self._jump(self._edge(point, Kind.RAISE, implicit=True))
+            self._jump(self._edge(point, EdgeKind.RAISE, implicit=True))
         body = self._with(node, rest, inside)
         self._frames.pop()
-        after = self._left(node, first, body, Kind.FALL)
+        after = self._left(node, first, body, EdgeKind.FALL)
         for kind, edges in frame.pending.items():
             after += self._left(node, first, edges, kind)
         return after
 
-    def _left(self, node: ast.With | ast.AsyncWith, item: ast.withitem, loose: _Loose, kind: Kind) -> _Loose:
+    def _left(
+        self, node: ast.With | ast.AsyncWith, item: ast.withitem, loose: _Loose, kind: EdgeKind
+    ) -> _Loose:
         """Leave a manager by one way; return the edges that go on behind it."""
         point = self._cfg.add(Role.LEAVE, node)
         self._link(loose, point)
-        implicit = kind is Kind.RAISE and all(edge.implicit for edge in loose)
+        implicit = kind is EdgeKind.RAISE and all(edge.implicit for edge in loose)
         falls: _Loose = []
-        if kind is Kind.FALL or (kind is Kind.RAISE and self._swallows(item)):
-            falls = [self._edge(point, Kind.FALL, implicit)]
-        elif kind is not Kind.RAISE:
+        if kind is EdgeKind.FALL or (kind is EdgeKind.RAISE and self._swallows(item)):
+            falls = [self._edge(point, EdgeKind.FALL, implicit)]
+        elif kind is not EdgeKind.RAISE:
             self._jump(self._edge(point, kind))
-        self._jump(self._edge(point, Kind.RAISE, implicit or kind is not Kind.RAISE))
+        self._jump(self._edge(point, EdgeKind.RAISE, implicit or kind is not EdgeKind.RAISE))
         return falls
 
     def _match(self, node: ast.Match, loose: _Loose) -> _Loose:
         subject = self._point(Role.SUBJECT, node, (node.subject,), loose)
         self._fails(subject, node.subject)
-        following = [] if surely_ends(self._ends, node.subject) else [self._edge(subject, Kind.FALL)]
+        following = [] if surely_ends(self._ends, node.subject) else [self._edge(subject, EdgeKind.FALL)]
         after: _Loose = []
         for case in node.cases:
             point = self._point(Role.CASE, case, (case.pattern,), following)
             takes_all = is_irrefutable(case)
             if not takes_all:
-                self._jump(self._edge(point, Kind.RAISE, implicit=True))
-            following = [] if takes_all else [self._edge(point, Kind.FALSE)]
-            capture = self._point(Role.CAPTURE, case, (case.pattern,), [self._edge(point, Kind.TRUE)])
-            inside = [self._edge(capture, Kind.FALL)]
+                self._jump(self._edge(point, EdgeKind.RAISE, implicit=True))
+            following = [] if takes_all else [self._edge(point, EdgeKind.FALSE)]
+            capture = self._point(Role.CAPTURE, case, (case.pattern,), [self._edge(point, EdgeKind.TRUE)])
+            inside = [self._edge(capture, EdgeKind.FALL)]
             if case.guard is not None:
                 guard = self._point(Role.GUARD, case, (case.guard,), inside)
                 inside, fails = self._tested(guard, case.guard)
@@ -269,15 +271,15 @@ class _Builder:
         outer = _Frame(_JUMPS)
         if final:
             self._frames.append(outer)
-        inner = _Frame(frozenset({Kind.RAISE}))
+        inner = _Frame(frozenset({EdgeKind.RAISE}))
         if handlers:
             self._frames.append(inner)
-        falls = self._block(body, [self._edge(start, Kind.FALL)])
+        falls = self._block(body, [self._edge(start, EdgeKind.FALL)])
         if handlers:
             self._frames.pop()
         falls = self._block(orelse, falls)
         if handlers:
-            falls = falls + self._handlers(node, handlers, inner.pending.get(Kind.RAISE, []))
+            falls = falls + self._handlers(node, handlers, inner.pending.get(EdgeKind.RAISE, []))
         if not final:
             return falls
         self._frames.pop()
@@ -287,7 +289,7 @@ class _Builder:
         several = not isinstance(node, ast.Try)  # `except*` may run several of its handlers
         dispatch = self._point(Role.DISPATCH, node, (), thrown)
         implicit = all(edge.implicit for edge in thrown)
-        following: _Loose = [self._edge(dispatch, Kind.FALL)]
+        following: _Loose = [self._edge(dispatch, EdgeKind.FALL)]
         after: _Loose = []
         catches = False
         for handler in handlers:
@@ -295,9 +297,9 @@ class _Builder:
             point = self._point(Role.HANDLER, handler, parts, following)
             self._fails(point, *parts)
             catches = not several and catches_all(handler)
-            following = [] if catches else [self._edge(point, Kind.FALSE)]
-            caught = self._point(Role.CAUGHT, handler, (), [self._edge(point, Kind.TRUE)])
-            handled = self._block(handler.body, [self._edge(caught, Kind.FALL)])
+            following = [] if catches else [self._edge(point, EdgeKind.FALSE)]
+            caught = self._point(Role.CAUGHT, handler, (), [self._edge(point, EdgeKind.TRUE)])
+            handled = self._block(handler.body, [self._edge(caught, EdgeKind.FALL)])
             self._cfg.place(handler, point, handled)
             if several:
                 following = following + handled
@@ -305,17 +307,17 @@ class _Builder:
                 after += handled
         if several:
             end = self._point(Role.RESUME, node, (), following)
-            following = [self._edge(end, Kind.FALSE)]
-            after = [self._edge(end, Kind.FALL)]
+            following = [self._edge(end, EdgeKind.FALSE)]
+            after = [self._edge(end, EdgeKind.FALL)]
         for edge in following:
-            edge.kind, edge.implicit = Kind.RAISE, implicit
+            edge.kind, edge.implicit = EdgeKind.RAISE, implicit
             self._jump(edge)
         return after
 
     def _finally(
-        self, node: ast.stmt, final: list[ast.stmt], falls: _Loose, pending: dict[Kind, _Loose]
+        self, node: ast.stmt, final: list[ast.stmt], falls: _Loose, pending: dict[EdgeKind, _Loose]
     ) -> _Loose:
-        ways = {Kind.FALL: falls, **pending}
+        ways = {EdgeKind.FALL: falls, **pending}
         groups = [list(ways)] if self._copying >= _DEEPEST else [[kind] for kind in ways]
         after: _Loose = []
         for kinds in groups:
@@ -327,9 +329,9 @@ class _Builder:
             self._copying -= 1
             end = self._point(Role.RESUME, node, (), done)
             for kind in filter(ways.get, kinds):
-                implicit = kind is Kind.RAISE and all(edge.implicit for edge in ways[kind])
+                implicit = kind is EdgeKind.RAISE and all(edge.implicit for edge in ways[kind])
                 edge = self._edge(end, kind, implicit)
-                if kind is Kind.FALL:
+                if kind is EdgeKind.FALL:
                     after.append(edge)
                 else:
                     self._jump(edge)

@@ -16,7 +16,7 @@ import heapq
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from trainshift.python.flow.cfg import Cfg, Edge, Kind, Point, Role, reached
+from trainshift.python.flow.cfg import Cfg, Edge, EdgeKind, Point, Role, reached
 
 S = TypeVar("S")
 
@@ -148,7 +148,7 @@ def _sent(analysis: Analysis[S], edge: Edge, before: dict[Point, S], after: dict
     state = after.get(edge.source)
     if state is None or (edge.target.role is Role.RAISED and not analysis.at_raised):
         return None
-    if edge.kind is Kind.RAISE:
+    if edge.kind is EdgeKind.RAISE:
         state = analysis.join(before[edge.source], state)
     return analysis.refine(edge, state)
 
@@ -172,7 +172,7 @@ def _backward(
             state = None if state is None else analysis.refine(edge, state)
             if state is not None:
                 ahead = state if ahead is None else analysis.join(ahead, state)
-                if edge.kind is Kind.RAISE:
+                if edge.kind is EdgeKind.RAISE:
                     thrown = state if thrown is None else analysis.join(thrown, state)
         if not point.out:
             ahead = analysis.boundary(point)

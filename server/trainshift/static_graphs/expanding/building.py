@@ -16,10 +16,10 @@ from trainshift.static_graphs.expanding.ir import (
     Code,
     Exit,
     Form,
-    Info,
     Kept,
     Loop,
     Plain,
+    VarInfo,
     bound_in,
     exits,
     reading_names,
@@ -30,12 +30,12 @@ from trainshift.static_graphs.expanding.named import renew, taken_out
 from trainshift.static_graphs.expanding.places import is_elif, statement_column, without_elif
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.expanding.statements import Statements
+from trainshift.static_graphs.reading.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.function import Truth
-from trainshift.static_graphs.reading.kinds import Value
 from trainshift.static_graphs.reading.parts import bound_by
 from trainshift.static_graphs.reporting import exits as leaving
 
-_COUNTER = Info(number="int", tensor=True, dtype="int64", rank=0)
+_COUNTER = VarInfo(number="int", tensor=True, dtype="int64", rank=0)
 _LOOPS = ast.For | ast.While
 _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _CONTAINERS = frozenset({"list", "tuple", "dict", "str", "layer"})
@@ -351,7 +351,7 @@ class Builder(Statements):
         loop.before.append(Plain([f"{name} = {text}"], reading_names(first), (name,), gives={name: known}))
         return name
 
-    def _may_be_rows(self, value: Value, target: ast.expr) -> bool:
+    def _may_be_rows(self, value: AbstractValue, target: ast.expr) -> bool:
         """Whether a value is a tensor, or else a list or tuple of tensors, by what its elements are."""
         row = target.elts[1] if isinstance(target, ast.Tuple) else target
         return value.python <= {"list", "tuple"} and not value.array and self.know.kind(row).is_tensor
@@ -392,7 +392,7 @@ class Builder(Statements):
         known = (
             _COUNTER
             if start is not first
-            else Info(number="int", tensor=bool(begin & self.know.became_tensors))
+            else VarInfo(number="int", tensor=bool(begin & self.know.became_tensors))
         )
         loop.before.append(Plain([f"{counter} = {start}"], begin, (counter,), gives={counter: known}))
         if own:
@@ -424,7 +424,7 @@ class Builder(Statements):
         if not isinstance(given, ast.Name) or given.id in changed:
             name = self.fresh("rows")
             loop.before.append(
-                Plain([f"{name} = {rows}"], reading_names(given), (name,), gives={name: Info(tensor=True)})
+                Plain([f"{name} = {rows}"], reading_names(given), (name,), gives={name: VarInfo(tensor=True)})
             )
             rows, reads = name, frozenset({name})
         else:
@@ -436,7 +436,7 @@ class Builder(Statements):
                 )
         counter = self.fresh("index")
         loop.before.append(
-            Plain([f"{counter} = 0"], frozenset(), (counter,), gives={counter: Info(number="int")})
+            Plain([f"{counter} = 0"], frozenset(), (counter,), gives={counter: VarInfo(number="int")})
         )
         length = self.write.length(rows, is_sure=self.know.kind(given).is_tensor)
         loop.test = Code(f"{counter} < {length}", reads | {counter})

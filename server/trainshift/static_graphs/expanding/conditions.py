@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 from trainshift.static_graphs.expanding.ir import Code, reading_names
 from trainshift.static_graphs.expanding.knowledge import Knowledge
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
+from trainshift.static_graphs.reading.abstract_values import NUMBERS
 from trainshift.static_graphs.reading.function import Truth
-from trainshift.static_graphs.reading.kinds import NUMBERS
 
 _GUARDED = "a graph looks at both sides, and the left one may guard the right"
 KEEP = (ast.Is, ast.IsNot)

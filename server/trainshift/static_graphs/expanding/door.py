@@ -24,8 +24,8 @@ from trainshift.static_graphs.expanding.knowledge import Knowledge
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
 from trainshift.static_graphs.expanding.words import GENERATED
 from trainshift.static_graphs.expanding.writing import Writer
+from trainshift.static_graphs.reading.abstract_values import OPEN_SIZES
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.kinds import OPEN_SIZES
 from trainshift.static_graphs.reading.reading import Reading
 from trainshift.static_graphs.reporting import name_of_paddle
 

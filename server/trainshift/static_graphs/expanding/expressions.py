@@ -16,7 +16,7 @@ from trainshift.static_graphs.expanding.conditions import (
     short,
     unseen,
 )
-from trainshift.static_graphs.expanding.ir import Code, Info, reading_names
+from trainshift.static_graphs.expanding.ir import Code, VarInfo, reading_names
 from trainshift.static_graphs.expanding.knowledge import Knowledge, info_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.expanding.words import (
@@ -217,14 +217,14 @@ class Expressions(Conditions):
         """A number as a tensor."""
         return f'{self.paddle}.full([], {text}, dtype="{dtype}")'
 
-    def owned(self, text: str, info: Info) -> str:
+    def owned(self, text: str, info: VarInfo) -> str:
         """A tensor of its own for a name that stays what it is, whether it is a tensor or a number."""
         if info.is_tensor:
             return f"{self.paddle}.assign({text})"
         self.needs.add("static_value")
         return f"static_value({text})"
 
-    def handed(self, node: ast.expr, info: Info) -> str:
+    def handed(self, node: ast.expr, info: VarInfo) -> str:
         """An expression as a branch gives it on: a name that stays as it is gets a tensor of its own."""
         text = self.text(node)
         if info.other or info.container or info.array:
@@ -239,7 +239,7 @@ class Expressions(Conditions):
             raise CannotExpand(node, unseen(short(text)))
         return text
 
-    def same(self, node: ast.AST, one: Info, other: Info, what: str) -> None:
+    def same(self, node: ast.AST, one: VarInfo, other: VarInfo, what: str) -> None:
         """Refuse what the two ways of a `cond` cannot both give."""
         for info in (one, other):
             if info.other or info.container or info.array:

@@ -30,7 +30,7 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Info:
+class VarInfo:
     """What a name is, as far as it matters for handing it on.
 
     `number` is int, float or bool where it may be one; `other` tells that it may be anything of Python's that
@@ -67,7 +67,7 @@ class Info:
         """Whether `paddle.assign` makes a tensor of it, whatever of a tensor and a number it is."""
         return self.unknown and self.numeric and not (self.other or self.array or self.container)
 
-    def joined(self, other: Info) -> Info:
+    def joined(self, other: VarInfo) -> VarInfo:
         """What is one of two."""
         # Only a tensor has a dtype and a rank: what is none takes nothing from the one that is.
         either = other if other.tensor and not self.tensor else self
@@ -75,7 +75,7 @@ class Info:
         number = self.number or other.number
         if self.number and other.number and self.number != other.number:
             number = "float" if {self.number, other.number} == {"int", "float"} else "mixed"
-        return Info(
+        return VarInfo(
             self.tensor or other.tensor,
             number,
             self.other or other.other,
@@ -91,8 +91,8 @@ class Info:
         )
 
 
-Env: TypeAlias = dict[str, Info]
-UNBOUND = Info(unbound=True)
+Env: TypeAlias = dict[str, VarInfo]
+UNBOUND = VarInfo(unbound=True)
 
 
 @dataclass(slots=True)

@@ -9,10 +9,10 @@ from dataclasses import replace
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, own_parts
 from trainshift.python.syntax.fresh_names import fresh_name
-from trainshift.static_graphs.expanding.ir import UNBOUND, Env, Info, Names
+from trainshift.static_graphs.expanding.ir import UNBOUND, Env, Names, VarInfo
 from trainshift.static_graphs.expanding.tensor_arrays import Held
+from trainshift.static_graphs.reading.abstract_values import AbstractValue, Dim, Tensor
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
-from trainshift.static_graphs.reading.kinds import Dim, Tensor, Value
 from trainshift.static_graphs.reading.parts import bound_by
 
 _CONTAINERS = frozenset({"list", "dict", "tuple", "set"})
@@ -21,11 +21,11 @@ _COMPOUND = (ast.If, ast.While, ast.For)
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def info_of(value: Value) -> Info:
+def info_of(value: AbstractValue) -> VarInfo:
     """What a value is, as far as it matters for handing it on."""
     numbers = value.python & _NUMBERS
     number = next(iter(numbers), "") if len(numbers) < 2 else "mixed"
-    return Info(
+    return VarInfo(
         tensor=value.tensor is not None,
         number="float" if numbers == {"int", "float"} else number,
         other=bool(value.python - _NUMBERS),
@@ -46,7 +46,7 @@ class Knowledge:
         self.function = function
         self._left: dict[Names, frozenset[ast.AST]] = {}
 
-    def kind(self, node: ast.AST) -> Value:
+    def kind(self, node: ast.AST) -> AbstractValue:
         """What an expression is in the function as it stands."""
         return self.function.kind(node)
 
@@ -283,7 +283,7 @@ class Knowledge:
                     info = replace(info, rank=0)
                 env[each.id] = info
 
-    def _computed(self, info: Info, value: ast.expr, env: Env) -> Info:
+    def _computed(self, info: VarInfo, value: ast.expr, env: Env) -> VarInfo:
         """What a number is that is worked out from what may be tensors: one, if a part surely is one."""
         named = [env[each.id] for each in _summands(value) if env.get(each.id, UNBOUND).is_tensor]
         if not named or info.number not in ("int", "float"):

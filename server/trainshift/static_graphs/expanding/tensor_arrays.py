@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.static_graphs.expanding.ir import Names
 from trainshift.static_graphs.expanding.refusal import CannotExpand
+from trainshift.static_graphs.reading.abstract_values import NUMBER, AbstractValue
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.kinds import NUMBER, Value
 
 _JOINING = frozenset({"paddle.stack", "paddle.concat", "paddle.tensor.stack", "paddle.tensor.concat"})
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.ListComp, ast.SetComp,
@@ -289,7 +289,7 @@ class Held:
         first = made[0]
         if is_grown or len({each.__class__ for each in made}) > 1:
             raise CannotExpand(first, f"`{name}` grows and is written to in the graph", "PD25")
-        kinds: dict[object, Value] = {}
+        kinds: dict[object, AbstractValue] = {}
         for display in made:
             keys = display.keys if isinstance(display, ast.Dict) else range(len(display.elts))  # type: ignore[attr-defined]
             values = display.values if isinstance(display, ast.Dict) else display.elts  # type: ignore[attr-defined]
@@ -316,7 +316,7 @@ class Held:
                 raise CannotExpand(node, f"`{name}` gets what may be no tensor", "PD25")
             self._check_same(name, node, kinds[key_set], kind)
 
-    def _check_same(self, name: str, node: ast.AST, one: Value, other: Value) -> None:
+    def _check_same(self, name: str, node: ast.AST, one: AbstractValue, other: AbstractValue) -> None:
         known = {each.dtype for each in (one, other)} - {"", NUMBER}
         ranks = {each.tensor.rank for each in (one, other) if each.tensor is not None} - {None}
         if len(known) > 1 or len(ranks) > 1:

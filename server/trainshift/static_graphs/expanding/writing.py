@@ -15,11 +15,11 @@ from trainshift.static_graphs.expanding.ir import (
     Env,
     Exit,
     Form,
-    Info,
     Kept,
     Loop,
     Names,
     Plain,
+    VarInfo,
     bound_in,
     live_before,
     loop_names,
@@ -107,7 +107,7 @@ class Writer:
             env[name] = before.get(name, UNBOUND).joined(env.get(name, UNBOUND))
         if isinstance(node, ast.With):
             for name in env:
-                env[name] = replace(env[name], unbound=before.get(name, Info()).unbound)
+                env[name] = replace(env[name], unbound=before.get(name, VarInfo()).unbound)
         for name in _always_bound(node):
             if name in env:
                 env[name] = replace(env[name], unbound=False)
@@ -210,7 +210,7 @@ class Writer:
             )
             known = one.joined(other)
             env[name] = (
-                Info(tensor=True, dtype=dtype, rank=0)
+                VarInfo(tensor=True, dtype=dtype, rank=0)
                 if is_number
                 else replace(known, is_alias=False, unbound=False)
             )
@@ -226,7 +226,7 @@ class Writer:
             if name in env and env[name].other and not (known := info_of(value)).other:
                 env[name] = replace(known, is_alias=env[name].is_alias)
 
-    def _both(self, node: ast.AST, name: str, env: Env, ends: list[Env]) -> tuple[Info, Info]:
+    def _both(self, node: ast.AST, name: str, env: Env, ends: list[Env]) -> tuple[VarInfo, VarInfo]:
         """What a name is at the end of the two branches; refuses what no graph can give on."""
         one, other = (self._settled(node, name, end.get(name, UNBOUND)) for end in ends)
         if one.unbound or other.unbound:
@@ -242,7 +242,7 @@ class Writer:
                 )
         return one, other
 
-    def _settled(self, node: ast.AST, name: str, info: Info) -> Info:
+    def _settled(self, node: ast.AST, name: str, info: VarInfo) -> VarInfo:
         """A name that is a number in Python and a tensor in a graph, as the tensor that it may be."""
         if info.tensor and info.number and not info.other and not info.unknown:
             if info.number == "int":
@@ -253,7 +253,7 @@ class Writer:
         return info
 
     def _handed(
-        self, node: ast.AST, name: str, infos: tuple[Info, Info], place: int, *, is_bound: bool
+        self, node: ast.AST, name: str, infos: tuple[VarInfo, VarInfo], place: int, *, is_bound: bool
     ) -> str:
         info, other = infos[place], infos[1 - place]
         write = self.write
@@ -272,7 +272,7 @@ class Writer:
             return write.number(name, "int64")
         return write.owned(name, info)
 
-    def _held(self, node: ast.AST, name: str, info: Info) -> str:
+    def _held(self, node: ast.AST, name: str, info: VarInfo) -> str:
         """A container as a function of the graph gives it on: with tensors of its own."""
         if info.held == "array":
             return name
@@ -367,10 +367,10 @@ class Writer:
             if name in self.write.pinned and info.is_number:
                 dtype = _PINNED[info.number]
                 self._put(level, f"{name} = {self.write.number(name, dtype)}")
-                env[name] = Info(tensor=True, dtype=dtype, rank=0)
+                env[name] = VarInfo(tensor=True, dtype=dtype, rank=0)
             elif name in self.write.pinned and info.number == "bool" and not (info.other or info.unknown):
                 self._put(level, f"{name} = {self.write.as_tensor(name)}")
-                env[name] = Info(tensor=True, dtype="bool", rank=0)
+                env[name] = VarInfo(tensor=True, dtype="bool", rank=0)
 
     def _turn(self, form: Loop, names: list[str], env: Env, level: int, *, keep: bool = False) -> Env:
         """What the names are after a turn of a loop, whose body is written if it is to be kept."""
@@ -382,12 +382,12 @@ class Writer:
             self.lines = kept
         return env
 
-    def _joined(self, start: Info, end: Info) -> Info:
+    def _joined(self, start: VarInfo, end: VarInfo) -> VarInfo:
         if start.is_number:
             return replace(start.joined(end), tensor=True, unbound=False, is_alias=False)
         return replace(start.joined(end), is_alias=False)
 
-    def _start(self, form: Loop, name: str, env: Env) -> Info:
+    def _start(self, form: Loop, name: str, env: Env) -> VarInfo:
         info = env.get(name, UNBOUND)
         if info.unbound or info == UNBOUND:
             raise CannotExpand(form.node, f"`{name}` has no value before this loop, and one after it", "PD13")
@@ -397,7 +397,7 @@ class Writer:
             )
         return info
 
-    def _next(self, form: Loop, name: str, start: Info, env: Env) -> str:
+    def _next(self, form: Loop, name: str, start: VarInfo, env: Env) -> str:
         """What the body gives on for the next turn; refuses what changes its type from turn to turn."""
         end = env.get(name, UNBOUND)
         what = f"the values of `{name}` from turn to turn"

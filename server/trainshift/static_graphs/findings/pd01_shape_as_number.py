@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.static_graphs.concretization import needs
-from trainshift.static_graphs.reading.kinds import Dim
+from trainshift.static_graphs.reading.abstract_values import Dim
 from trainshift.static_graphs.reporting import Judge, reached
 
 _BECAUSE = {

@@ -24,8 +24,8 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
+from trainshift.static_graphs.reading.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.kinds import Value
 from trainshift.static_graphs.reporting import Judge, calls, reached
 from trainshift.static_graphs.tables import api
 
@@ -52,7 +52,7 @@ def check(program: Program) -> Iterator[Finding]:
             yield from _after_numpy(judge, function, statement, cut)
 
 
-def _holds_tensors(value: Value) -> bool:
+def _holds_tensors(value: AbstractValue) -> bool:
     element = value.whole_element
     counts = value.tensor is not None and value.tensor.counts
     return (value.is_tensor and not counts) or (element is not None and element.is_tensor and value.is_python)

@@ -20,8 +20,8 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.branch_merge import difference
+from trainshift.static_graphs.reading.abstract_values import constant
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.kinds import constant
 from trainshift.static_graphs.reporting import Judge
 
 

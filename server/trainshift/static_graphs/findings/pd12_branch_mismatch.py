@@ -21,8 +21,8 @@ from trainshift.core.program import Program
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.static_graphs.branch_merge import mixture
+from trainshift.static_graphs.reading.abstract_values import NOTHING
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.kinds import NOTHING
 from trainshift.static_graphs.reporting import Judge, bound_in, reached
 
 

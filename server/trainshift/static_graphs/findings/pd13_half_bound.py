@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.static_graphs.reading.abstract_values import UNBOUND, AbstractValue
 from trainshift.static_graphs.reading.function import Truth
-from trainshift.static_graphs.reading.kinds import UNBOUND, Value
 from trainshift.static_graphs.reporting import Judge, bound_in, reached
 
 
@@ -47,7 +47,7 @@ def check(program: Program) -> Iterator[Finding]:
                     )
 
 
-def _problem(one: Value, other: Value) -> str:
+def _problem(one: AbstractValue, other: AbstractValue) -> str:
     """What is wrong with the values that a name has at the ends of two branches."""
     if one.is_nothing != other.is_nothing and (one.unbound or other.unbound):
         return "may be unbound"

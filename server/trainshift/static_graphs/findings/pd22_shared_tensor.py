@@ -26,8 +26,8 @@ from trainshift.core.program import Program
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.python.syntax.precedence import handed_to
+from trainshift.static_graphs.reading.abstract_values import Env
 from trainshift.static_graphs.reading.function import Mode, StaticFunction
-from trainshift.static_graphs.reading.kinds import Env
 from trainshift.static_graphs.reading.parts import read_in
 from trainshift.static_graphs.reporting import Judge, bound_in, loops, may_be_unrolled, reached
 

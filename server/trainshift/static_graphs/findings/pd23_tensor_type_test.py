@@ -19,8 +19,8 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
+from trainshift.static_graphs.reading.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.kinds import Value
 from trainshift.static_graphs.reporting import Judge, calls, is_call_of, library_names, reached
 
 _TENSORS = frozenset({"paddle.Tensor", "paddle.fluid.core.eager.Tensor", "paddle.base.core.eager.Tensor"})
@@ -76,7 +76,7 @@ def _of_call(
         )
 
 
-def _is_number_before(function: StaticFunction, value: Value) -> bool:
+def _is_number_before(function: StaticFunction, value: AbstractValue) -> bool:
     """Whether a tensor is a number in dygraph: a cast, an item or a size, or may be worked out from one."""
     if value.tensor is not None and value.tensor.counts is not None:
         return True

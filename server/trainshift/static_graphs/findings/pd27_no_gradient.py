@@ -26,9 +26,9 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
+from trainshift.static_graphs.reading.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.entries import SAVING
 from trainshift.static_graphs.reading.function import Mode, StaticFunction
-from trainshift.static_graphs.reading.kinds import Value
 from trainshift.static_graphs.reading.parts import read_in
 from trainshift.static_graphs.reporting import Judge, bound_in, loops, may_be_unrolled, reached
 
@@ -69,7 +69,7 @@ def _carried(function: StaticFunction, loop: Statement) -> str:
     return ""
 
 
-def _may_have_gradient(value: Value) -> bool:
+def _may_have_gradient(value: AbstractValue) -> bool:
     """Whether a value, or what it holds, may be of floats."""
     if value.is_python:
         held = (*(value.items or ()), *([value.element] if value.element is not None else ()))

@@ -11,6 +11,19 @@ from trainshift.libraries.containers import ADDING, METHODS, MUTATING
 from trainshift.python.names.values import Class, Function, Instance, Library, Member, UserInstance
 from trainshift.python.names.values import Value as Thing
 from trainshift.python.syntax.chunk_syntax import Scope
+from trainshift.static_graphs.reading.abstract_values import (
+    NO_CONSTANT,
+    NOTHING,
+    NUMBER,
+    UNKNOWN,
+    AbstractValue,
+    Dim,
+    constant,
+    join,
+    ordered,
+    python,
+    tensor,
+)
 from trainshift.static_graphs.reading.elements import (
     element_of,
     in_any_order,
@@ -22,25 +35,12 @@ from trainshift.static_graphs.reading.entries import NOT_TO_STATIC, TO_STATIC, i
 from trainshift.static_graphs.reading.expressions import Expressions
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.heap import MUTABLE, Attribute, Cell, Stores
-from trainshift.static_graphs.reading.kinds import (
-    NO_CONSTANT,
-    NOTHING,
-    NUMBER,
-    UNKNOWN,
-    Dim,
-    Value,
-    constant,
-    join,
-    ordered,
-    python,
-    tensor,
-)
 from trainshift.static_graphs.tables import api
 from trainshift.static_graphs.tables.api import Operation
 from trainshift.static_graphs.tables.layers import shape_after
 from trainshift.static_graphs.tables.results import result
 
-Words = Mapping[str, Value]
+Words = Mapping[str, AbstractValue]
 # What going through the container gives, of a list as a list: `zip` and its like pair it.
 _HOLDING = frozenset({"LayerList", "Sequential", "LayerDict", "ParameterList", "ModuleList", "ModuleDict"})
 _STRINGS = frozenset({"str", "repr", "format", "chr", "hex", "bin"})
@@ -51,7 +51,7 @@ _ARRAYS = frozenset({"paddle.tensor.create_array", "paddle.tensor.array.create_a
 class Calls(Expressions):
     """Evaluates calls."""
 
-    def _call(self, node: ast.Call, frame: Frame) -> Value:
+    def _call(self, node: ast.Call, frame: Frame) -> AbstractValue:
         given = tuple(self.evaluate(each, frame) for each in node.args)
         words = {word.arg: self.evaluate(word.value, frame) for word in node.keywords if word.arg}
         for word in node.keywords:
@@ -88,8 +88,13 @@ class Calls(Expressions):
     # Methods of what is no object of a class
 
     def _method(
-        self, called: ast.Attribute, base: Value, given: tuple[Value, ...], words: Words, frame: Frame
-    ) -> Value:
+        self,
+        called: ast.Attribute,
+        base: AbstractValue,
+        given: tuple[AbstractValue, ...],
+        words: Words,
+        frame: Frame,
+    ) -> AbstractValue:
         name = called.attr
         found = NOTHING
         if base.tensor is not None:
@@ -111,8 +116,13 @@ class Calls(Expressions):
         return found
 
     def _of_container(
-        self, called: ast.Attribute, base: Value, given: tuple[Value, ...], words: Words, frame: Frame
-    ) -> Value:
+        self,
+        called: ast.Attribute,
+        base: AbstractValue,
+        given: tuple[AbstractValue, ...],
+        words: Words,
+        frame: Frame,
+    ) -> AbstractValue:
         """What a method of a list, dict or set gives; what it puts there is noted."""
         name, element = called.attr, base.whole_element
         if name in ADDING and (given or words):
@@ -142,9 +152,9 @@ class Calls(Expressions):
     def _grow(
         self,
         holder: ast.expr,
-        base: Value,
+        base: AbstractValue,
         name: str,
-        given: tuple[Value, ...],
+        given: tuple[AbstractValue, ...],
         words: Words,
         frame: Frame,
     ) -> None:
@@ -176,11 +186,11 @@ class Calls(Expressions):
         self,
         thing: Thing,
         node: ast.Call,
-        given: tuple[Value, ...],
+        given: tuple[AbstractValue, ...],
         words: Words,
         frame: Frame,
-        callee: Value,
-    ) -> Value:
+        callee: AbstractValue,
+    ) -> AbstractValue:
         if isinstance(thing, Library):
             return self._of_library(thing.name, node, given, words, frame)
         if isinstance(thing, Function):
@@ -199,8 +209,13 @@ class Calls(Expressions):
         return UNKNOWN
 
     def _of_object(
-        self, thing: UserInstance, node: ast.Call, given: tuple[Value, ...], words: Words, frame: Frame
-    ) -> Value:
+        self,
+        thing: UserInstance,
+        node: ast.Call,
+        given: tuple[AbstractValue, ...],
+        words: Words,
+        frame: Frame,
+    ) -> AbstractValue:
         names = self.home(thing.scope).names
         own = names.function_named(thing.scope, "__call__")
         function = own or names.function_named(thing.scope, "forward")
@@ -212,8 +227,8 @@ class Calls(Expressions):
         return UNKNOWN
 
     def _of_instance(
-        self, thing: Instance, node: ast.Call, given: tuple[Value, ...], words: Words, frame: Frame
-    ) -> Value:
+        self, thing: Instance, node: ast.Call, given: tuple[AbstractValue, ...], words: Words, frame: Frame
+    ) -> AbstractValue:
         name = thing.cls.rpartition(".")[2]
         if thing.cls in TO_STATIC:
             first = thing.node.args[0] if thing.node.args else None
@@ -247,16 +262,16 @@ class Calls(Expressions):
         first: ast.expr,
         thing: Instance,
         node: ast.Call,
-        given: tuple[Value, ...],
+        given: tuple[AbstractValue, ...],
         words: Words,
         frame: Frame,
-    ) -> Value:
+    ) -> AbstractValue:
         """A call of what `to_static` was given."""
         site = self.program.script.site_of(thing.node)
         inner = self.evaluate(first, Frame(site.scope, site.statement, {}))
         return join(self._of(each, node, given, words, frame, inner) for each in ordered(inner.things))
 
-    def evaluate_call_arguments(self, thing: Instance) -> list[Value]:
+    def evaluate_call_arguments(self, thing: Instance) -> list[AbstractValue]:
         """What a container of layers was made of, in order."""
         try:
             site = self.program.script.site_of(thing.node)
@@ -271,13 +286,13 @@ class Calls(Expressions):
     # Libraries
 
     def _of_library(
-        self, full_name: str, node: ast.Call, given: tuple[Value, ...], words: Words, frame: Frame
-    ) -> Value:
+        self, full_name: str, node: ast.Call, given: tuple[AbstractValue, ...], words: Words, frame: Frame
+    ) -> AbstractValue:
         root, _, name = full_name.rpartition(".")
         if root == "builtins":
             return self._builtin(name, node, given, words, frame)
         if full_name in _ARRAYS:
-            return Value(array=True, element=NOTHING)
+            return AbstractValue(array=True, element=NOTHING)
         if full_name in TO_STATIC | NOT_TO_STATIC and given:
             return given[0]
         operation = api.function(full_name)
@@ -297,8 +312,8 @@ class Calls(Expressions):
         return known
 
     def _builtin(
-        self, name: str, node: ast.Call, given: tuple[Value, ...], words: Words, frame: Frame
-    ) -> Value:
+        self, name: str, node: ast.Call, given: tuple[AbstractValue, ...], words: Words, frame: Frame
+    ) -> AbstractValue:
         first = given[0] if given else NOTHING
         if name in _CASTS:
             if first.tensor is not None:
@@ -376,7 +391,7 @@ class Calls(Expressions):
             return self.of_things(things, frame)
         return UNKNOWN
 
-    def _length(self, value: Value) -> Value:
+    def _length(self, value: AbstractValue) -> AbstractValue:
         found = NOTHING
         if value.tensor is not None:
             shape = value.tensor.shape
@@ -390,13 +405,13 @@ class Calls(Expressions):
         return found.joined(UNKNOWN) if value.unknown and not value.python else found
 
     @abstractmethod
-    def store(self, stores: Mapping[Cell, Value], frame: Frame) -> None:
+    def store(self, stores: Mapping[Cell, AbstractValue], frame: Frame) -> None:
         """Note that values are stored in cells of the heap."""
 
     @abstractmethod
     def unconverted(
-        self, function: Scope, given: tuple[Value, ...], frame: Frame, node: ast.Call, way: str
-    ) -> Value:
+        self, function: Scope, given: tuple[AbstractValue, ...], frame: Frame, node: ast.Call, way: str
+    ) -> AbstractValue:
         """What a function of the workspace gives that Paddle does not convert with its caller."""
 
     @abstractmethod
@@ -404,17 +419,19 @@ class Calls(Expressions):
         self,
         function: Scope,
         owner: UserInstance | None,
-        given: tuple[Value, ...],
-        words: dict[str, Value],
+        given: tuple[AbstractValue, ...],
+        words: dict[str, AbstractValue],
         frame: Frame,
         node: ast.Call | None,
-    ) -> Value: ...
+    ) -> AbstractValue: ...
 
     @abstractmethod
-    def assign(self, target: ast.expr, value: Value, frame: Frame, *, is_change: bool = False) -> None: ...
+    def assign(
+        self, target: ast.expr, value: AbstractValue, frame: Frame, *, is_change: bool = False
+    ) -> None: ...
 
 
-def classes_of(value: Value) -> list[Scope | None]:
+def classes_of(value: AbstractValue) -> list[Scope | None]:
     """The classes that an object may be of; None among them where that cannot be seen."""
     found: list[Scope | None] = [
         each.scope for each in ordered(value.things) if isinstance(each, UserInstance)
@@ -422,14 +439,14 @@ def classes_of(value: Value) -> list[Scope | None]:
     return found if found and len(found) == len(value.things) else [None]
 
 
-def _summands(value: Value) -> list[Value]:
+def _summands(value: AbstractValue) -> list[AbstractValue]:
     """What is reckoned with where a value is given: itself, or what it holds, as far as that is seen."""
     if not value.python & {"list", "tuple"}:
         return [value]
     return list(value.items) if value.items is not None and value.is_python else [element_of(value)]
 
 
-def _taken_out(name: str, base: Value, given: tuple[Value, ...]) -> Value:
+def _taken_out(name: str, base: AbstractValue, given: tuple[AbstractValue, ...]) -> AbstractValue:
     """What `pop` and its like take out of a container."""
     if name == "popitem":
         return python("tuple", items=(UNKNOWN, base.whole_element or UNKNOWN))
@@ -437,7 +454,7 @@ def _taken_out(name: str, base: Value, given: tuple[Value, ...]) -> Value:
     return last[0] if last else join([base.whole_element or UNKNOWN, *given[1:]])
 
 
-def _pairs(base: Value) -> Value:
+def _pairs(base: AbstractValue) -> AbstractValue:
     """What the method `items` of a dict gives."""
     if base.keys is not None and base.items:
         pairs = zip(base.keys, base.items, strict=True)
@@ -447,7 +464,7 @@ def _pairs(base: Value) -> Value:
     return python("list", element=python("tuple", items=(UNKNOWN, base.whole_element or UNKNOWN)))
 
 
-def _given(operation: Operation, given: tuple[Value, ...], words: Words) -> dict[str, Value]:
+def _given(operation: Operation, given: tuple[AbstractValue, ...], words: Words) -> dict[str, AbstractValue]:
     """What an operation is given, by parameter."""
     found = dict(zip(operation.parameters, given, strict=False))
     if (
@@ -459,7 +476,7 @@ def _given(operation: Operation, given: tuple[Value, ...], words: Words) -> dict
     return found | dict(words)
 
 
-def _by_returns(returns: str) -> Value:
+def _by_returns(returns: str) -> AbstractValue:
     made = tensor(NUMBER)
     if returns == "tensor":
         return made
@@ -468,7 +485,7 @@ def _by_returns(returns: str) -> Value:
     return made.joined(python("tuple", element=made))
 
 
-def _created(given: tuple[Value, ...], words: Words) -> tuple[str, tuple[int | Dim, ...] | None]:
+def _created(given: tuple[AbstractValue, ...], words: Words) -> tuple[str, tuple[int | Dim, ...] | None]:
     """The dtype and shape of a layer's parameter."""
     shape = words.get("shape") or (given[0] if given else None)
     items = shape.items if shape is not None else None

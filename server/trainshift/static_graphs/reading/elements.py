@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from trainshift.static_graphs.reading.kinds import (
+from trainshift.static_graphs.reading.abstract_values import (
     NO_CONSTANT,
     NOTHING,
     UNKNOWN,
+    AbstractValue,
     Dim,
     Tensor,
-    Value,
     constant,
     python,
     tensor,
@@ -21,7 +21,7 @@ _MOST_KEYS = 64
 """So many values of a dict are told apart."""
 
 
-def element_of(value: Value) -> Value:
+def element_of(value: AbstractValue) -> AbstractValue:
     """What going through a value gives."""
     found = NOTHING
     if value.tensor is not None:
@@ -45,7 +45,7 @@ def element_of(value: Value) -> Value:
     return found if not found.is_nothing or value.items == () else found.joined(UNKNOWN)
 
 
-def value_under(value: Value, key: Value) -> Value | None:
+def value_under(value: AbstractValue, key: AbstractValue) -> AbstractValue | None:
     """What a dict holds under a key; None where nothing is known of it."""
     at = _place_of(value, key)
     if at is not None and value.items is not None:
@@ -53,7 +53,7 @@ def value_under(value: Value, key: Value) -> Value | None:
     return value.whole_element
 
 
-def put_under(value: Value, key: Value, given: Value) -> Value:
+def put_under(value: AbstractValue, key: AbstractValue, given: AbstractValue) -> AbstractValue:
     """A dict that holds a value under a key."""
     is_known = value.keys is not None and value.items is not None and len(value.items) < _MOST_KEYS
     if not is_known or value.keys is None or value.items is None or key.constant is NO_CONSTANT:
@@ -67,7 +67,7 @@ def put_under(value: Value, key: Value, given: Value) -> Value:
     return replace(value, items=(*value.items[:at], given, *value.items[at + 1 :]))
 
 
-def updated(value: Value, other: Value) -> Value:
+def updated(value: AbstractValue, other: AbstractValue) -> AbstractValue:
     """A dict that has taken over all of another one."""
     if other.among("dict") and other.keys is not None and other.items is not None:
         for key, given in zip(other.keys, other.items, strict=True):
@@ -77,7 +77,7 @@ def updated(value: Value, other: Value) -> Value:
     return replace(value, items=None, keys=None, element=element.joined(value.whole_element or NOTHING))
 
 
-def _place_of(value: Value, key: Value) -> int | None:
+def _place_of(value: AbstractValue, key: AbstractValue) -> int | None:
     """The place of a key among those of a dict, if both are known."""
     for place, each in enumerate(value.keys or ()):
         if constant(each) == constant(key.constant):
@@ -85,12 +85,12 @@ def _place_of(value: Value, key: Value) -> int | None:
     return None
 
 
-def in_any_order(value: Value) -> Value:
+def in_any_order(value: AbstractValue) -> AbstractValue:
     """A container of which nobody knows any more where each element stands."""
     return replace(value, items=None, keys=None, element=value.whole_element)
 
 
-def item_of(value: Value, index: int) -> Value:
+def item_of(value: AbstractValue, index: int) -> AbstractValue:
     """What stands at an index of a value."""
     if value.items is not None and value.keys is None and -len(value.items) <= index < len(value.items):
         found = value.items[index]
@@ -98,7 +98,7 @@ def item_of(value: Value, index: int) -> Value:
     return element_of(value)
 
 
-def sliced(base: Value, known: Tensor, node: ast.expr, index: Value) -> Value:
+def sliced(base: AbstractValue, known: Tensor, node: ast.expr, index: AbstractValue) -> AbstractValue:
     """What is taken out of a tensor."""
     views = base.sources | base.views
     parts = node.elts if isinstance(node, ast.Tuple) else [node]
@@ -127,7 +127,7 @@ def sliced(base: Value, known: Tensor, node: ast.expr, index: Value) -> Value:
     return replace(tensor(known.dtype, (*shape, *known.shape[len(parts) :])), views=views)
 
 
-def cut_out(base: Value, node: ast.Slice) -> tuple[Value, ...] | None:
+def cut_out(base: AbstractValue, node: ast.Slice) -> tuple[AbstractValue, ...] | None:
     """The elements that a slice with constant ends takes of a list."""
     ends: list[int | None] = []
     for part in (node.lower, node.upper, node.step):
@@ -148,7 +148,7 @@ def length_of(node: ast.Slice, size: int | Dim) -> int | Dim:
     return size if size in (Dim.DATA, Dim.CHOSEN) else Dim.ANY
 
 
-def given_back(value: Value, call: tuple[object, ...], given: list[Value]) -> Value:
+def given_back(value: AbstractValue, call: tuple[object, ...], given: list[AbstractValue]) -> AbstractValue:
     """What a call gives back: tensors that it was given, and others that are no other call's."""
     if value.sources or value.views:
         known = frozenset[object]().union(*map(_held, given))
@@ -162,7 +162,7 @@ def given_back(value: Value, call: tuple[object, ...], given: list[Value]) -> Va
     return value
 
 
-def _held(value: Value) -> frozenset[object]:
+def _held(value: AbstractValue) -> frozenset[object]:
     """The places where the tensors of a value, and of what it holds, came to be."""
     inner = (*(value.items or ()), *([value.element] if value.element is not None else ()))
     return (value.sources | value.views).union(*map(_held, inner))

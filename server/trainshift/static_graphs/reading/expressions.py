@@ -13,6 +13,19 @@ from trainshift.python.names.values import (
     Function,
 )
 from trainshift.python.syntax.slotted_ast import kind_of
+from trainshift.static_graphs.reading.abstract_values import (
+    NO_CONSTANT,
+    NOTHING,
+    NUMBERS,
+    UNKNOWN,
+    AbstractValue,
+    Tensor,
+    constant,
+    join,
+    join_envs,
+    python,
+    tensor,
+)
 from trainshift.static_graphs.reading.elements import (
     cut_out,
     element_of,
@@ -25,19 +38,6 @@ from trainshift.static_graphs.reading.elements import (
 from trainshift.static_graphs.reading.frame import Frame, truth_of
 from trainshift.static_graphs.reading.function import Truth
 from trainshift.static_graphs.reading.heap import MUTABLE
-from trainshift.static_graphs.reading.kinds import (
-    NO_CONSTANT,
-    NOTHING,
-    NUMBERS,
-    UNKNOWN,
-    Tensor,
-    Value,
-    constant,
-    join,
-    join_envs,
-    python,
-    tensor,
-)
 from trainshift.static_graphs.reading.names import Names
 from trainshift.static_graphs.tables.shapes import combined
 
@@ -60,7 +60,7 @@ class Expressions(Names):
         super().__init__(program)
         self._deep = 0
 
-    def evaluate(self, node: ast.expr, frame: Frame) -> Value:
+    def evaluate(self, node: ast.expr, frame: Frame) -> AbstractValue:
         """What an expression may be; written down for the frame's function."""
         if self._deep > _MOST_DEEP:
             return _unseen(node, frame)
@@ -77,16 +77,16 @@ class Expressions(Names):
             self._deep -= 1
 
     @abstractmethod
-    def _call(self, node: ast.Call, frame: Frame) -> Value:
+    def _call(self, node: ast.Call, frame: Frame) -> AbstractValue:
         """What a call gives."""
 
     # Operators
 
-    def _operation(self, node: ast.BinOp, frame: Frame) -> Value:
+    def _operation(self, node: ast.BinOp, frame: Frame) -> AbstractValue:
         left, right = self.evaluate(node.left, frame), self.evaluate(node.right, frame)
         return self.operated(node, left, right)
 
-    def operated(self, node: ast.BinOp, left: Value, right: Value) -> Value:
+    def operated(self, node: ast.BinOp, left: AbstractValue, right: AbstractValue) -> AbstractValue:
         """What an operator makes of two operands."""
         found = NOTHING
         if left.tensor is not None or right.tensor is not None:
@@ -118,7 +118,7 @@ class Expressions(Names):
             return found.joined(python("object" if "object" in types else sorted(types)[0]))
         return found
 
-    def _unary(self, node: ast.UnaryOp, frame: Frame) -> Value:
+    def _unary(self, node: ast.UnaryOp, frame: Frame) -> AbstractValue:
         value = self.evaluate(node.operand, frame)
         if isinstance(node.op, ast.Not):
             frame.judge(node, truth_of(value))
@@ -129,7 +129,7 @@ class Expressions(Names):
             return constant(-value.constant if isinstance(node.op, ast.USub) else value.constant)
         return replace(value, constant=NO_CONSTANT, sources=frozenset(), views=frozenset())
 
-    def _choice(self, node: ast.BoolOp, frame: Frame) -> Value:
+    def _choice(self, node: ast.BoolOp, frame: Frame) -> AbstractValue:
         values = [self.evaluate(each, frame) for each in node.values]
         truths = [truth_of(each) for each in values]
         is_graph = Truth.GRAPH in truths
@@ -140,7 +140,7 @@ class Expressions(Names):
             )
         return join(values)
 
-    def _comparison(self, node: ast.Compare, frame: Frame) -> Value:
+    def _comparison(self, node: ast.Compare, frame: Frame) -> AbstractValue:
         values = [self.evaluate(each, frame) for each in (node.left, *node.comparators)]
         if all(isinstance(op, _IDENTITY) for op in node.ops):
             if len(values) == 2 and isinstance(node.ops[0], ast.Is | ast.IsNot) and values[1].is_none:
@@ -162,7 +162,7 @@ class Expressions(Names):
             found = found.joined(replace(UNKNOWN, numeric=all(each.is_numeric for each in values)))
         return found.joined(python("bool"))
 
-    def _ternary(self, node: ast.IfExp, frame: Frame) -> Value:
+    def _ternary(self, node: ast.IfExp, frame: Frame) -> AbstractValue:
         test = self.evaluate(node.test, frame)
         frame.judge(node, truth_of(test))
         body, orelse = self.evaluate(node.body, frame), self.evaluate(node.orelse, frame)
@@ -172,17 +172,17 @@ class Expressions(Names):
 
     # Containers
 
-    def _display(self, node: ast.List | ast.Tuple | ast.Set, frame: Frame) -> Value:
+    def _display(self, node: ast.List | ast.Tuple | ast.Set, frame: Frame) -> AbstractValue:
         kind = kind_of(node).__name__.lower()
         parts = [self.evaluate(each, frame) for each in node.elts]
         if any(isinstance(each, ast.Starred) for each in node.elts) or kind == "set":
             return python(kind, element=join(parts))
         return python(kind, items=tuple(parts))
 
-    def _starred(self, node: ast.Starred, frame: Frame) -> Value:
+    def _starred(self, node: ast.Starred, frame: Frame) -> AbstractValue:
         return element_of(self.evaluate(node.value, frame))
 
-    def _dict(self, node: ast.Dict, frame: Frame) -> Value:
+    def _dict(self, node: ast.Dict, frame: Frame) -> AbstractValue:
         keys = [self.evaluate(key, frame) if key is not None else None for key in node.keys]
         values = [self.evaluate(each, frame) for each in node.values]
         found = python("dict", items=(), keys=())
@@ -192,7 +192,7 @@ class Expressions(Names):
 
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, frame: Frame
-    ) -> Value:
+    ) -> AbstractValue:
         scope = frame.scope.facts.scope_of[node]
         inner = frame.inside(scope, dict(frame.env))
         while True:
@@ -214,7 +214,7 @@ class Expressions(Names):
                 frame.env[name] = value.joined(frame.env.get(name, NOTHING)).bound()
         return python(_MADE.get(kind_of(node), "generator"), element=made)
 
-    def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
+    def _subscript(self, node: ast.Subscript, frame: Frame) -> AbstractValue:
         base = self.evaluate(node.value, frame)
         index = self.evaluate(node.slice, frame)
         found = NOTHING
@@ -252,32 +252,32 @@ class Expressions(Names):
             )
         return found.joined(UNKNOWN) if base.unknown or found.is_nothing else found
 
-    def _slice(self, node: ast.Slice, frame: Frame) -> Value:
+    def _slice(self, node: ast.Slice, frame: Frame) -> AbstractValue:
         for part in (node.lower, node.upper, node.step):
             if part is not None:
                 self.evaluate(part, frame)
         return python("object")
 
-    def _string(self, node: ast.JoinedStr, frame: Frame) -> Value:
+    def _string(self, node: ast.JoinedStr, frame: Frame) -> AbstractValue:
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 self.evaluate(part.value, frame)
         return python("str")
 
-    def _walrus(self, node: ast.NamedExpr, frame: Frame) -> Value:
+    def _walrus(self, node: ast.NamedExpr, frame: Frame) -> AbstractValue:
         value = self.evaluate(node.value, frame)
         self.assign(node.target, value, frame)
         return value
 
-    def _lambda(self, node: ast.Lambda, frame: Frame) -> Value:
+    def _lambda(self, node: ast.Lambda, frame: Frame) -> AbstractValue:
         inner = frame.scope.facts.scope_of[node]
         return python("function", things=frozenset({Function(inner)}))
 
     @abstractmethod
-    def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
+    def assign(self, target: ast.expr, value: AbstractValue, frame: Frame) -> None:
         """Give a value to a target."""
 
-    _READERS: ClassVar[dict[type[ast.AST], Callable[..., Value]]] = {
+    _READERS: ClassVar[dict[type[ast.AST], Callable[..., AbstractValue]]] = {
         ast.Constant: Names._constant,
         ast.Name: Names._name,
         ast.Attribute: Names._attribute,
@@ -304,7 +304,7 @@ class Expressions(Names):
     }
 
 
-def _unseen(node: ast.expr, frame: Frame) -> Value:
+def _unseen(node: ast.expr, frame: Frame) -> AbstractValue:
     """Note that nothing is known of an expression, and of what stands in it."""
     for each in ast.walk(node):
         if isinstance(each, ast.BoolOp | ast.IfExp) or (
@@ -324,7 +324,7 @@ def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _concatenated(left: Value, right: Value, node: ast.BinOp) -> Value:
+def _concatenated(left: AbstractValue, right: AbstractValue, node: ast.BinOp) -> AbstractValue:
     """Lists or strings put together, or repeated."""
     types = (left.python | right.python) & {"list", "tuple", "str"}
     if isinstance(node.op, ast.Add) and left.items is not None and right.items is not None:

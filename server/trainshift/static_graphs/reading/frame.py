@@ -6,8 +6,8 @@ import ast
 from dataclasses import dataclass, replace
 
 from trainshift.python.syntax.chunk_syntax import Scope, Statement
+from trainshift.static_graphs.reading.abstract_values import AbstractValue, Env
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
-from trainshift.static_graphs.reading.kinds import Env, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Frame:
     env: Env
     function: StaticFunction | None = None
 
-    def note(self, node: ast.AST, value: Value) -> Value:
+    def note(self, node: ast.AST, value: AbstractValue) -> AbstractValue:
         """Write down what an expression is."""
         if self.function is not None:
             self.function.kinds[node] = value
@@ -36,7 +36,7 @@ class Frame:
         return replace(self, scope=scope, env=env)
 
 
-def truth_of(value: Value) -> Truth:
+def truth_of(value: AbstractValue) -> Truth:
     """What control flow on a value becomes."""
     if value.is_tensor:
         return Truth.GRAPH

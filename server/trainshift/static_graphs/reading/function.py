@@ -13,8 +13,8 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function, UserInstance
 from trainshift.python.syntax.chunk_syntax import FunctionNode, Scope, Statement
+from trainshift.static_graphs.reading.abstract_values import NOTHING, UNKNOWN, AbstractValue, Env
 from trainshift.static_graphs.reading.heap import Stores
-from trainshift.static_graphs.reading.kinds import NOTHING, UNKNOWN, Env, Value
 from trainshift.static_graphs.reading.parts import Names
 
 
@@ -60,15 +60,15 @@ class StaticFunction:
     has_spec: bool = False
     parameters: Env = field(default_factory=dict)
     closure: Env = field(default_factory=dict)
-    returns: Value = NOTHING
-    kinds: dict[ast.AST, Value] = field(default_factory=dict)
+    returns: AbstractValue = NOTHING
+    kinds: dict[ast.AST, AbstractValue] = field(default_factory=dict)
     truths: dict[ast.AST, Truth] = field(default_factory=dict)
     ends: dict[Statement, tuple[Env | None, Env | None]] = field(default_factory=dict)
     before: dict[Statement, Env] = field(default_factory=dict)
-    returned: dict[Statement, Value] = field(default_factory=dict)
+    returned: dict[Statement, AbstractValue] = field(default_factory=dict)
     stored: Stores = field(default_factory=dict)
     """What it, and what it calls, stores in containers, attributes and names that are not its own."""
-    bound: dict[str, Value] = field(default_factory=dict)
+    bound: dict[str, AbstractValue] = field(default_factory=dict)
     """All that its names may be, anywhere in it."""
     reached: set[Statement] = field(default_factory=set)
     at_first: dict[ast.AST, Truth] = field(default_factory=dict)
@@ -155,7 +155,7 @@ class StaticFunction:
         """The names that may be read after a statement, before they are bound again."""
         return self.liveness.after(statement.node)
 
-    def kind(self, node: ast.AST) -> Value:
+    def kind(self, node: ast.AST) -> AbstractValue:
         """What an expression may be at its place; nothing of it where no way leads there."""
         return UNKNOWN if self.is_too_deep else self.kinds.get(node, NOTHING)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from trainshift.python.syntax.chunk_syntax import Scope
-from trainshift.static_graphs.reading.kinds import NOTHING, UNKNOWN, Value, join, shallow
+from trainshift.static_graphs.reading.abstract_values import NOTHING, UNKNOWN, AbstractValue, join, shallow
 
 MUTABLE = frozenset({"list", "dict", "set"})
 _PATIENCE = 20
@@ -39,10 +39,10 @@ class OuterName:
 Cell: TypeAlias = "ast.AST | Attribute | OuterName"
 """A container, by the place where it is made; an attribute; or a name."""
 Key = TypeVar("Key", bound=Hashable)
-Stores: TypeAlias = dict[Cell, Value]
+Stores: TypeAlias = dict[Cell, AbstractValue]
 
 
-def store(stores: dict[Key, Value], cell: Key, value: Value) -> bool:
+def store(stores: dict[Key, AbstractValue], cell: Key, value: AbstractValue) -> bool:
     """Add a value to what a cell may hold.  Return whether the cell may hold more than before."""
     old = stores.get(cell, NOTHING)
     new = shallow(old.joined(value))
@@ -52,7 +52,7 @@ def store(stores: dict[Key, Value], cell: Key, value: Value) -> bool:
     return True
 
 
-def with_stored(value: Value, stores: Mapping[Cell, Value]) -> Value:
+def with_stored(value: AbstractValue, stores: Mapping[Cell, AbstractValue]) -> AbstractValue:
     """Return a value whose containers may also hold what is stored in them."""
     if value.items is None and value.element is None and not value.places:
         return value
@@ -71,14 +71,14 @@ def with_stored(value: Value, stores: Mapping[Cell, Value]) -> Value:
     return shallow(found)
 
 
-def placed(value: Value, place: ast.AST) -> Value:
+def placed(value: AbstractValue, place: ast.AST) -> AbstractValue:
     """Return a value whose container has a place: a given one, where nothing shows where it was made."""
     if value.python & MUTABLE and not value.places:
         return replace(value, places=frozenset({place}))
     return value
 
 
-def places_in(value: Value) -> Iterator[ast.AST]:
+def places_in(value: AbstractValue) -> Iterator[ast.AST]:
     """Yield the places where the containers of a value, and those in them, may have been made."""
     yield from value.places
     for each in (*(value.items or ()), *([value.element] if value.element is not None else ())):
@@ -95,8 +95,8 @@ class Lookups:
     """
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Value] = {}
-        self._how: dict[Hashable, Callable[[], Value]] = {}
+        self._known: dict[Hashable, AbstractValue] = {}
+        self._how: dict[Hashable, Callable[[], AbstractValue]] = {}
         self._readers: dict[Hashable, set[Hashable]] = {}
         self._turns: dict[Hashable, int] = {}
         self._open: list[Hashable] = []
@@ -112,7 +112,7 @@ class Lookups:
         finally:
             self._outside.pop()
 
-    def ask(self, key: Hashable, work_out: Callable[[], Value]) -> Value:
+    def ask(self, key: Hashable, work_out: Callable[[], AbstractValue]) -> AbstractValue:
         """Return the value of a key; nothing while it is being worked out for the first time."""
         if key not in self._known:
             self._known[key] = NOTHING

@@ -21,28 +21,28 @@ from trainshift.python.names.values import (
 )
 from trainshift.python.names.values import Value as Thing
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, argument, dotted, root_name
-from trainshift.static_graphs.reading.elements import element_of, item_of
-from trainshift.static_graphs.reading.entries import is_layer
-from trainshift.static_graphs.reading.frame import Frame
-from trainshift.static_graphs.reading.heap import MUTABLE, Lookups
-from trainshift.static_graphs.reading.kinds import (
+from trainshift.static_graphs.reading.abstract_values import (
     NOTHING,
     NUMBERS,
     UNKNOWN,
+    AbstractValue,
     Dim,
     Tensor,
-    Value,
     constant,
     join,
     ordered,
     python,
     tensor,
 )
+from trainshift.static_graphs.reading.elements import element_of, item_of
+from trainshift.static_graphs.reading.entries import is_layer
+from trainshift.static_graphs.reading.frame import Frame
+from trainshift.static_graphs.reading.heap import MUTABLE, Lookups
 from trainshift.static_graphs.tables import api
 
 # What these make of anything but tensors lacks the methods of tensors.
 _OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.Compare)
-_ATTRIBUTES: dict[str, Value] = {
+_ATTRIBUTES: dict[str, AbstractValue] = {
     "ndim": python("int"),
     "dtype": python("object"),
     "place": python("object"),
@@ -78,21 +78,21 @@ class Names(ABC):
         return self.program.script.home(scope)
 
     @abstractmethod
-    def evaluate(self, node: ast.expr, frame: Frame) -> Value:
+    def evaluate(self, node: ast.expr, frame: Frame) -> AbstractValue:
         """What an expression may be; written down for the frame's function."""
 
     # Names
 
-    def _constant(self, node: ast.Constant, frame: Frame) -> Value:
+    def _constant(self, node: ast.Constant, frame: Frame) -> AbstractValue:
         return constant(node.value)
 
-    def _name(self, node: ast.Name, frame: Frame) -> Value:
+    def _name(self, node: ast.Name, frame: Frame) -> AbstractValue:
         known = frame.env.get(node.id)
         if known is not None:
             return known.bound() if not known.is_nothing else known
         return self._outer(node, frame)
 
-    def _outer(self, node: ast.Name, frame: Frame) -> Value:
+    def _outer(self, node: ast.Name, frame: Frame) -> AbstractValue:
         """A name that the function has not bound: of a scope around it, of the module, or built in."""
         names = self.home(frame.scope).names
         holder, bindings = names.lookup(node.id, frame.scope, frame.statement)
@@ -107,7 +107,7 @@ class Names(ABC):
             return self.from_heap(value)
         return self.of_things(names.values(node, frame.scope, frame.statement), frame)
 
-    def _filled(self, value: Value, name: str, scope: Scope) -> Value:
+    def _filled(self, value: AbstractValue, name: str, scope: Scope) -> AbstractValue:
         """Return a container with what code outside of static functions puts into what is called so."""
         if not value.python & MUTABLE:
             return value
@@ -122,17 +122,17 @@ class Names(ABC):
         return value
 
     @abstractmethod
-    def from_heap(self, value: Value, attribute: str = "") -> Value:
+    def from_heap(self, value: AbstractValue, attribute: str = "") -> AbstractValue:
         """What a value that is kept outside of a static function may be, by all that is stored in it.
 
         It is that of an attribute of some object, if a name is given.
         """
 
-    def of_binding(self, binding: Binding) -> Value:
+    def of_binding(self, binding: Binding) -> AbstractValue:
         """What a binding outside of static functions gives its name."""
         return self.lookups.ask(binding, lambda: self._of_binding(binding))
 
-    def _of_binding(self, binding: Binding) -> Value:
+    def _of_binding(self, binding: Binding) -> AbstractValue:
         names = self.home(binding.scope).names
         frame = Frame(binding.scope, binding.statement, {})
         if binding.kind in ("value", "element") and binding.value is not None:
@@ -148,7 +148,7 @@ class Names(ABC):
             return self._of_parameter(binding, binding.inner)
         return UNKNOWN
 
-    def _of_parameter(self, binding: Binding, function: Scope) -> Value:
+    def _of_parameter(self, binding: Binding, function: Scope) -> AbstractValue:
         """What a function of the file's is given by the calls in its file, and by its default."""
         script = self.home(function)
         assert isinstance(binding.target, ast.arg)
@@ -180,11 +180,11 @@ class Names(ABC):
                 if isinstance(value, Class | Function) and value.scope is wanted:
                     yield site
 
-    def of_things(self, things: frozenset[Thing], frame: Frame) -> Value:
+    def of_things(self, things: frozenset[Thing], frame: Frame) -> AbstractValue:
         """What is one of the values that names are resolved to."""
         return join(self.of_thing(thing, frame) for thing in ordered(things)) if things else UNKNOWN
 
-    def of_thing(self, thing: Thing, frame: Frame) -> Value:
+    def of_thing(self, thing: Thing, frame: Frame) -> AbstractValue:
         """What a resolved value is."""
         known = frozenset({thing})
         if isinstance(thing, Library | Module):
@@ -205,7 +205,7 @@ class Names(ABC):
             return self.of_instance(thing, frame)
         return UNKNOWN
 
-    def of_instance(self, thing: Instance, frame: Frame) -> Value:
+    def of_instance(self, thing: Instance, frame: Frame) -> AbstractValue:
         """What a library's class or function made."""
         known = frozenset({thing})
         if api.is_layer_class(thing.cls):
@@ -226,11 +226,11 @@ class Names(ABC):
             return python("ndarray")
         if root in _PYTHON_ROOTS or root == "paddle":
             return python("object", things=known)
-        return Value(unknown=True, things=known)
+        return AbstractValue(unknown=True, things=known)
 
     # Attributes
 
-    def _attribute(self, node: ast.Attribute, frame: Frame) -> Value:
+    def _attribute(self, node: ast.Attribute, frame: Frame) -> AbstractValue:
         known = frame.env.get(dotted(node)) if isinstance(node.value, ast.Name | ast.Attribute) else None
         if known is not None and not known.is_nothing:
             self.evaluate(node.value, frame)
@@ -241,7 +241,7 @@ class Names(ABC):
             return self.of_things(library, frame)
         return self.member(self.holder(node, frame), node.attr, frame, node)
 
-    def holder(self, node: ast.Attribute, frame: Frame) -> Value:
+    def holder(self, node: ast.Attribute, frame: Frame) -> AbstractValue:
         """What an attribute is asked of; numbers, strings and containers make nothing that has a tensor's."""
         base = self.evaluate(node.value, frame)
         is_seen = base.tensor is None and base.unknown
@@ -250,7 +250,9 @@ class Names(ABC):
             return tensor().joined(python("ndarray"))  # What is no static function's may be NumPy's.
         return tensor() if is_made and node.attr in api.only_tensors() else base
 
-    def member(self, base: Value, name: str, frame: Frame, node: ast.Attribute | None = None) -> Value:
+    def member(
+        self, base: AbstractValue, name: str, frame: Frame, node: ast.Attribute | None = None
+    ) -> AbstractValue:
         """What an attribute of a value is."""
         found = NOTHING
         if base.tensor is not None:
@@ -266,7 +268,7 @@ class Names(ABC):
             found = found.joined(UNKNOWN)
         return found
 
-    def _of_tensor(self, base: Value, known: Tensor, name: str) -> Value:
+    def _of_tensor(self, base: AbstractValue, known: Tensor, name: str) -> AbstractValue:
         if name in ("shape", "_shape"):
             if known.shape is None:
                 return python("list", element=self.size(known.loose))
@@ -279,15 +281,15 @@ class Names(ABC):
             return tensor(known.dtype, known.shape)
         return _ATTRIBUTES.get(name, python("function") if api.method(name) else UNKNOWN)
 
-    def size(self, size: int | Dim) -> Value:
+    def size(self, size: int | Dim) -> AbstractValue:
         """What a dimension of a tensor's shape is in a graph."""
         if isinstance(size, int):
             return constant(size)
         if size is Dim.ANY:
-            return Value(python=frozenset({"int"}), unknown=True)
+            return AbstractValue(python=frozenset({"int"}), unknown=True)
         return tensor("int32", (), counts=size)
 
-    def _of_thing_named(self, thing: Thing, name: str, frame: Frame) -> Value:
+    def _of_thing_named(self, thing: Thing, name: str, frame: Frame) -> AbstractValue:
         names = self.home(frame.scope).names
         if isinstance(thing, Library):
             return python("object", things=frozenset({Library(f"{thing.name}.{name}")}))
@@ -322,7 +324,7 @@ class Names(ABC):
                 yield from (each for each in every if not self.is_walked(each.scope))
                 yield from (each for each in cls.bindings.get(name, ()) if each.kind == "value")
 
-    def _registered(self, thing: UserInstance, name: str) -> Iterator[Value]:
+    def _registered(self, thing: UserInstance, name: str) -> Iterator[AbstractValue]:
         """The tensors that a layer keeps under a name: `self.register_buffer("name", ...)`."""
         for cls in self.home(thing.scope).names.ancestry(thing.scope):
             home = self.home(cls) if isinstance(cls, Scope) else None
@@ -342,11 +344,11 @@ class Names(ABC):
         self,
         function: Scope,
         owner: UserInstance | None,
-        given: tuple[Value, ...],
-        words: dict[str, Value],
+        given: tuple[AbstractValue, ...],
+        words: dict[str, AbstractValue],
         frame: Frame,
         node: ast.Call | None,
-    ) -> Value:
+    ) -> AbstractValue:
         """What a function of the workspace gives that Paddle converts with its caller."""
 
 

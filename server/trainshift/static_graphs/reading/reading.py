@@ -19,6 +19,19 @@ from trainshift.python.names.values import Class, Function, Instance, UserInstan
 from trainshift.python.names.values import Value as Thing
 from trainshift.python.syntax.call_binding import bind_call
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement
+from trainshift.static_graphs.reading.abstract_values import (
+    NOTHING,
+    UNKNOWN,
+    AbstractValue,
+    Dim,
+    Env,
+    Size,
+    constant,
+    join,
+    python,
+    shallow,
+    tensor,
+)
 from trainshift.static_graphs.reading.elements import given_back
 from trainshift.static_graphs.reading.entries import (
     TO_STATIC,
@@ -37,19 +50,6 @@ from trainshift.static_graphs.reading.heap import (
     places_in,
     store,
     with_stored,
-)
-from trainshift.static_graphs.reading.kinds import (
-    NOTHING,
-    UNKNOWN,
-    Dim,
-    Env,
-    Size,
-    Value,
-    constant,
-    join,
-    python,
-    shallow,
-    tensor,
 )
 from trainshift.static_graphs.reading.names import NO_CALL, is_self_member
 from trainshift.static_graphs.reading.parts import read_in
@@ -201,7 +201,7 @@ class _Walk(Walker):
                 self._give(function, name, given)
         return True
 
-    def _specified(self, value: Value) -> Value:
+    def _specified(self, value: AbstractValue) -> AbstractValue:
         """What an `InputSpec`, or a structure of them, stands for."""
         specs = [
             each for each in value.things if isinstance(each, Instance) and each.cls.endswith("InputSpec")
@@ -214,7 +214,7 @@ class _Walk(Walker):
             return replace(value, element=self._specified(value.element))
         return value
 
-    def _of_spec(self, thing: Instance) -> Value:
+    def _of_spec(self, thing: Instance) -> AbstractValue:
         site = self.program.script.site_of(thing.node)
         place = Frame(site.scope, site.statement, {})
         given = [self.evaluate(each, place) for each in thing.node.args]
@@ -228,15 +228,15 @@ class _Walk(Walker):
 
     # Parameters
 
-    def _defaults(self, function: StaticFunction) -> dict[str, Value]:
-        found: dict[str, Value] = {}
+    def _defaults(self, function: StaticFunction) -> dict[str, AbstractValue]:
+        found: dict[str, AbstractValue] = {}
         for name, bindings in function.scope.bindings.items():
             for binding in bindings:
                 if binding.kind == "parameter" and binding.value is not None:
                     found[name] = self.evaluate(binding.value, Frame(binding.scope, None, {}))
         return found
 
-    def _give(self, function: StaticFunction, name: str, value: Value) -> None:
+    def _give(self, function: StaticFunction, name: str, value: AbstractValue) -> None:
         value = replace(value, sources=frozenset({name}) if value.tensor else frozenset(), views=frozenset())
         old = function.parameters.get(name, NOTHING)
         new = shallow(old.joined(value))
@@ -260,7 +260,7 @@ class _Walk(Walker):
         for argument in function.positional:
             name = argument.arg
             default = defaults.get(name)
-            found: list[Value] = []
+            found: list[AbstractValue] = []
             for call, frame in calls:
                 if name in call.given:
                     found.append(_as_tensor(self.evaluate(call.given[name], frame)))
@@ -361,7 +361,9 @@ class _Walk(Walker):
             for reader in (function, *self._within.get(function.scope, ())):
                 self._waiting.update(dict.fromkeys(self._callers.get(reader, ())))
 
-    def _patiently(self, function: StaticFunction, what: str, old: Value, new: Value) -> Value:
+    def _patiently(
+        self, function: StaticFunction, what: str, old: AbstractValue, new: AbstractValue
+    ) -> AbstractValue:
         """Return a function's new result, or argument, which is unknown if it has changed for too long."""
         if (function, what) in self._given_up:
             return UNKNOWN
@@ -406,7 +408,9 @@ class _Walk(Walker):
         names = self.home(binding.scope).names.full_names(annotation, binding.scope)
         return any(each.startswith("paddle") and each.rpartition(".")[2] == "Tensor" for each in names)
 
-    def by_use(self, name: str, statement: Statement | None, function: StaticFunction, value: Value) -> Value:
+    def by_use(
+        self, name: str, statement: Statement | None, function: StaticFunction, value: AbstractValue
+    ) -> AbstractValue:
         """What a value is known to be by how the name that is bound to it is used."""
         return self._uses.by_use(name, statement, function, value)
 
@@ -429,7 +433,7 @@ class _Walk(Walker):
             cell = Attribute(None, cell.name)
         self._grown[cell] = None
 
-    def from_heap(self, value: Value, attribute: str = "") -> Value:
+    def from_heap(self, value: AbstractValue, attribute: str = "") -> AbstractValue:
         """What a value that is kept outside of a static function may be, by all that is stored in it."""
         if attribute:
             cell = Attribute(None, attribute)
@@ -488,11 +492,11 @@ class _Walk(Walker):
         self,
         function: Scope,
         owner: UserInstance | None,
-        given: tuple[Value, ...],
-        words: dict[str, Value],
+        given: tuple[AbstractValue, ...],
+        words: dict[str, AbstractValue],
         frame: Frame,
         node: ast.Call | None,
-    ) -> Value:
+    ) -> AbstractValue:
         """What a function of the workspace gives that Paddle converts with its caller."""
         caller = frame.function
         if caller is None:
@@ -522,7 +526,7 @@ class _Walk(Walker):
             known.returns if node is None else given_back(known.returns, (node,), [*given, *words.values()])
         )
 
-    def _called_outside(self, function: Scope) -> Value:
+    def _called_outside(self, function: Scope) -> AbstractValue:
         """Return what a function gives to code that is in no static function."""
         self.lookups.note(function)
         known = self.functions.get(function)
@@ -530,7 +534,7 @@ class _Walk(Walker):
             return known.returns
         return self.lookups.ask((function, "returns"), lambda: self._given_by(function))
 
-    def _given_by(self, function: Scope) -> Value:
+    def _given_by(self, function: Scope) -> AbstractValue:
         """Return what the `return` statements of a function give that is no static one."""
         node = function.node
         if isinstance(node, ast.Lambda):
@@ -553,8 +557,8 @@ class _Walk(Walker):
         return ""
 
     def unconverted(
-        self, function: Scope, given: tuple[Value, ...], frame: Frame, node: ast.Call, way: str
-    ) -> Value:
+        self, function: Scope, given: tuple[AbstractValue, ...], frame: Frame, node: ast.Call, way: str
+    ) -> AbstractValue:
         """What a function of the workspace gives that Paddle does not convert with its caller."""
         if frame.function is None or self._tries or isinstance(function.node, ast.AsyncFunctionDef):
             return UNKNOWN
@@ -575,8 +579,8 @@ class _Walk(Walker):
     def _hand(
         self,
         function: StaticFunction,
-        given: tuple[Value, ...],
-        words: dict[str, Value],
+        given: tuple[AbstractValue, ...],
+        words: dict[str, AbstractValue],
         node: ast.Call | None,
     ) -> None:
         """Give a function what a call hands it."""
@@ -605,14 +609,14 @@ class _Walk(Walker):
         return frozenset(self.home(site_scope).names.values(node.func.value, site_scope))
 
 
-def _as_tensor(value: Value) -> Value:
+def _as_tensor(value: AbstractValue) -> AbstractValue:
     """What an argument is in an entry: NumPy's arrays become tensors."""
     if "ndarray" in value.python:
         return replace(value, python=value.python - {"ndarray"}, tensor=value.tensor or tensor().tensor)
     return value
 
 
-def _spec_size(value: Value) -> Size:
+def _spec_size(value: AbstractValue) -> Size:
     if isinstance(value.constant, int) and not isinstance(value.constant, bool):
         return value.constant if value.constant >= 0 else Dim.SPEC
     return Dim.SPEC if value.is_none else Dim.ANY

@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement, own_parts
+from trainshift.static_graphs.reading.abstract_values import NUMBERS, AbstractValue, Dim, python, tensor
 from trainshift.static_graphs.reading.entries import forward_of
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.kinds import NUMBERS, Dim, Value, python, tensor
 from trainshift.static_graphs.tables import api
 
 _SUMS = (ast.Add, ast.Sub, ast.Div, ast.Pow)
@@ -21,7 +21,7 @@ _ORDER = ast.Lt | ast.LtE | ast.Gt | ast.GtE
 _OF_NUMBERS = frozenset({"to_tensor", "assign", "full", "full_like", "where", "pow"})
 
 
-def may_be_told(value: Value) -> bool:
+def may_be_told(value: AbstractValue) -> bool:
     """Whether more of a value may be known by how its name is used."""
     return value.unknown or (value.tensor is not None and value.tensor.shape is None)
 
@@ -29,14 +29,16 @@ def may_be_told(value: Value) -> bool:
 class Uses:
     """What is known of names by how they are used, of function after function."""
 
-    def __init__(self, evaluate: Callable[[ast.expr, Frame], Value]) -> None:
+    def __init__(self, evaluate: Callable[[ast.expr, Frame], AbstractValue]) -> None:
         self._evaluate = evaluate
         self._used: dict[Scope, frozenset[Binding]] = {}
         self._reckoned: dict[Scope, frozenset[Binding]] = {}
         self._compared: dict[Scope, frozenset[str]] = {}
         self._ranks: dict[Scope, dict[Binding, int]] = {}
 
-    def by_use(self, name: str, statement: Statement | None, function: StaticFunction, value: Value) -> Value:
+    def by_use(
+        self, name: str, statement: Statement | None, function: StaticFunction, value: AbstractValue
+    ) -> AbstractValue:
         """What a value is known to be by how the name that is bound to it is used."""
         bindings = function.scope.bindings.get(name, ())
         own = [each for each in bindings if each.statement is statement]
@@ -53,7 +55,7 @@ class Uses:
             return replace(value, numeric=True) if is_numeric and value.python <= NUMBERS else value
         shape = (Dim.ANY,) * rank if rank is not None else None
         may_be_none = "None" in value.python or name in self._compared[function.scope]
-        found = tensor("", shape) if value.tensor is None else Value(value.tensor)
+        found = tensor("", shape) if value.tensor is None else AbstractValue(value.tensor)
         sources = value.sources or frozenset({name if statement is None else statement.node})
         found = replace(found, sources=sources, views=value.views)
         return found.joined(python("None")) if may_be_none else found
@@ -245,7 +247,7 @@ def _only_tensors_in(
     nodes: list[ast.AST],
     statement: Statement | None,
     function: StaticFunction,
-    evaluate: Callable[[ast.expr, Frame], Value],
+    evaluate: Callable[[ast.expr, Frame], AbstractValue],
 ) -> Iterator[str]:
     """The names that expressions of a statement use as only tensors can be."""
     names = function.script.names

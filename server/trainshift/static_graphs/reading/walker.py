@@ -7,11 +7,24 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from trainshift.python.flow.cfg import Edge, Kind, Point, Role
+from trainshift.python.flow.cfg import Edge, EdgeKind, Point, Role
 from trainshift.python.flow.solver import Analysis, Solution, solve
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Scope, Statement, dotted
 from trainshift.python.syntax.collect import as_load
+from trainshift.static_graphs.reading.abstract_values import (
+    NOTHING,
+    UNBOUND,
+    UNKNOWN,
+    AbstractValue,
+    Env,
+    constant,
+    join,
+    join_envs,
+    python,
+    shallow,
+    tensor,
+)
 from trainshift.static_graphs.reading.calls import Calls, classes_of
 from trainshift.static_graphs.reading.elements import element_of, in_any_order, item_of, put_under
 from trainshift.static_graphs.reading.frame import Frame, truth_of
@@ -25,19 +38,6 @@ from trainshift.static_graphs.reading.heap import (
     placed,
     store,
     with_stored,
-)
-from trainshift.static_graphs.reading.kinds import (
-    NOTHING,
-    UNBOUND,
-    UNKNOWN,
-    Env,
-    Value,
-    constant,
-    join,
-    join_envs,
-    python,
-    shallow,
-    tensor,
 )
 from trainshift.static_graphs.reading.uses import may_be_told
 
@@ -122,11 +122,11 @@ class _Kinds(Analysis[Env]):
 
     def refine(self, edge: Edge, state: Env) -> Env | None:
         node = edge.source.node
-        if edge.source.role is not Role.TEST or edge.kind not in (Kind.TRUE, Kind.FALSE):
+        if edge.source.role is not Role.TEST or edge.kind not in (EdgeKind.TRUE, EdgeKind.FALSE):
             return state
         assert isinstance(node, ast.If | ast.While)
         known, dynamic = self._outcomes[edge.source]
-        holds = edge.kind is Kind.TRUE
+        holds = edge.kind is EdgeKind.TRUE
         if isinstance(node, ast.While):
             return self._narrowed(edge, state, holds=True) if holds else state
         if (known is (not holds) and dynamic is not True) or (holds and dynamic is True):
@@ -145,7 +145,7 @@ class _Kinds(Analysis[Env]):
 class Walker(Calls):
     """Interprets one function after the other."""
 
-    def walk(self, function: StaticFunction, env: Env) -> Value:
+    def walk(self, function: StaticFunction, env: Env) -> AbstractValue:
         """What a function may return when it begins with some names; all else is written down in it."""
         node = function.node
         if isinstance(node, ast.Lambda):
@@ -158,7 +158,7 @@ class Walker(Calls):
         self._write_down(function, solution)
         self._join_copies(function, kinds, solution)
         values = list(function.returned.values())
-        falls = (edge for edge in cfg.exit.into if edge.kind is not Kind.RETURN)
+        falls = (edge for edge in cfg.exit.into if edge.kind is not EdgeKind.RETURN)
         function.falls_through = any(solution.along(edge) is not None for edge in falls)
         if function.falls_through:
             values.append(constant(None))
@@ -171,7 +171,7 @@ class Walker(Calls):
             if isinstance(node, ast.If):
                 points = solution.cfg.points(node.test)
                 function.before[statement] = join_envs(solution.after(each) for each in points) or {}
-                otherwise = (edge for each in points for edge in each.out if edge.kind is Kind.FALSE)
+                otherwise = (edge for each in points for edge in each.out if edge.kind is EdgeKind.FALSE)
                 ends = [
                     solution.after(block[-1].node) if block else join_envs(map(solution.along, otherwise))
                     for block in (statement.branches.get(name, []) for name in ("body", "orelse"))
@@ -192,7 +192,7 @@ class Walker(Calls):
         found = {(each.node, each.role) for each in solution.cfg.all}
         if sum(map(len, copies.values())) <= len(found):
             return
-        joined: dict[ast.AST, Value] = {}
+        joined: dict[ast.AST, AbstractValue] = {}
         truths: dict[ast.AST, Truth] = {}
         whole = dict(function.kinds), dict(function.truths)
         for points in copies.values():
@@ -281,7 +281,9 @@ class Walker(Calls):
 
     # Bindings
 
-    def assign(self, target: ast.expr, value: Value, frame: Frame, *, is_change: bool = False) -> None:
+    def assign(
+        self, target: ast.expr, value: AbstractValue, frame: Frame, *, is_change: bool = False
+    ) -> None:
         """Give a value to a target."""
         if isinstance(target, ast.Name):
             if is_change and target.id not in frame.env:
@@ -312,7 +314,7 @@ class Walker(Calls):
         elif isinstance(target, ast.Subscript):
             self._set_item(target, value, frame)
 
-    def store(self, stores: Mapping[Cell, Value], frame: Frame) -> None:
+    def store(self, stores: Mapping[Cell, AbstractValue], frame: Frame) -> None:
         """Note that values are stored in cells of the heap, and what the names at hand are by it."""
         if frame.function is not None:
             for cell, value in stores.items():
@@ -339,7 +341,7 @@ class Walker(Calls):
     def stored_more(self, function: StaticFunction, cell: Cell) -> None:
         """Have what depends on a cell of the heap read anew."""
 
-    def _bind_outside(self, name: str, value: Value, frame: Frame) -> None:
+    def _bind_outside(self, name: str, value: AbstractValue, frame: Frame) -> None:
         """Note what a name is given for the functions within this one, or around it."""
         function, scope = frame.function, frame.scope
         assert function is not None
@@ -353,17 +355,19 @@ class Walker(Calls):
             if store(function.stored, cell, value):
                 self.stored_more(function, cell)
 
-    def _refined(self, name: str, value: Value, frame: Frame) -> Value:
+    def _refined(self, name: str, value: AbstractValue, frame: Frame) -> AbstractValue:
         """A value that is unknown, by how the name is used as long as it has it."""
         if may_be_told(value) and frame.function is not None:
             return self.by_use(name, frame.statement, frame.function, value)
         return value
 
     @abstractmethod
-    def by_use(self, name: str, statement: Statement | None, function: StaticFunction, value: Value) -> Value:
+    def by_use(
+        self, name: str, statement: Statement | None, function: StaticFunction, value: AbstractValue
+    ) -> AbstractValue:
         """What a value is known to be by how the name that is bound to it is used."""
 
-    def _unpack(self, target: ast.Tuple | ast.List, value: Value, frame: Frame) -> None:
+    def _unpack(self, target: ast.Tuple | ast.List, value: AbstractValue, frame: Frame) -> None:
         starred = [index for index, each in enumerate(target.elts) if isinstance(each, ast.Starred)]
         for index, each in enumerate(target.elts):
             if starred and index >= starred[0]:
@@ -374,7 +378,7 @@ class Walker(Calls):
             self.assign(each, part, frame)
         frame.note(target, value)
 
-    def _set_item(self, target: ast.Subscript, value: Value, frame: Frame) -> None:
+    def _set_item(self, target: ast.Subscript, value: AbstractValue, frame: Frame) -> None:
         base = self.evaluate(target.value, frame)
         index = self.evaluate(target.slice, frame)
         frame.note(target, value)
@@ -493,7 +497,7 @@ class Walker(Calls):
         parts = node.elts if isinstance(node, ast.Tuple) else [node]
         names = self.home(frame.scope).names
         return all(
-            any(each.rpartition(".")[2] in ("Tensor", "Variable", "Value") for each in found)
+            any(each.rpartition(".")[2] in ("Tensor", "Variable", "AbstractValue") for each in found)
             for found in (names.full_names(part, frame.scope, frame.statement) for part in parts)
         )
 
@@ -506,7 +510,7 @@ def _captured(pattern: ast.pattern) -> Iterator[str]:
             yield name
 
 
-def _loop_truth(iterated: Value) -> Truth:
+def _loop_truth(iterated: AbstractValue) -> Truth:
     """What a `for` becomes, by what it goes through."""
     if iterated.python & {"range", "enumerate"}:
         element = iterated.element or NOTHING
@@ -519,7 +523,7 @@ def _loop_truth(iterated: Value) -> Truth:
     return truth_of(iterated)
 
 
-def _narrow(env: Env, node: ast.expr, change: Callable[[Value], Value], frame: Frame) -> None:
+def _narrow(env: Env, node: ast.expr, change: Callable[[AbstractValue], AbstractValue], frame: Frame) -> None:
     name = dotted(node)
     if not name:
         return
@@ -530,11 +534,11 @@ def _narrow(env: Env, node: ast.expr, change: Callable[[Value], Value], frame: F
         env[name] = change(value)
 
 
-def _none(value: Value) -> Value:
+def _none(value: AbstractValue) -> AbstractValue:
     return constant(None) if "None" in value.python or value.unknown else value
 
 
-def _not_none(value: Value) -> Value:
+def _not_none(value: AbstractValue) -> AbstractValue:
     if value.is_none:
         return NOTHING
     kept = value.python - {"None"}
@@ -543,12 +547,12 @@ def _not_none(value: Value) -> Value:
     )
 
 
-def _only_tensor(value: Value) -> Value:
+def _only_tensor(value: AbstractValue) -> AbstractValue:
     known = value.tensor or tensor().tensor
-    return Value(known, sources=value.sources, views=value.views)
+    return AbstractValue(known, sources=value.sources, views=value.views)
 
 
-def _no_tensor(value: Value) -> Value:
+def _no_tensor(value: AbstractValue) -> AbstractValue:
     found = replace(value, tensor=None)
     if found.unknown:
         return replace(found, unknown=False, python=found.python | {"object"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from trainshift.static_graphs.reading.kinds import OPEN_SIZES, Dim, Shape, Size
+from trainshift.static_graphs.reading.abstract_values import OPEN_SIZES, Dim, Shape, Size
 
 # Layers by what is in their names.
 _KEEPS = re.compile(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
-from trainshift.static_graphs.reading.kinds import (
+from trainshift.static_graphs.reading.abstract_values import (
     NUMBER,
+    AbstractValue,
     Dim,
     Shape,
     Size,
     Tensor,
-    Value,
     constant,
     python,
     tensor,
@@ -21,10 +21,10 @@ from trainshift.static_graphs.tables.layers import of_images
 from trainshift.static_graphs.tables.shapes import FLOATS, broadcast, dtype_of, shape_of
 
 _BY_TYPE = {"bool": "bool", "int": "int64", "float": "float32"}
-Given = Mapping[str, Value]
+Given = Mapping[str, AbstractValue]
 
 
-def result(operation: Operation, given: Given) -> Value:
+def result(operation: Operation, given: Given) -> AbstractValue:
     """What an operation gives, from what is known of what it is given, by parameter."""
     family = _FAMILIES.get(operation.name)
     if family is not None:
@@ -43,12 +43,14 @@ def result(operation: Operation, given: Given) -> Value:
         shape = ()
     found = tensor(dtype, shape)
     if operation.returns == "":
-        return Value(tensor=None, unknown=True) if operation.name.startswith("monkey") else _maybe(found)
+        return (
+            AbstractValue(tensor=None, unknown=True) if operation.name.startswith("monkey") else _maybe(found)
+        )
     return found
 
 
-def _maybe(value: Value) -> Value:
-    return value.joined(Value(unknown=True))
+def _maybe(value: AbstractValue) -> AbstractValue:
+    return value.joined(AbstractValue(unknown=True))
 
 
 def _widest(given: Given, operation: Operation) -> str:
@@ -64,7 +66,7 @@ def _x(given: Given, *names: str) -> Tensor:
     return Tensor()
 
 
-def _integer(value: Value | None) -> int | None:
+def _integer(value: AbstractValue | None) -> int | None:
     known = value.constant if value is not None else None
     return known if isinstance(known, int) and not isinstance(known, bool) else None
 
@@ -88,8 +90,8 @@ def _reduced(x: Tensor, given: Given) -> Shape | None:
     return tuple(size for index, size in enumerate(x.shape) if index not in gone)
 
 
-def _reduction(dtype: str = "") -> Callable[[Given], Value]:
-    def family(given: Given) -> Value:
+def _reduction(dtype: str = "") -> Callable[[Given], AbstractValue]:
+    def family(given: Given) -> AbstractValue:
         x = _x(given)
         named = dtype_of(given.get("dtype"))
         own = x.dtype if x.dtype in FLOATS or (x.dtype and dtype == "same") else NUMBER
@@ -98,8 +100,8 @@ def _reduction(dtype: str = "") -> Callable[[Given], Value]:
     return family
 
 
-def _created(default: str) -> Callable[[Given], Value]:
-    def family(given: Given) -> Value:
+def _created(default: str) -> Callable[[Given], AbstractValue]:
+    def family(given: Given) -> AbstractValue:
         shape, loose = shape_of(given.get("shape"))
         asked = given.get("dtype")
         dtype = dtype_of(asked) if asked is not None and not asked.is_none else default
@@ -112,13 +114,13 @@ def _created(default: str) -> Callable[[Given], Value]:
     return family
 
 
-def _like(given: Given) -> Value:
+def _like(given: Given) -> AbstractValue:
     x, asked = _x(given), given.get("dtype")
     dtype = dtype_of(asked) if asked is not None and not asked.is_none else x.dtype
     return tensor(dtype, x.shape, loose=x.loose)
 
 
-def _arange(given: Given) -> Value:
+def _arange(given: Given) -> AbstractValue:
     ends = [given[name] for name in ("start", "end", "step") if name in given]
     dtype = dtype_of(given.get("dtype"))
     if not dtype and all(each.among("int") or (each.tensor and each.tensor.counts) for each in ends):
@@ -132,7 +134,7 @@ def _arange(given: Given) -> Value:
     return tensor(dtype, (size,))
 
 
-def _to_tensor(given: Given) -> Value:
+def _to_tensor(given: Given) -> AbstractValue:
     data = given.get("data") or given.get("x")
     dtype = dtype_of(given.get("dtype"))
     if data is None:
@@ -143,7 +145,7 @@ def _to_tensor(given: Given) -> Value:
     return tensor(dtype or found[0], found[1])
 
 
-def _literal(value: Value) -> tuple[str, Shape | None]:
+def _literal(value: AbstractValue) -> tuple[str, Shape | None]:
     """The dtype and shape of nested lists of numbers."""
     if value.items is not None and value.among("list", "tuple"):
         parts = [_literal(each) for each in value.items]
@@ -160,24 +162,24 @@ def _literal(value: Value) -> tuple[str, Shape | None]:
     return "", None
 
 
-def _cast(given: Given) -> Value:
+def _cast(given: Given) -> AbstractValue:
     x = _x(given)
     return tensor(dtype_of(given.get("dtype")), x.shape, loose=x.loose, counts=x.counts)
 
 
-def _cast_to(dtype: str) -> Callable[[Given], Value]:
+def _cast_to(dtype: str) -> Callable[[Given], AbstractValue]:
     return lambda given: tensor(dtype, _x(given).shape, loose=_x(given).loose)
 
 
-def _same(dtype: str = "") -> Callable[[Given], Value]:
-    def family(given: Given) -> Value:
+def _same(dtype: str = "") -> Callable[[Given], AbstractValue]:
+    def family(given: Given) -> AbstractValue:
         x = _x(given)
         return tensor(dtype or x.dtype, x.shape, loose=x.loose)
 
     return family
 
 
-def _reshaped(given: Given) -> Value:
+def _reshaped(given: Given) -> AbstractValue:
     x = _x(given)
     asked = given.get("shape")
     shape, loose = shape_of(asked)
@@ -222,7 +224,7 @@ def _count(sizes: Sequence[int]) -> int:
     return number
 
 
-def _flattened(given: Given) -> Value:
+def _flattened(given: Given) -> AbstractValue:
     x = _x(given)
     start, stop = _integer(given.get("start_axis")) or 0, _integer(given.get("stop_axis"))
     stop = -1 if stop is None else stop
@@ -235,7 +237,7 @@ def _flattened(given: Given) -> Value:
     return tensor(x.dtype, (*x.shape[:start], size, *x.shape[stop + 1 :]))
 
 
-def _transposed(given: Given) -> Value:
+def _transposed(given: Given) -> AbstractValue:
     x, perm = _x(given), given.get("perm")
     order = [_integer(each) for each in perm.items] if perm is not None and perm.items is not None else []
     if x.shape is not None and len(order) == len(x.shape) and None not in order:
@@ -243,7 +245,7 @@ def _transposed(given: Given) -> Value:
     return tensor(x.dtype, (Dim.ANY,) * len(order) if order else None)
 
 
-def _unsqueezed(given: Given) -> Value:
+def _unsqueezed(given: Given) -> AbstractValue:
     x, axis = _x(given), given.get("axis") or given.get("dim")
     where = _integer(axis)
     if x.shape is None or where is None:
@@ -252,7 +254,7 @@ def _unsqueezed(given: Given) -> Value:
     return tensor(x.dtype, (*x.shape[:at], 1, *x.shape[at:]))
 
 
-def _squeezed(given: Given) -> Value:
+def _squeezed(given: Given) -> AbstractValue:
     x, axis = _x(given), given.get("axis")
     where = _integer(axis)
     if x.shape is None:
@@ -278,7 +280,7 @@ def _parts(given: Given) -> tuple[list[Tensor], bool]:
     return ([element.tensor] if element is not None and element.tensor is not None else []), False
 
 
-def _concatenated(given: Given) -> Value:
+def _concatenated(given: Given) -> AbstractValue:
     parts, is_whole = _parts(given)
     if not parts:
         return tensor()
@@ -294,7 +296,7 @@ def _concatenated(given: Given) -> Value:
     return tensor(dtype, (*shape[:at], total, *shape[at + 1 :]))
 
 
-def _stacked(given: Given) -> Value:
+def _stacked(given: Given) -> AbstractValue:
     parts, is_whole = _parts(given)
     if not parts:
         return tensor()
@@ -306,7 +308,7 @@ def _stacked(given: Given) -> Value:
     return tensor(dtype, (*shape[:at], len(parts) if is_whole else Dim.ANY, *shape[at:]))
 
 
-def _split(given: Given) -> Value:
+def _split(given: Given) -> AbstractValue:
     x = _x(given)
     number = _integer(given.get("num_or_sections") or given.get("chunks"))
     sections = given.get("num_or_sections")
@@ -317,12 +319,12 @@ def _split(given: Given) -> Value:
     return python("list", element=part)
 
 
-def _unbound(given: Given) -> Value:
+def _unbound(given: Given) -> AbstractValue:
     x = _x(given)
     return python("list", element=tensor(x.dtype, x.shape[1:] if x.shape else None))
 
 
-def _multiplied(given: Given) -> Value:
+def _multiplied(given: Given) -> AbstractValue:
     one, other = _x(given), _x(given, "y", "mat2")
     dtype = one.dtype if one.dtype and one.dtype == other.dtype else NUMBER
     if one.shape is None or other.shape is None or len(one.shape) < 2 or len(other.shape) < 2:
@@ -333,7 +335,7 @@ def _multiplied(given: Given) -> Value:
     return tensor(dtype, (*longer[:-2], one.shape[-2], other.shape[-1]))
 
 
-def _where(given: Given) -> Value:
+def _where(given: Given) -> AbstractValue:
     x, y = given.get("x"), given.get("y")
     if "condition" in given and y is None:
         return python("tuple", element=tensor("int64", (Dim.CHOSEN,)))
@@ -342,40 +344,40 @@ def _where(given: Given) -> Value:
     return tensor(dtype, broadcast(parts))
 
 
-def _nonzero(given: Given) -> Value:
+def _nonzero(given: Given) -> AbstractValue:
     if "as_tuple" in given and given["as_tuple"].constant is not False:
         return python("tuple", element=tensor("int64", (Dim.CHOSEN,)))
     rank = _x(given).rank
     return tensor("int64", (Dim.CHOSEN, rank if rank is not None else Dim.ANY))
 
 
-def _selected(given: Given) -> Value:
+def _selected(given: Given) -> AbstractValue:
     return tensor(_x(given).dtype, (Dim.CHOSEN,))
 
 
-def _unique(given: Given) -> Value:
+def _unique(given: Given) -> AbstractValue:
     if any(name.startswith("return_") and given[name].constant is not False for name in given):
         return python("tuple", element=tensor("", (Dim.CHOSEN,)))
     return tensor(_x(given).dtype, (Dim.CHOSEN,))
 
 
-def _item(given: Given) -> Value:
+def _item(given: Given) -> AbstractValue:
     return tensor(_x(given).dtype, ())
 
 
-def _shape_tensor(given: Given) -> Value:
+def _shape_tensor(given: Given) -> AbstractValue:
     rank = _x(given).rank
     return tensor("int32", (rank,) if rank is not None else (Dim.ANY,))
 
 
-def _gathered(given: Given) -> Value:
+def _gathered(given: Given) -> AbstractValue:
     x, index = _x(given), _x(given, "index")
     if x.shape and index.shape is not None and len(index.shape) == 1 and "axis" not in given:
         return tensor(x.dtype, (*index.shape, *x.shape[1:]))
     return tensor(x.dtype)
 
 
-def _resized(given: Given) -> Value:
+def _resized(given: Given) -> AbstractValue:
     x = _x(given)
     if x.shape is None or len(x.shape) < 3 or "data_format" in given:
         return tensor(NUMBER)
@@ -387,7 +389,7 @@ def _resized(given: Given) -> Value:
     return tensor(NUMBER, (*x.shape[:2], *(sizes or ())) if is_whole else None)
 
 
-def _counted(dtype: str) -> Callable[[Given], Value]:
+def _counted(dtype: str) -> Callable[[Given], AbstractValue]:
     return lambda given: tensor(dtype, ())
 
 
@@ -398,7 +400,7 @@ _ELEMENTWISE = (
     "clone", "assign", "detach", "contiguous", "clip", "softmax", "relu", "sigmoid", "tanh", "gelu",
     "dropout", "cumsum", "cumprod", "sort", "flip", "roll", "tril", "triu",
 )  # fmt: skip
-_FAMILIES: dict[str, Callable[[Given], Value]] = {
+_FAMILIES: dict[str, Callable[[Given], AbstractValue]] = {
     **dict.fromkeys(_REDUCTIONS, _reduction()),
     **dict.fromkeys(["max", "min", "amax", "amin"], _reduction("same")),
     **dict.fromkeys(["all", "any"], _reduction("bool")),

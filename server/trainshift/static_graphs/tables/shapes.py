@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainshift.static_graphs.reading.kinds import (
+from trainshift.static_graphs.reading.abstract_values import (
     NUMBER,
+    AbstractValue,
     Dim,
     Shape,
     Size,
     Tensor,
-    Value,
     tensor,
 )
 
@@ -23,7 +23,7 @@ _DTYPES = frozenset(
 FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 
 
-def dtype_of(value: Value | None) -> str:
+def dtype_of(value: AbstractValue | None) -> str:
     """The dtype that an argument names: ``"int64"`` or ``paddle.int64``."""
     if value is None:
         return ""
@@ -33,7 +33,7 @@ def dtype_of(value: Value | None) -> str:
     return names.pop() if len(names) == 1 and names <= _DTYPES else ""
 
 
-def size_of(value: Value) -> Size:
+def size_of(value: AbstractValue) -> Size:
     """A dimension that is given as an argument."""
     if isinstance(value.constant, int) and not isinstance(value.constant, bool):
         return value.constant if value.constant >= 0 else Dim.ANY
@@ -42,7 +42,7 @@ def size_of(value: Value) -> Size:
     return Dim.ANY
 
 
-def shape_of(value: Value | None) -> tuple[Shape | None, Dim]:
+def shape_of(value: AbstractValue | None) -> tuple[Shape | None, Dim]:
     """The shape that an argument describes, and what its dimensions are where its length is not known."""
     if value is None:
         return None, Dim.ANY
@@ -68,7 +68,9 @@ def broadcast(parts: Sequence[Tensor | None]) -> Shape | None:
     return tuple(found)
 
 
-def combined(left: Value, right: Value, dtype: str = "", *, divides: bool = False) -> Value:
+def combined(
+    left: AbstractValue, right: AbstractValue, dtype: str = "", *, divides: bool = False
+) -> AbstractValue:
     """The tensor that an operator makes of two operands, of which one is a tensor.
 
     Without a `dtype` that is worked out as for arithmetic, which never gives bools.
@@ -87,7 +89,7 @@ def combined(left: Value, right: Value, dtype: str = "", *, divides: bool = Fals
     )
 
 
-def _arithmetic(parts: Sequence[Tensor], others: Sequence[Value], *, divides: bool) -> str:
+def _arithmetic(parts: Sequence[Tensor], others: Sequence[AbstractValue], *, divides: bool) -> str:
     dtypes = {each.dtype for each in parts}
     dtype = dtypes.pop() if len(dtypes) == 1 else ""
     if dtype in FLOATS and all(each.among("int", "float", "bool") for each in others):

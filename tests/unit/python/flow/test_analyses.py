@@ -9,7 +9,7 @@ import ast
 
 import pytest
 
-from trainshift.python.flow.cfg import Cfg, Edge, Kind, Point
+from trainshift.python.flow.cfg import Cfg, Edge, EdgeKind, Point
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.dominance import ControlDependence, Dominators, may_reach, on_every_path
 from trainshift.python.flow.liveness import Liveness
@@ -233,8 +233,8 @@ class _Constants(Analysis[frozenset[tuple[str, object]]]):
         match edge.source.node:
             case ast.If(test=ast.Name(id=name)):
                 known = dict(state)
-                if name in known and bool(known[name]) != (edge.kind is Kind.TRUE):
-                    return None if edge.kind in (Kind.TRUE, Kind.FALSE) else state
+                if name in known and bool(known[name]) != (edge.kind is EdgeKind.TRUE):
+                    return None if edge.kind in (EdgeKind.TRUE, EdgeKind.FALSE) else state
         return state
 
 

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from trainshift.python.flow.cfg import Cfg, Kind, Point, Role
+from trainshift.python.flow.cfg import Cfg, EdgeKind, Point, Role
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.evaluation import swallows_nothing
 from trainshift.python.syntax.slotted_ast import lean
@@ -134,4 +134,4 @@ def test_a_lambda_is_one_point() -> None:
     code = ast.parse("lambda a: a + 1", mode="eval").body
     assert isinstance(code, ast.Lambda)
     cfg = build(code)
-    assert [edge.kind for edge in cfg.starts(code.body)[0].out] == [Kind.RETURN, Kind.RAISE]
+    assert [edge.kind for edge in cfg.starts(code.body)[0].out] == [EdgeKind.RETURN, EdgeKind.RAISE]

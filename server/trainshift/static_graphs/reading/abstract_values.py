@@ -99,7 +99,7 @@ _KEPT = frozenset({"list", "dict", "set", "object", "layer"})
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class AbstractValue:
     """All that an expression may be; nothing of it for one that is never reached.
 
     `python` holds names of Python's types ("object" for any other).  `constant` is the value of what is one
@@ -117,8 +117,8 @@ class Value:
     unknown: bool = False
     unbound: bool = False
     constant: object = NO_CONSTANT
-    items: tuple[Value, ...] | None = None
-    element: Value | None = None
+    items: tuple[AbstractValue, ...] | None = None
+    element: AbstractValue | None = None
     things: frozenset[Thing] = frozenset()
     sources: frozenset[object] = frozenset()
     views: frozenset[object] = frozenset()
@@ -170,7 +170,7 @@ class Value:
         """Whether it is of these types of Python and nothing else."""
         return self.is_python and self.python <= frozenset(types)
 
-    def joined(self, other: Value) -> Value:
+    def joined(self, other: AbstractValue) -> AbstractValue:
         """What is one of two values."""
         if self == other:
             return self
@@ -192,7 +192,7 @@ class Value:
             items = tuple(a.joined(b) for a, b in zip(self.items, other.items, strict=True))
         one, another = self.whole_element, other.whole_element
         element = one if another is None else another if one is None else one.joined(another)
-        return Value(
+        return AbstractValue(
             tensor,
             self.python | other.python,
             self.array or other.array,
@@ -210,16 +210,16 @@ class Value:
         )
 
     @property
-    def whole_element(self) -> Value | None:
+    def whole_element(self) -> AbstractValue | None:
         """What any element may be, also of a tuple or list whose elements are told apart."""
         return join(self.items) if self.items else self.element
 
-    def bound(self) -> Value:
+    def bound(self) -> AbstractValue:
         """The value of a name where it surely has one."""
         return replace(self, unbound=False) if self.unbound else self
 
 
-def shallow(value: Value, deep: int = MOST_DEEP) -> Value:
+def shallow(value: AbstractValue, deep: int = MOST_DEEP) -> AbstractValue:
     """Return a value in which nothing is known of what stands too deep.
 
     Without this a list that is put into itself, turn after turn, would grow for ever.
@@ -244,9 +244,9 @@ def _same(one: object, other: object) -> bool:
     return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
-NOTHING = Value()
-UNKNOWN = Value(unknown=True)
-UNBOUND = Value(unbound=True)
+NOTHING = AbstractValue()
+UNKNOWN = AbstractValue(unknown=True)
+UNBOUND = AbstractValue(unbound=True)
 NUMBERS = frozenset({"int", "float", "bool", "complex"})
 _TYPES = {"NoneType": "None", "ellipsis": "object"}
 
@@ -264,16 +264,16 @@ def _place(thing: Thing) -> tuple[str, str, int, int]:
     return thing.__class__.__name__, name or getattr(scope, "name", ""), line, column
 
 
-def python(*types: str, **known: object) -> Value:
+def python(*types: str, **known: object) -> AbstractValue:
     """A value of Python's types."""
-    return Value(python=frozenset(types), **known)  # type: ignore[arg-type]
+    return AbstractValue(python=frozenset(types), **known)  # type: ignore[arg-type]
 
 
-def constant(value: object) -> Value:
+def constant(value: object) -> AbstractValue:
     """One constant."""
     name = value.__class__.__name__
     kind = _TYPES.get(name, name)
-    return Value(python=frozenset({kind}), constant=value)
+    return AbstractValue(python=frozenset({kind}), constant=value)
 
 
 def tensor(
@@ -282,12 +282,12 @@ def tensor(
     *,
     counts: Dim | None = None,
     loose: Dim = Dim.ANY,
-) -> Value:
+) -> AbstractValue:
     """A tensor."""
-    return Value(Tensor(dtype, shape, counts, loose))
+    return AbstractValue(Tensor(dtype, shape, counts, loose))
 
 
-def join(values: Iterable[Value]) -> Value:
+def join(values: Iterable[AbstractValue]) -> AbstractValue:
     """What is one of several values."""
     found = NOTHING
     for each in values:
@@ -295,10 +295,10 @@ def join(values: Iterable[Value]) -> Value:
     return found
 
 
-Env: TypeAlias = dict[str, Value]
+Env: TypeAlias = dict[str, AbstractValue]
 
 
-def join_envs(envs: Iterable[Mapping[str, Value] | None]) -> Env | None:
+def join_envs(envs: Iterable[Mapping[str, AbstractValue] | None]) -> Env | None:
     """The names and values after ways that meet; None where no way leads there."""
     reached = [each for each in envs if each is not None]
     if not reached:
