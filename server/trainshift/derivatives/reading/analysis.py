@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
+from trainshift.derivatives.reading.activity import spread_to_aliases, spread_to_kept
 from trainshift.derivatives.reading.aliases import Aliases
 from trainshift.derivatives.reading.function import Function, Rows, Summary
 from trainshift.derivatives.reading.kinds import Kind
@@ -84,7 +85,7 @@ class Analysis:
                 continue
             self._aliases, self._asked_early = {}, set()
             together = [self._changed_together(each) for each in self.every()]
-            together += [self._kept_together(each) for each in self.every()]
+            together += [spread_to_kept(each) for each in self.every()]
             if not any(together):
                 break
         else:
@@ -95,7 +96,7 @@ class Analysis:
             raise Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
 
     def _changed_together(self, function: Function) -> bool:
-        """Makes active what is one with a name by which something active is stored; whether it was not."""
+        """Notes what a function changes by whatever name, and what is active by it; whether that is news."""
         aliases = self.aliases(function)
         assert aliases is not None
         around = {each for each in aliases.altered() if each not in function.local}
@@ -107,41 +108,7 @@ class Analysis:
         if function in self._asked_early and aliases.summary() != function.summary:
             function.summary = aliases.summary()
             found = True
-        for pair in aliases.ever:
-            for name in pair & aliases.changed:
-                owner = function.owner(name)
-                for other in pair - {name}:
-                    partner = function.owner(other)
-                    if owner is None or partner is None:
-                        continue
-                    shown = aliases.shows(other, name)
-                    if name in owner.varied and other not in partner.varied and shown:
-                        partner.varied.add(other)
-                        found = True
-                    if other in partner.useful and name not in owner.useful:
-                        owner.useful.add(name)
-                        found = True
-        return found
-
-    def _kept_together(self, function: Function) -> bool:
-        """Makes active what may be what functions inside one keep, once that has ended: nobody knows by which
-        names that is changed; whether it was not."""
-        found = False
-        for name in function.kept():
-            kinds = {each for each in function.kind(name).with_elements() if each.container}
-            same = [
-                (each, other)
-                for each in self.every()
-                for other, kind in each.kinds.items()
-                if kinds & kind.with_elements()
-            ]
-            for marked in ([each.varied for each, _ in same], [each.useful for each, _ in same]):
-                names = [other for _, other in same]
-                if any(other in one for one, other in zip(marked, names, strict=True)):
-                    for one, other in zip(marked, names, strict=True):
-                        found = found or other not in one
-                        one.add(other)
-        return found
+        return spread_to_aliases(function, aliases.ever, aliases.changed, aliases.shows) or found
 
     def all_kinds(self) -> Iterable[Kind]:
         """The kinds of all variables, with those of their elements."""

@@ -1,10 +1,11 @@
-"""Reads a function: activity goes forward and use backward, as far as they come."""
+"""Reads a function: the kinds of its variables, and which of them are varied or useful."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
 
+from trainshift.derivatives.reading.activity import feed, is_useful, make_useful, use, vary
 from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.type_inference import KindReader
@@ -84,7 +85,7 @@ class Reader(KindReader):
             case ast.Return(value=ast.expr()):
                 assert node.value is not None
                 self.function.returns |= self.value(node.value)
-                self._use(node.value)
+                use(self.function, node.value)
                 self.function.value.unify(self.kind(node.value))
             case ast.FunctionDef():
                 if node.name not in self.function.nested:
@@ -116,15 +117,15 @@ class Reader(KindReader):
                 elif method in ("extend", "update") and node.args:
                     kind.element().unify(self.kind(node.args[0]).element())
                 if root and active:
-                    self._vary(root)
+                    vary(self.function, root)
                 if root:
-                    self._use_with(root, *node.args)
+                    feed(self.function, root, *node.args)
                     if active and any(map(self._acts, node.args)):
-                        self._use(terms.name(root))
+                        use(self.function, terms.name(root))
                 return
         # Whatever is changed by the callee depends on all arguments.
         if self.value(node):
-            self._use(node)
+            use(self.function, node)
 
     def _tested(self, test: ast.expr) -> None:
         for node in terms.walk(test):
@@ -138,42 +139,30 @@ class Reader(KindReader):
             ):
                 self.function.kind(node.operand.id).tell("optional")
 
-    def _vary(self, name: str) -> None:
-        owner = self.function.owner(name)
-        if owner is not None:
-            owner.varied.add(name)
-
-    def _is_useful(self, name: str) -> bool:
-        owner = self.function.owner(name)
-        return owner is not None and name in owner.useful
-
     def _assigned(self, target: ast.expr, active: bool, kind: Kind, value: ast.expr) -> None:
         if active and self._acts(value):
             # The way back goes through what changes something, whoever reads its value.
             for name in terms.names_bound([target]) | ({root_of(target)} - {None}):
-                if (owner := self.function.owner(name or "")) is not None:
-                    owner.useful.add(name or "")
+                make_useful(self.function, name or "")
         match target:
             case ast.Name(name):
                 if active:
-                    self._vary(name)
+                    vary(self.function, name)
                 self.function.kind(name).unify(kind)
-                self._use_with(name, value)
+                feed(self.function, name, value)
                 if (
-                    not self._is_useful(name)
+                    not is_useful(self.function, name)
                     and (root := root_of(value))
                     and isinstance(value, ast.Subscript | ast.Name)
                 ):
                     # A change of what is another name for a part changes the whole.
-                    if kind.changes and self._is_useful(root):
-                        owner = self.function.owner(name)
-                        if owner:
-                            owner.useful.add(name)
+                    if kind.changes and is_useful(self.function, root):
+                        make_useful(self.function, name)
                 if kind.changes and isinstance(value, ast.Subscript | ast.Name):
                     root = root_of(value)
                     owner = self.function.owner(name)
                     if root and owner and name in owner.varied:
-                        self._vary(root)
+                        vary(self.function, root)
             case ast.Tuple() | ast.List():
                 kind.tell("box")
                 if kind.has("optional"):
@@ -192,9 +181,9 @@ class Reader(KindReader):
                     # One number may go to all places of a part of an array.
                     self._index(base, target.slice).unify(kind)
                 if root and active:
-                    self._vary(root)
+                    vary(self.function, root)
                 if root:
-                    self._use_with(root, value)
+                    feed(self.function, root, value)
 
     def _keyed(self, target: ast.expr, source: ast.expr, body: Sequence[ast.AST]) -> None:
         """What is gone through, or asked for a key by `in`, and asked for just these elements is a dict."""
@@ -243,42 +232,7 @@ class Reader(KindReader):
             case _:
                 self._assigned(target, active, kind.element(), source)
 
-    # Use, backward.
-
-    def _use(self, node: ast.expr) -> None:
-        """What an expression reads is useful, since the expression is; so is what goes into that."""
-        waiting = [(self.function, node)]
-        while waiting:
-            function, node = waiting.pop()
-            for each in terms.walk(node):
-                if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
-                    owner = function.owner(each.id)
-                    if owner is None:
-                        continue
-                    found = [(owner, each.id)]
-                    if each.id in owner.nested:
-                        inner = owner.nested[each.id]
-                        free = (part.id for part in terms.walk(inner.node) if isinstance(part, ast.Name))
-                        holders = ((inner.owner(name), name) for name in free)
-                        found += [
-                            (one, name) for one, name in holders if one is not None and one is not inner
-                        ]
-                    for holder, name in found:
-                        holder.useful.add(name)
-                        waiting += holder.feeding.pop(name, ())
-
-    def _use_with(self, name: str, *nodes: ast.expr) -> None:
-        """What expressions read is useful where a variable is that they go into."""
-        owner = self.function.owner(name)
-        if owner is None:
-            return
-        if name not in owner.useful:
-            owner.feeding.setdefault(name, []).extend((self.function, each) for each in nodes)
-            return
-        for each in nodes:
-            self._use(each)
-
-    # Activity, forward.
+    # What is varied, forward.
 
     def value(self, node: ast.expr) -> bool:
         """Whether the value of an expression is varied; notes what calls do to the functions that they
@@ -398,7 +352,7 @@ class Reader(KindReader):
                 # What stands for an element that is missing.
                 given = any(actives[1:])
                 if given and node.func.attr == "setdefault" and (root := root_of(base)):
-                    self._vary(root)
+                    vary(self.function, root)
             return self.value(base) or given
         if self.gives_keys(node, dotted):
             return False
@@ -460,7 +414,7 @@ class Reader(KindReader):
         """What a function is given is of use where the function changes something that others see."""
         if inner.acts:
             for each in (*node.args, *(each.value for each in node.keywords)):
-                self._use(each)
+                use(self.function, each)
 
     def _acts(self, value: ast.expr) -> bool:
         """Whether a function of the file that a value calls changes something that others see."""
@@ -479,7 +433,7 @@ class Reader(KindReader):
             if named.kind(param).changes:
                 root = root_of(argument)
                 if root and param in named.varied:
-                    self._vary(root)
+                    vary(self.function, root)
         self._effects(named, node)
         if any(actives) or self._function_varied(named):
             return named.returns or self._function_varied(named)

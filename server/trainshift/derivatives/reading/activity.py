@@ -1,0 +1,127 @@
+"""Activity of variables: varied, as they depend on what is differentiated by, and useful, as the result
+depends on them.
+
+Varied goes forward and useful backward.  Both are known of a variable as a whole, since it has one tangent or
+adjoint wherever it stands.  So they are sparse analyses: variables are the nodes of the graph, and its edges
+are the assignments that `derivatives/reading/reader.py` finds; `use` and `feed` close the useful ones over
+these at once.  What depends on kinds may grow with each reading, and readings go on until nothing does.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+
+from trainshift.derivatives.reading.function import Function
+from trainshift.python.rewrite import terms
+
+
+def vary(function: Function, name: str) -> None:
+    """Make a variable varied, of whatever function around it is."""
+    owner = function.owner(name)
+    if owner is not None:
+        owner.varied.add(name)
+
+
+def is_useful(function: Function, name: str) -> bool:
+    """Tell that a variable is useful."""
+    owner = function.owner(name)
+    return owner is not None and name in owner.useful
+
+
+def make_useful(function: Function, name: str) -> None:
+    """Make a variable useful, but nothing that it is made of."""
+    owner = function.owner(name)
+    if owner is not None:
+        owner.useful.add(name)
+
+
+def use(function: Function, node: ast.expr) -> None:
+    """Make useful what an expression reads, and what goes into that."""
+    waiting = [(function, node)]
+    while waiting:
+        function, node = waiting.pop()
+        for each in terms.walk(node):
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
+                for holder, name in _read_by(function, each.id):
+                    holder.useful.add(name)
+                    waiting += holder.feeding.pop(name, ())
+
+
+def _read_by(function: Function, name: str) -> list[tuple[Function, str]]:
+    """Return the variables that are read where a name is, with their functions: those of a function too."""
+    owner = function.owner(name)
+    if owner is None:
+        return []
+    found = [(owner, name)]
+    if name in owner.nested:
+        inner = owner.nested[name]
+        free = (part.id for part in terms.walk(inner.node) if isinstance(part, ast.Name))
+        holders = ((inner.owner(each), each) for each in free)
+        found += [(one, each) for one, each in holders if one is not None and one is not inner]
+    return found
+
+
+def feed(function: Function, name: str, *nodes: ast.expr) -> None:
+    """Note that expressions go into a variable: what they read is useful as soon as that is."""
+    owner = function.owner(name)
+    if owner is None:
+        return
+    if name not in owner.useful:
+        owner.feeding.setdefault(name, []).extend((function, each) for each in nodes)
+        return
+    for each in nodes:
+        use(function, each)
+
+
+def spread_to_aliases(
+    function: Function,
+    pairs: Iterable[frozenset[str]],
+    changed: set[str],
+    shows: Callable[[str, str], bool],
+) -> bool:
+    """Make active what may be one object with a name by which something active is stored.
+
+    `pairs` are the names that may be one object, `changed` those by which one is changed; `shows` tells that
+    the first of two names may show what is changed by the second.  Return whether that is news.
+    """
+    found = False
+    for pair in pairs:
+        for name in pair & changed:
+            owner = function.owner(name)
+            for other in pair - {name}:
+                partner = function.owner(other)
+                if owner is None or partner is None:
+                    continue
+                shown = shows(other, name)
+                if name in owner.varied and other not in partner.varied and shown:
+                    partner.varied.add(other)
+                    found = True
+                if other in partner.useful and name not in owner.useful:
+                    owner.useful.add(name)
+                    found = True
+    return found
+
+
+def spread_to_kept(function: Function) -> bool:
+    """Make active what may be the containers that functions inside keep: when the function has ended, nobody
+    knows by which names these are changed.
+
+    Return whether that is news.
+    """
+    found = False
+    for name in function.kept():
+        kinds = {each for each in function.kind(name).with_elements() if each.container}
+        same = [
+            (each, other)
+            for each in function.whole.every()
+            for other, kind in each.kinds.items()
+            if kinds & kind.with_elements()
+        ]
+        for marked in ([each.varied for each, _ in same], [each.useful for each, _ in same]):
+            names = [other for _, other in same]
+            if any(other in one for one, other in zip(marked, names, strict=True)):
+                for one, other in zip(marked, names, strict=True):
+                    found = found or other not in one
+                    one.add(other)
+    return found
