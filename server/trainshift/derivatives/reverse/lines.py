@@ -81,6 +81,8 @@ class Lines(Calls):
         outer, self.block = self.block, Block(statements)
         backs: list[Back] = []
         for node in statements:
+            if isinstance(node, ast.Pass):
+                continue
             start = len(self.forward)
             back = self._statement(node)
             self._placed(node, start)
