@@ -171,24 +171,28 @@ class Loop:
 Form: TypeAlias = "Plain | Exit | Kept | Branch | Loop"
 
 
+def parts(form: Form) -> Iterator[tuple[Sequence[Plain], list[Form]]]:
+    """The blocks of a form, in order, each with the statements that run before it."""
+    match form:
+        case Plain():
+            yield [form], []
+        case Kept():
+            yield from (([head], block) for head, block in form.blocks)
+        case Branch():
+            yield [], form.body
+            yield [], form.orelse
+        case Loop():
+            yield form.before, form.body
+
+
 def bound_in(forms: Sequence[Form]) -> dict[str, None]:
     """The names that a block binds, in the order of their first binding."""
     found: dict[str, None] = {}
     for form in forms:
-        match form:
-            case Plain():
-                found.update(dict.fromkeys(form.binds))
-            case Kept():
-                for head, block in form.blocks:
-                    found.update(dict.fromkeys(head.binds))
-                    found.update(bound_in(block))
-            case Branch():
-                found.update(bound_in(form.body))
-                found.update(bound_in(form.orelse))
-            case Loop():
-                for each in form.before:
-                    found.update(dict.fromkeys(each.binds))
-                found.update(bound_in(form.body))
+        for heads, block in parts(form):
+            for head in heads:
+                found.update(dict.fromkeys(head.binds))
+            found.update(bound_in(block))
     return found
 
 
@@ -266,15 +270,8 @@ def walk(forms: Sequence[Form]) -> Iterator[Form]:
     """Every form of a block and of those in it."""
     for form in forms:
         yield form
-        match form:
-            case Kept():
-                for _, block in form.blocks:
-                    yield from walk(block)
-            case Branch():
-                yield from walk(form.body)
-                yield from walk(form.orelse)
-            case Loop():
-                yield from walk(form.body)
+        for _, block in parts(form):
+            yield from walk(block)
 
 
 def again(forms: Sequence[Form]) -> list[Form]:
