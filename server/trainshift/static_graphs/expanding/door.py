@@ -83,7 +83,8 @@ def expand(program: Program, function: str = "", line: int | None = None) -> Exp
     found = Expansion(script.code.source.text)
     paddle = name_of_paddle(program.script)
     every = program.fact(Reading).functions
-    functions = [each for each in every if _is_asked(each, function, program, line)]
+    outer = (each for each in every if _is_asked(each, function, program, line))
+    functions = [part for each in outer for part in _with_inner(program, each, line)]
     for each in every:
         if _is_nested_entry(each, function) and _needs_graph(each, Expressions(Knowledge(each), script, "")):
             offset = script.span(each.node, each.scope).start
@@ -131,11 +132,41 @@ def _is_asked(function: StaticFunction, name: str, program: Program, line: int |
         return False
     if name and name not in (function.name, function.title):
         return False
-    if line is not None:
-        span = program.script.span(function.node, scope)
-        source = program.script.code.source
-        return source.line_of(span.start) + 1 <= line <= source.line_of(span.end) + 1
-    return True
+    return line is None or _stands_on(function, program, line)
+
+
+def _with_inner(program: Program, function: StaticFunction, line: int | None) -> list[StaticFunction]:
+    """A function, and those within it that have a graph, where it has none of its own.
+
+    Where all have one, only the function: expanding it would move what its inner functions are written in.
+    """
+    try:
+        inner = [each for each in _inner_graphs(program, function) if not each.is_entry]
+        if not inner or _needs_graph(function, Expressions(Knowledge(function), program.script, "")):
+            return [function]
+    except CannotExpand:  # It is refused where it is expanded.
+        return [function]
+    at_line = [each for each in inner if line is not None and _stands_on(each, program, line)]
+    return at_line or [*inner, function]
+
+
+def _stands_on(function: StaticFunction, program: Program, line: int) -> bool:
+    """True where a line (from 1) is one of the function's."""
+    span = program.script.span(function.node, function.scope)
+    source = program.script.code.source
+    return source.line_of(span.start) + 1 <= line <= source.line_of(span.end) + 1
+
+
+def _inner_graphs(program: Program, function: StaticFunction) -> list[StaticFunction]:
+    """The functions within another one that have control flow on tensors."""
+    reading = program.fact(Reading)
+    found = []
+    for each in ast.walk(function.node):
+        if isinstance(each, ast.FunctionDef) and each is not function.node and each.name not in GENERATED:
+            inner = reading.of(function.scope.facts.scope_of[each])
+            if inner is not None and _needs_graph(inner, Expressions(Knowledge(inner), program.script, "")):
+                found.append(inner)
+    return found
 
 
 def _is_nested_entry(function: StaticFunction, name: str) -> bool:
@@ -245,9 +276,12 @@ def _unit(function: StaticFunction, program: Program, margin: str) -> str:
 def _check_function(program: Program, function: StaticFunction, write: Expressions) -> None:
     """Refuse what no statement of is to be expanded: generators, recursion, nested functions with a graph."""
     node = function.node
-    _refuse_inner_graph(program, function)
     if not _needs_graph(function, write):
         return
+    for inner in _inner_graphs(program, function):
+        raise CannotExpand(
+            inner.node, "this function and the one around it have control flow on tensors; move it out"
+        )
     if isinstance(node, ast.AsyncFunctionDef) or function.scope.is_generator:
         raise CannotExpand(node, "a generator or `async` function is not expanded")
     seen, waiting = set(), [function]
@@ -259,16 +293,6 @@ def _check_function(program: Program, function: StaticFunction, write: Expressio
                 if callee not in seen:
                     seen.add(callee)
                     waiting.append(callee)
-
-
-def _refuse_inner_graph(program: Program, function: StaticFunction) -> None:
-    """Refuse a function within which another one has a graph."""
-    reading = program.fact(Reading)
-    for each in ast.walk(function.node):
-        if isinstance(each, ast.FunctionDef) and each is not function.node and each.name not in GENERATED:
-            inner = reading.of(function.scope.facts.scope_of[each])
-            if inner is not None and _needs_graph(inner, Expressions(Knowledge(inner), program.script, "")):
-                raise CannotExpand(each, "a function within this one has control flow on tensors")
 
 
 def _lambdas(program: Program, function: StaticFunction) -> dict[ast.Lambda, StaticFunction]:
