@@ -28,6 +28,7 @@ demo: $(VENV)/.tool  ## Install the tool alone and convert a sample script.
 PARTS := proof tests extension keras3 paddle editors lint
 TIMES := $(VENV)/.times
 BEGAN := $(shell date +%s)
+SLOWEST := --durations=15 --durations-min=5
 SIDE_BY_SIDE = $(MAKE) --no-print-directory --output-sync=target
 
 test: $(VENV)/bin/python  ## Set up everything, Horovod and editors included, and run every test.
@@ -52,7 +53,7 @@ endef
 
 .PHONY: $(PARTS:%=test-%)
 test-proof: $(VENV)/.proof
-	$(call part,nice -n 10 $(BIN)/pytest -m "proof and not paddle and not keras3" -n 2)
+	$(call part,nice -n 10 $(BIN)/pytest -m "proof and not paddle and not keras3" -n 2 $(SLOWEST))
 
 test-keras3: $(VENV)/.proof $(KERAS3)/.done
 	$(call part,nice -n 10 $(BIN)/pytest tests/proof/test_keras3.py)
@@ -64,7 +65,7 @@ test-lint: $(VENV)/.dev
 	$(call part,$(LINT))
 
 test-tests: $(VENV)/.dev
-	$(call part,nice -n 5 $(BIN)/pytest -m "not proof and not editors" -n 2)
+	$(call part,nice -n 5 $(BIN)/pytest -m "not proof and not editors" -n 2 $(SLOWEST))
 
 test-extension: $(VENV)/.vscode vsix
 	$(call part,cd $(EXTENSION) && $(NPM) run -s check && $(NPM) run -s test)
