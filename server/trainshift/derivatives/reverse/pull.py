@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import lru_cache
 
 from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.kinds import Kind
@@ -430,5 +431,6 @@ def as_value(index: ast.expr) -> ast.expr:
     return index
 
 
+@lru_cache(1024)
 def _count(template: str) -> int:
     return sum(isinstance(each, ast.Name) and each.id == "d" for each in terms.walk(ast.parse(template)))

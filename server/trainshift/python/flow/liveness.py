@@ -54,8 +54,8 @@ class _Live(Analysis[Names]):
         self._read: dict[Point, Names] = {}
         self._bound: dict[Point, Names] = {}
         self._captured: dict[Point, Names] = {}
-        inside = closures(cfg)
         own = {point: point_uses(point) for point in cfg.all}
+        inside = closures(cfg, own)
         every = frozenset().union(*(each.bound for each in own.values()), at_exit)
         always = frozenset(name for each in own.values() for name in each.declared)
         for point, used in own.items():
@@ -71,7 +71,7 @@ class _Live(Analysis[Names]):
             if used.reads_all:
                 read |= every
             self._read[point] = frozenset(read)
-            self._bound[point] = surely_bound_at(point)
+            self._bound[point] = surely_bound_at(point, used)
         if escapes:
             for point, used in inside.escaping.items():
                 captured = every if used.reads_all else frozenset(used.captured)

@@ -8,7 +8,7 @@ body of a class run where they stand.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainshift.python.flow.cfg import Cfg, Point, Role
@@ -211,12 +211,15 @@ def _of_comprehension(
     found.reads_all |= inner.reads_all
 
 
-def surely_bound_at(point: Point) -> Names:
-    """Return the names that are bound anew whenever a point is done without an exception."""
-    if point.role is Role.CAUGHT or not point.parts:
-        return frozenset(point_uses(point).bound)
-    if point.role is Role.CASE:
+def surely_bound_at(point: Point, used: Uses) -> Names:
+    """Return the names that are bound anew whenever a point is done without an exception.
+
+    `used` is what is done to names there.
+    """
+    if not used.bound or point.role is Role.CASE:
         return NONE
+    if point.role is Role.CAUGHT or not point.parts:
+        return frozenset(used.bound)
     return surely_bound(*point.parts)
 
 
@@ -267,12 +270,14 @@ class Closures:
     """Where a function that escapes is made, and what it does to names when it runs."""
 
 
-def closures(cfg: Cfg) -> Closures:
-    """Find the functions inside of a graph's code and tell which of them escape."""
+def closures(cfg: Cfg, uses_at: Mapping[Point, Uses]) -> Closures:
+    """Find the functions inside of a graph's code and tell which of them escape.
+
+    `uses_at` has what is done to names at each point.
+    """
     made: dict[str, list[Point]] = {}
     elsewhere: set[Point] = set()
-    for point in cfg.all:
-        own = point_uses(point)
+    for point, own in uses_at.items():
         if own.captured or own.rebound or _makes_function(point):
             name = _function_name(point)
             if name is None:
@@ -285,7 +290,7 @@ def closures(cfg: Cfg) -> Closures:
         if name in escaping:
             elsewhere.update(points)
         else:
-            by_name[name] = _together(point_uses(point) for point in points)
+            by_name[name] = _together(uses_at[point] for point in points)
     # What a function does includes what those do that it calls.
     changed = True
     while changed:
@@ -300,7 +305,7 @@ def closures(cfg: Cfg) -> Closures:
                     changed = True
     found: dict[Point, Uses] = {}
     for point in elsewhere:
-        own = point_uses(point)
+        own = uses_at[point]
         called = _together([own, *(by_name[name] for name in own.captured & by_name.keys())])
         found[point] = called
     return Closures(by_name, found)

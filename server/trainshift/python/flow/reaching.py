@@ -93,7 +93,7 @@ class _Reach(Analysis[Definitions]):
             used = point_uses(point)
             bound = {*used.bound, *({ANY} if used.binds_any else ())}
             self._made[point] = frozenset(Definition(name, point.node) for name in bound)
-            self._bound[point] = surely_bound_at(point)
+            self._bound[point] = surely_bound_at(point, used)
             self._evaluated[point] = frozenset(
                 each for each in self._made[point] if each.name in used.read or _is_compound(point)
             )
