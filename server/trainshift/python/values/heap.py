@@ -1,0 +1,366 @@
+"""Objects of a points-to analysis, and the state at a point: what variables may be, what objects may hold."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+Variable: TypeAlias = "tuple[ast.AST | None, str]"
+"""A variable, by the function that it is of (None for the module) and its name."""
+Bits: TypeAlias = int
+Cells: TypeAlias = "Mapping[Hashable, Bits]"
+"""What an object holds, by constant index or key, by `Attribute`, and by `ANY`."""
+
+DEEPEST = 3
+"""What is deeper inside of a parameter is one object, and so is what is made by calls that are deeper."""
+
+
+class _Any(Enum):
+    ANY = "any index or key"
+    REST = "an index or key that is asked for nowhere"
+
+
+ANY = _Any.ANY
+REST = _Any.REST
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """The key of an attribute."""
+
+    name: str
+
+
+SHOWN = Attribute(" shown")
+"""The key of what an iterator or a view goes through, as it is by then."""
+
+
+class Sort(Enum):
+    """What an object is known by."""
+
+    UNKNOWN = "any object from outside, or that escaped"
+    MADE = "the expression that makes it"
+    FUNCTION = "its definition"
+    PARAMETER = "the parameter that gets it"
+    OUTER = "the variable around the function that it is in at first"
+    INSIDE = "what it is in at first, and where"
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """An object, or all objects that are known by one place.
+
+    `where` is a node or a `Variable`; `of` is what a placeholder is inside of, or what a called function
+    knows the object as; `earlier` stands for all objects of earlier turns of a loop.
+    """
+
+    sort: Sort
+    where: Hashable = None
+    of: int | None = None
+    key: Hashable = ANY
+    earlier: bool = False
+    depth: int = 0
+
+    @property
+    def is_outer(self) -> bool:
+        """Whether the function gets the object from outside."""
+        return self.sort in (Sort.PARAMETER, Sort.OUTER, Sort.INSIDE)
+
+
+UNKNOWN: Bits = 1
+NO_CELLS: Cells = {}
+
+
+def bits_of(bits: Bits) -> Iterator[int]:
+    """Yield the indices of the objects of a set."""
+    while bits:
+        low = bits & -bits
+        yield low.bit_length() - 1
+        bits ^= low
+
+
+def union(sets: Iterable[Bits]) -> Bits:
+    """The union of sets of objects."""
+    found = 0
+    for bits in sets:
+        found |= bits
+    return found
+
+
+def elements_of(cells: Cells, but: Hashable = ANY) -> Bits:
+    """What is in cells that are no attributes, without those of one constant key."""
+    return union(
+        inner for key, inner in cells.items() if not isinstance(key, Attribute) and (key != but or but is ANY)
+    )
+
+
+def repeated_in(cells: Cells) -> Bits:
+    """The objects that stand in two cells, or where places are not told apart."""
+    seen, found = 0, cells.get(ANY, 0)
+    for key, bits in cells.items():
+        if not isinstance(key, Attribute):
+            found |= seen & bits
+            seen |= bits
+    return found
+
+
+def key_of(place: ast.expr) -> Hashable:
+    """The constant index or key that an expression is, or ANY: an index from the end may be any."""
+    match place:
+        case ast.Constant(int(value)) if value < 0:
+            return ANY
+        case ast.Constant(value) if value is not Ellipsis:
+            return value
+    return ANY
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What holds at a point: what variables may be, what objects may hold and hold twice, what escaped."""
+
+    variables: Mapping[Variable, Bits]
+    heap: Mapping[int, Cells]
+    twice: Mapping[int, Bits]
+    escaped: Bits
+
+    def joined(self, other: State) -> State:
+        """What holds where one of two states holds."""
+        if self is other or self == other:
+            return self
+        heap = dict(self.heap)
+        for index, cells in other.heap.items():
+            mine = heap.get(index)
+            if mine is not cells:
+                heap[index] = cells if mine is None else united(mine, cells)
+        twice = united(self.twice, other.twice)
+        return State(united(self.variables, other.variables), heap, twice, self.escaped | other.escaped)
+
+
+def united(one: Mapping[K, Bits], other: Mapping[K, Bits]) -> dict[K, Bits]:
+    """Cells, or variables, that may be what either says."""
+    found = dict(one)
+    for key, bits in other.items():
+        found[key] = found.get(key, 0) | bits
+    return found
+
+
+class Objects:
+    """All objects of an analysis, numbered."""
+
+    def __init__(self) -> None:
+        self._all: list[Object] = [Object(Sort.UNKNOWN)]
+        self._index: dict[Object, int] = {self._all[0]: 0}
+        self.outer: Bits = 0
+        """All placeholders."""
+        self.keys: frozenset[Hashable] = frozenset()
+        """The constant keys, and the attributes, that are told apart in placeholders."""
+        self.made_at: dict[ast.AST, list[int]] = {}
+        """By place: the objects of its last turn."""
+
+    def __getitem__(self, index: int) -> Object:
+        return self._all[index]
+
+    def intern(self, made: Object) -> Bits:
+        """The set of one object."""
+        index = self._index.get(made)
+        if index is None:
+            index = self._index[made] = len(self._all)
+            self._all.append(made)
+            self.outer |= 1 << index if made.is_outer else 0
+            if made.sort is Sort.MADE and not made.earlier:
+                self.made_at.setdefault(made.where, []).append(index)  # type: ignore[arg-type]
+        return 1 << index
+
+    def inside(self, index: int, key: Hashable) -> Bits:
+        """What is in a placeholder at first: by key, if that is told apart, or anywhere else.
+
+        What is deeper in it is one object for all keys, and from a depth on for all depths.
+        """
+        holder = self._all[index]
+        if holder.depth >= DEEPEST:
+            return 1 << index
+        if holder.depth:
+            key = None
+        elif key is ANY:
+            elements = (each for each in self.keys if not isinstance(each, Attribute))
+            return union(self.inside(index, each) for each in (*elements, REST))
+        elif key not in self.keys:
+            key = REST
+        return self.intern(Object(Sort.INSIDE, None, index, key, depth=holder.depth + 1))
+
+    def all_inside(self, index: int) -> Bits:
+        """What is in a placeholder at first, in its elements and attributes."""
+        return union(self.inside(index, each) for each in (*self.keys, REST))
+
+    def root(self, index: int) -> Object:
+        """What a placeholder is inside of, at any depth; the object itself where it is in nothing."""
+        found = self._all[index]
+        while found.sort is Sort.INSIDE and found.of is not None:
+            found = self._all[found.of]
+        return found
+
+    def described(self, bits: Bits) -> list[Object]:
+        """The objects of a set."""
+        return [self._all[index] for index in bits_of(bits)]
+
+
+class Heap:
+    """A state that is changed in place while one point is passed."""
+
+    def __init__(self, objects: Objects, state: State) -> None:
+        self.objects = objects
+        self.in_rounds = False
+        """Whether what is made now is made in each round of a comprehension."""
+        self.restore(state)
+
+    def restore(self, state: State) -> None:
+        """Begin again with a state."""
+        self.variables, self.heap = dict(state.variables), dict(state.heap)
+        self.twice, self.escaped = dict(state.twice), state.escaped
+
+    def state(self) -> State:
+        """The state as it is now."""
+        return State(dict(self.variables), dict(self.heap), dict(self.twice), self.escaped)
+
+    def join(self, state: State) -> None:
+        """Have what may not have run leave the state as it was, too."""
+        self.restore(self.state().joined(state))
+
+    def spread(self, bits: Bits) -> Bits:
+        """A set of objects with all that `UNKNOWN` stands for."""
+        return bits | self.objects.outer | self.escaped if bits & UNKNOWN else bits
+
+    def held(self, bits: Bits, key: Hashable = ANY) -> Bits:
+        """What objects may hold: at a key, as an attribute, or anywhere in them."""
+        found = bits & UNKNOWN
+        if bits & self.escaped or (self.escaped & UNKNOWN and bits & self.objects.outer):
+            found |= UNKNOWN
+        for index in bits_of(bits & ~UNKNOWN):
+            cells = self.heap.get(index, NO_CELLS)
+            if key is ANY:
+                found |= elements_of(cells)
+                found |= self.held(cells[SHOWN]) if SHOWN in cells else 0
+            else:
+                found |= cells.get(key, 0)
+                found |= 0 if isinstance(key, Attribute) else cells.get(ANY, 0)
+                found |= 0 if key in self.objects.keys else cells.get(REST, 0)
+            if self.objects[index].is_outer:
+                found |= self.objects.inside(index, key)
+        return found
+
+    def all_held(self, bits: Bits) -> Bits:
+        """What objects may hold, in elements and attributes."""
+        found = self.held(bits)
+        for index in bits_of(bits):
+            found |= union(self.heap.get(index, NO_CELLS).values())
+            found |= self.objects.all_inside(index) if self.objects[index].is_outer else 0
+        return found
+
+    def closure(self, bits: Bits) -> Bits:
+        """Objects with all that they may hold, at any depth."""
+        found = waiting = bits
+        while waiting:
+            new = 0
+            for index in bits_of(waiting):
+                new |= union(self.heap.get(index, NO_CELLS).values())
+                new |= self.objects.all_inside(index) if self.objects[index].is_outer else 0
+            waiting = new & ~found
+            found |= new
+        return found
+
+    def doubled(self, bits: Bits) -> Bits:
+        """What containers may hold at two places."""
+        found = UNKNOWN if bits & (UNKNOWN | self.escaped) else 0
+        return found | union(self.twice.get(index, 0) for index in bits_of(bits))
+
+    def double(self, bits: Bits, again: Bits) -> None:
+        """Note that containers may hold objects at two places."""
+        for index in bits_of(bits if again else 0):
+            self.twice[index] = self.twice.get(index, 0) | again
+
+    def store(self, bits: Bits, key: Hashable, value: Bits, *, weak: bool = False) -> None:
+        """Put objects into others; where it is `weak`, perhaps."""
+        if bits & (self.escaped | UNKNOWN) or (self.escaped & UNKNOWN and bits & self.objects.outer):
+            self.escape(value)
+        is_element = not isinstance(key, Attribute)
+        for index in bits_of(bits & ~UNKNOWN):
+            made = self.objects[index]
+            cells = dict(self.heap.get(index, NO_CELLS))
+            others = elements_of(cells, key) if is_element else 0
+            if made.is_outer and is_element:
+                others |= self.objects.inside(index, ANY)
+            alone = bits & (bits - 1) == 0 and made.sort is Sort.MADE and not made.earlier
+            sure = alone and key is not ANY and not weak
+            cells[key] = value if sure else cells.get(key, 0) | value
+            if sure and index in self.twice:
+                self.twice[index] &= repeated_in(cells)  # What was there is there no longer.
+            self.heap[index] = cells
+            self.double(1 << index, self.spread(value) & self.spread(others))
+
+    def fill(self, made: Bits, inside: Bits, again: Bits) -> None:
+        """Have a new container hold objects, some of them at two places."""
+        for index in bits_of(made if inside else 0):
+            cells = self.heap.get(index, NO_CELLS)
+            self.heap[index] = {**cells, ANY: cells.get(ANY, 0) | inside}
+        self.double(made, again)
+
+    def copy(self, made: Bits, source: Bits) -> None:
+        """Have a new container hold what others hold, at the same places."""
+        cells: dict[Hashable, Bits] = {ANY: 0}
+        own = (key for index in bits_of(source) for key in self.heap.get(index, NO_CELLS))
+        for key in {*self.objects.keys, *own, REST} - {ANY}:
+            if not isinstance(key, Attribute) and (inner := self.held(source, key)):
+                cells[key] = inner
+        for index in bits_of(source & ~UNKNOWN):
+            known = self.heap.get(index, NO_CELLS)
+            cells[ANY] |= known.get(ANY, 0) | (self.held(known[SHOWN]) if SHOWN in known else 0)
+        self.heap[made.bit_length() - 1] = cells
+        self.double(made, self.doubled(source))
+
+    def mix(self, bits: Bits) -> None:
+        """Forget which element of a container is where."""
+        for index in bits_of(bits & ~UNKNOWN):
+            cells = self.heap.get(index, NO_CELLS)
+            mixed = elements_of(cells)
+            mixed |= self.objects.inside(index, ANY) if self.objects[index].is_outer else 0
+            self.heap[index] = {key: cells[key] for key in cells if isinstance(key, Attribute)} | {ANY: mixed}
+
+    def escape(self, bits: Bits) -> None:
+        """Note that unknown code has got hold of objects."""
+        self.escaped |= self.closure(bits)
+
+    def make(self, node: ast.AST, of: int | None = None, *, earlier: bool = False, depth: int = 0) -> Bits:
+        """A new object; `age` has been asked before what goes into it."""
+        return self.objects.intern(Object(Sort.MADE, node, of, ANY, earlier or self.in_rounds, depth))
+
+    def age(self, node: ast.AST) -> None:
+        """What was made at a place is from now on of an earlier turn."""
+        for index in self.objects.made_at.get(node, ()):
+            made = self.objects[index]
+            old = self.objects.intern(Object(Sort.MADE, node, made.of, ANY, True, made.depth))
+            self._rename(1 << index, old)
+
+    def _rename(self, bits: Bits, other: Bits) -> None:
+        """Have one object stand for another one, everywhere."""
+        index, onto = bits.bit_length() - 1, other.bit_length() - 1
+        everywhere = self.escaped | union(self.variables.values()) | union(self.twice.values())
+        everywhere |= union(union(cells.values()) for cells in self.heap.values())
+        if not (everywhere & bits or index in self.heap):
+            return
+
+        def renamed(inner: Bits) -> Bits:
+            return (inner & ~bits) | other if inner & bits else inner
+
+        self.variables = {key: renamed(each) for key, each in self.variables.items()}
+        moved = self.heap.pop(index, None)
+        if moved is not None:
+            self.heap[onto] = united(self.heap.get(onto, NO_CELLS), moved)
+        self.heap = {at: {key: renamed(each) for key, each in some.items()} for at, some in self.heap.items()}
+        again = self.twice.pop(index, 0)
+        self.twice = {at: renamed(each) for at, each in self.twice.items()}
+        self.double(other, renamed(again))
+        self.escaped = renamed(self.escaped)

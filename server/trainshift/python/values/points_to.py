@@ -1,0 +1,252 @@
+"""Points-to: the objects that names, elements and attributes may be, where control comes to a point.
+
+An object is known by the place that makes it.  In a loop the object of the last turn is told from those of
+earlier turns, so that a change of the one is a change of no other.  What a function gets from outside
+(parameters, variables around it, what is inside of these) is a placeholder, which each call replaces with
+what it gives.  Each function is analysed once, and again when what a function leaves behind that it calls
+has grown, until nothing grows.
+
+`UNKNOWN` is the top element: any object from outside, or that unknown code has got hold of.  A set of objects
+is an integer, one bit an object.  Numbers, strings and the like are no objects.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Iterable, Iterator
+
+from trainshift.python.flow.cfg import Cfg, Point
+from trainshift.python.flow.cfg_builder import build
+from trainshift.python.flow.names import uses
+from trainshift.python.flow.solver import Analysis, Solution, solve
+from trainshift.python.values.heap import (
+    ANY,
+    UNKNOWN,
+    Attribute,
+    Bits,
+    Heap,
+    Object,
+    Objects,
+    Sort,
+    State,
+    key_of,
+    union,
+)
+from trainshift.python.values.points_transfer import (
+    FunctionNode,
+    FunctionScope,
+    Policy,
+    Summary,
+    Transfer,
+    body_of,
+    default_values,
+    parameter_names,
+)
+
+_MOST = 60
+"""So often a function is analysed before its effects are unknown."""
+_MOST_KEYS = 24
+"""Of more keys than these none is told from another one, in what comes from outside."""
+
+
+class PointsTo:
+    """The objects of some functions and of those inside of them.  All is worked out when first asked for."""
+
+    def __init__(self, functions: Iterable[FunctionNode], policy: Policy) -> None:
+        self.policy = policy
+        self.objects = Objects()
+        self.scopes: dict[ast.AST, FunctionScope] = {}
+        self._flows: dict[ast.AST, FunctionPoints] = {}
+        self._turns: dict[ast.AST, int] = {}
+        self._summaries: dict[ast.AST, Summary] = {}
+        self._callers: dict[ast.AST, set[ast.AST]] = {}
+        self._open: list[ast.AST] = []
+        self._stale: dict[ast.AST, None] = {}
+        functions = list(functions)
+        keys = set().union(*(_keys_in(each) for each in functions))
+        # What is analysed later must find the same objects.
+        self.objects.keys = frozenset(keys) if len(keys) <= _MOST_KEYS else frozenset()
+        for each in functions:
+            self._enter(each, None)
+
+    def of(self, function: FunctionNode) -> FunctionPoints:
+        """The objects in one function."""
+        self.summary(function)
+        return self._flows[function]
+
+    def summary(self, function: FunctionNode) -> Summary:
+        """What a call of a function leaves behind; nothing yet, of one that is being analysed."""
+        if function not in self._summaries:
+            if function not in self.scopes:
+                self._enter(function, None)
+            self._summaries[function] = Summary()
+            self._analyse(function)
+        if self._open:
+            self._callers.setdefault(function, set()).add(self._open[-1])
+        else:
+            while self._stale:
+                stale = next(iter(self._stale))
+                del self._stale[stale]
+                self._analyse(stale)
+        return self._summaries[function]
+
+    # Functions.
+
+    def _enter(self, function: FunctionNode, parent: FunctionScope | None) -> None:
+        used = uses(*body_of(function))
+        arguments = function.args
+        own = frozenset([*used.bound, *parameter_names(arguments)]) - used.declared
+        declared: set[str] = set()
+        definitions: dict[str, FunctionNode] = {}
+        inner: list[FunctionNode] = []
+        lazy = isinstance(function, ast.AsyncFunctionDef)
+        bound: dict[str, int] = dict.fromkeys(parameter_names(arguments), 1)
+        waiting: list[ast.AST] = list(body_of(function))
+        while waiting:
+            node = waiting.pop()
+            match node:
+                case ast.Global(names):
+                    declared |= set(names)
+                case ast.Nonlocal():
+                    pass
+                case ast.Yield() | ast.YieldFrom() | ast.Await():
+                    lazy = True
+                case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                    bound[name] = bound.get(name, 0) + 1
+            if isinstance(node, ast.FunctionDef | ast.Lambda | ast.AsyncFunctionDef):
+                inner.append(node)  # type: ignore[arg-type]
+                if isinstance(node, ast.FunctionDef) and not node.decorator_list:
+                    definitions[node.name] = node
+                    bound[node.name] = bound.get(node.name, 0) + 1
+                waiting += default_values(node)  # type: ignore[arg-type]
+            else:
+                waiting += ast.iter_child_nodes(node)
+        rebound = {each for one in inner for each in uses(*body_of(one)).declared}
+        definitions = {
+            name: each for name, each in definitions.items() if bound[name] == 1 and name not in rebound
+        }
+        free = frozenset(used.read | used.captured | used.rebound | used.declared) - own
+        scope = FunctionScope(function, parent, own, frozenset(declared), free, definitions, lazy)
+        self.scopes[function] = scope
+        for each in inner:
+            self._enter(each, scope)
+
+    def _analyse(self, function: FunctionNode | ast.AST) -> None:
+        turn = self._turns[function] = self._turns.get(function, 0) + 1
+        old = self._summaries[function]
+        scope = self.scopes[function]
+        if function not in self._flows:
+            self._flows[function] = FunctionPoints(self, scope)
+        flow = self._flows[function]
+        self._open.append(function)
+        try:
+            flow.solve()
+        finally:
+            self._open.pop()
+        new = flow.summary()
+        if old.state is not None and new.state is not None:
+            new = Summary(old.returned | new.returned, old.changed | new.changed, old.state.joined(new.state))
+        if turn > _MOST or scope.is_lazy:
+            new = Summary(UNKNOWN, UNKNOWN, new.state, is_known=False)
+        if new != old:
+            self._summaries[function] = new
+            self._stale.update(dict.fromkeys(self._callers.get(function, ()) if turn <= _MOST + 1 else ()))
+
+
+def _keys_in(function: FunctionNode) -> Iterator[Hashable]:
+    """The constant keys that code asks for, and the attributes that it reads or sets and does not call."""
+    called = {id(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
+    for node in ast.walk(function):
+        match node:
+            case ast.Subscript(slice=place) | ast.Call(func=ast.Attribute(), args=[place, *_]):
+                if (key := key_of(place)) is not ANY:
+                    yield key
+            case ast.Attribute(attr=name) if id(node) not in called:
+                yield Attribute(name)
+
+
+class FunctionPoints(Analysis[State]):
+    """The objects at the points of one function."""
+
+    def __init__(self, whole: PointsTo, scope: FunctionScope) -> None:
+        self.whole = whole
+        self.scope = scope
+        self.cfg: Cfg = build(body_of(scope.node))
+        self.changed: dict[Point, Bits] = {}
+        """What a point may change, by itself or by what it calls."""
+        self.changed_by: dict[ast.AST, Bits] = {}
+        """What an expression may change, by itself or by what it calls."""
+        self.given: dict[ast.Call, Bits] = {}
+        """What a call gives as arguments."""
+        self.returned: Bits = 0
+        self._solution: Solution[State] | None = None
+
+    def solve(self) -> None:
+        """Work out the states of all points."""
+        self._solution = solve(self.cfg, self)
+
+    def summary(self) -> Summary:
+        """What a call leaves behind, normally or by an exception."""
+        assert self._solution is not None
+        ends = [self._solution.after(point) for point in (self.cfg.exit, self.cfg.raised)]
+        state: State | None = None
+        for end in ends:
+            if end is not None:
+                state = end if state is None else state.joined(end)
+        changed = union(self.changed.values())
+        return Summary(self.returned, changed & (self.whole.objects.outer | UNKNOWN), state)
+
+    # Questions.
+
+    def before(self, at: Point | ast.AST) -> State | None:
+        """What holds where control comes to a point or statement; None where it never does."""
+        assert self._solution is not None
+        return self._solution.before(at)
+
+    def after(self, at: Point | ast.AST) -> State | None:
+        """What holds behind a point or statement; None where control never falls off its end."""
+        assert self._solution is not None
+        return self._solution.after(at)
+
+    def of_name(self, state: State, name: str) -> Bits:
+        """The objects that a name may be."""
+        return state.variables.get(self.scope.variable(name), 0)
+
+    def of(self, state: State, node: ast.expr) -> Bits:
+        """The objects that the value of an expression may be, where it is evaluated in a state."""
+        return Transfer(self, state, None).value(node)
+
+    def spread(self, state: State, bits: Bits) -> Bits:
+        """A set of objects with all that `UNKNOWN` stands for."""
+        return bits | self.whole.objects.outer | state.escaped if bits & UNKNOWN else bits
+
+    def may_be_one(self, state: State, one: Bits, other: Bits) -> bool:
+        """Whether an object of one set may be one of another set."""
+        return bool(self.spread(state, one) & self.spread(state, other))
+
+    def within(self, state: State, bits: Bits) -> Bits:
+        """Objects with all that they may hold, at any depth."""
+        return Heap(self.whole.objects, state).closure(bits)
+
+    def held(self, state: State, bits: Bits, key: Hashable = ANY) -> Bits:
+        """What objects may hold: at a key, as an attribute, or anywhere."""
+        return Heap(self.whole.objects, state).held(bits, key)
+
+    def held_twice(self, state: State, bits: Bits) -> Bits:
+        """The objects that one of some containers may hold at two places, once made or changed here."""
+        return Heap(self.whole.objects, state).doubled(bits)
+
+    # The analysis.
+
+    def boundary(self, point: Point) -> State:
+        arguments = self.scope.node.args
+        keys = [(self.scope.node, name) for name in parameter_names(arguments)]
+        return State({key: self.whole.objects.intern(Object(Sort.PARAMETER, key)) for key in keys}, {}, {}, 0)
+
+    def join(self, left: State, right: State) -> State:
+        return left.joined(right)
+
+    def transfer(self, point: Point, state: State) -> State:
+        turn = Transfer(self, state, point)
+        turn.pass_point(point)
+        return turn.heap.state()

@@ -1,0 +1,899 @@
+"""The transfer functions of the points-to analysis: what statements, expressions and calls do to a state."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from trainshift.libraries.containers import METHODS
+from trainshift.python.flow.cfg import Point, Role
+from trainshift.python.flow.names import uses
+from trainshift.python.syntax.call_binding import bind_call, parameters
+from trainshift.python.values.heap import (
+    ANY,
+    DEEPEST,
+    NO_CELLS,
+    REST,
+    SHOWN,
+    UNKNOWN,
+    Attribute,
+    Bits,
+    Cells,
+    Heap,
+    Object,
+    Objects,
+    Sort,
+    State,
+    Variable,
+    bits_of,
+    elements_of,
+    key_of,
+    repeated_in,
+    union,
+    united,
+)
+
+FunctionNode: TypeAlias = "ast.FunctionDef | ast.Lambda"
+
+
+@dataclass(frozen=True, slots=True)
+class Gives:
+    """What a call gives that is none of a function at hand.
+
+    `same`: its value may be one of these; `part`: it may be in one of these; `holding`: it is a new container
+    of these; `elements`: it is a new container of what is in these.  `changed`: these may be changed.
+    """
+
+    same: tuple[ast.expr, ...] = ()
+    part: tuple[ast.expr, ...] = ()
+    holding: tuple[ast.expr, ...] = ()
+    elements: tuple[ast.expr, ...] = ()
+    changed: tuple[ast.expr, ...] = ()
+    new: bool = False
+
+
+NOTHING = Gives()
+
+
+class Policy(Protocol):
+    """What a client knows beside the language: functions of the file, libraries, kinds of values."""
+
+    def function(self, name: str) -> FunctionNode | None:
+        """The function that a name of the module stands for."""
+
+    def is_object(self, node: ast.expr, function: FunctionNode) -> bool:
+        """Whether the value of an expression in a function may be something that can be changed."""
+
+    def is_view(self, node: ast.Subscript) -> bool:
+        """Whether a part may share the memory of what it is a part of."""
+
+    def call(self, node: ast.Call) -> Gives | None:
+        """What a call of no function at hand gives; None where that is not known."""
+
+
+class PlainPolicy:
+    """The functions of a file by name, and nothing of libraries."""
+
+    def __init__(self, functions: Mapping[str, FunctionNode]) -> None:
+        self._functions = functions
+
+    def function(self, name: str) -> FunctionNode | None:
+        """The function that a name of the module stands for."""
+        return self._functions.get(name)
+
+    def is_object(self, node: ast.expr, function: FunctionNode) -> bool:
+        """Whether the value of an expression in a function may be something that can be changed."""
+        return True
+
+    def is_view(self, node: ast.Subscript) -> bool:
+        """Whether a part may share the memory of what it is a part of."""
+        return False
+
+    def call(self, node: ast.Call) -> Gives | None:
+        """What a call of no function at hand gives; None where that is not known."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a call of a function leaves behind: its value, what it changed, and its last state."""
+
+    returned: Bits = 0
+    changed: Bits = 0
+    state: State | None = None
+    is_known: bool = True
+
+
+@dataclass(slots=True)
+class FunctionScope:
+    """A function, and which names are its own."""
+
+    node: FunctionNode
+    parent: FunctionScope | None
+    own: frozenset[str]
+    declared_global: frozenset[str]
+    free: frozenset[str]
+    definitions: Mapping[str, FunctionNode]
+    """The functions inside whose names mean nothing else."""
+    is_lazy: bool
+
+    def variable(self, name: str) -> Variable:
+        """The variable that a name of the function means."""
+        scope: FunctionScope | None = self
+        if name in self.declared_global:
+            return None, name
+        while scope is not None and name not in scope.own:
+            scope = scope.parent
+        return (scope.node if scope is not None else None), name
+
+    def around(self) -> Iterator[FunctionScope]:
+        """The function, then those around it."""
+        scope: FunctionScope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+
+class Whole(Protocol):
+    """The analysis of all functions, as that of one point asks it."""
+
+    policy: Policy
+    objects: Objects
+    scopes: dict[ast.AST, FunctionScope]
+
+    def summary(self, function: FunctionNode) -> Summary:
+        """What a call of a function leaves behind."""
+
+
+class Flow(Protocol):
+    """The analysis of one function, as that of one point asks it and notes things in it."""
+
+    scope: FunctionScope
+    changed: dict[Point, Bits]
+    changed_by: dict[ast.AST, Bits]
+    given: dict[ast.Call, Bits]
+    returned: Bits
+
+    @property
+    def whole(self) -> Whole:
+        """The analysis of all functions."""
+
+
+def body_of(function: FunctionNode) -> list[ast.stmt]:
+    if isinstance(function, ast.Lambda):
+        return [ast.copy_location(ast.Return(function.body), function.body)]
+    return function.body
+
+
+_COPIES = frozenset({"list", "tuple", "set", "frozenset", "sorted", "deque"})
+_SHOWN = frozenset({"reversed", "iter"})
+"""What goes through a container as it is by then."""
+_NO_OBJECT = frozenset(
+    ["len", "range", "sum", "float", "int", "str", "abs", "bool", "print", "isinstance", "hasattr", "round",
+     "any", "all", "repr", "ord", "chr", "type", "id", "format", "divmod", "pow", "complex", "hash"]
+)  # fmt: skip
+_NO_OBJECT_METHODS = frozenset({"index", "count", "join", "format", "startswith", "endswith", "item"})
+
+
+class Transfer:
+    """One point of a function, passed: does to a state what the point does."""
+
+    def __init__(self, flow: Flow, state: State, point: Point | None) -> None:
+        self.flow = flow
+        self.whole = flow.whole
+        self.policy = flow.whole.policy
+        self.objects = flow.whole.objects
+        self.scope = flow.scope
+        self.point = point
+        self.heap = Heap(self.objects, state)
+        self._is_unknown = False
+        """Whether it is unknown code that runs."""
+
+    def named(self, name: str) -> Bits:
+        """What a name may be."""
+        variable = self.scope.variable(name)
+        owner = self.whole.scopes.get(variable[0]) if variable[0] is not None else None
+        if owner is self.scope or variable in self.heap.variables:
+            return self.heap.variables.get(variable, 0)
+        if owner is not None and name in owner.definitions:
+            return self.objects.intern(Object(Sort.FUNCTION, owner.definitions[name]))
+        if owner is None and (function := self.policy.function(name)) is not None:
+            return self.objects.intern(Object(Sort.FUNCTION, function))
+        return self.objects.intern(Object(Sort.OUTER, variable)) | (self.heap.escaped & UNKNOWN)
+
+    def change(self, bits: Bits, node: ast.AST) -> None:
+        """Note that objects may be changed."""
+        if self.point is not None:
+            self.flow.changed[self.point] = self.flow.changed.get(self.point, 0) | bits
+            self.flow.changed_by[node] = self.flow.changed_by.get(node, 0) | bits
+
+    def store(self, bits: Bits, key: Hashable, value: Bits, node: ast.AST, *, weak: bool = False) -> None:
+        """Put objects into others, which is a change of these."""
+        self.change(bits, node)
+        self.heap.store(bits, key, value, weak=weak)
+
+    # Points.
+
+    def pass_point(self, point: Point) -> None:
+        """Do what a point does."""
+        node = point.node
+        match point.role, node:
+            case Role.ITERABLE, ast.For(iter=source):
+                self._iterate(source, node, "")
+            case Role.TARGET, ast.For(target=target, iter=source):
+                self.bind(target, self._picked(source, node, ""), node)
+            case Role.STATEMENT, ast.stmt():
+                self.heap.age(node)
+                self._statement(node)
+            case Role.EXIT | Role.RAISED, _:
+                self._keep_captured()
+            case (Role.SUBJECT | Role.CONTEXT | Role.LEAVE | Role.CAPTURE | Role.CAUGHT | Role.ITERABLE
+                  | Role.TARGET), _:  # fmt: skip
+                used = uses(*point.parts)
+                if point.role is not Role.LEAVE:
+                    self.unknown(union(self.named(name) for name in used.read), node)
+                for part in point.parts if point.role in (Role.SUBJECT, Role.ITERABLE) else ():
+                    self.heap.escape(self.value(part) if isinstance(part, ast.expr) else 0)
+                caught = [node.name] if isinstance(node, ast.ExceptHandler) and node.name else []
+                for name in (*used.bound, *caught):
+                    self.heap.variables[self.scope.variable(name)] = UNKNOWN
+            case Role.CASE, _:
+                pass
+            case _:
+                for part in point.parts:
+                    if isinstance(part, ast.expr):
+                        self.value(part)
+
+    def _keep_captured(self) -> None:
+        """What functions inside have captured, they keep when the function has ended."""
+        for scope in self.whole.scopes.values():
+            if self.scope in scope.around() and scope is not self.scope:
+                names = [each for each in scope.free if scope.variable(each)[0] is self.scope.node]
+                index = self.objects.intern(Object(Sort.FUNCTION, scope.node)).bit_length() - 1
+                kept: dict[Hashable, Bits] = {
+                    Attribute(each): self.heap.variables.get((self.scope.node, each), 0) for each in names
+                }
+                if kept:
+                    self.heap.heap[index] = united(self.heap.heap.get(index, NO_CELLS), kept)
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Assign(targets, value):
+                known, before = self.value(value), dict(self.heap.twice)
+                for target in targets:
+                    self.bind(target, known, node)
+                if _is_permutation(targets, value):
+                    self.heap.twice = before
+            case ast.AnnAssign(target, _, value) if value is not None:
+                self.bind(target, self.value(value), node)
+            case ast.AugAssign(target, op, value):
+                self._augmented(node, target, op, self.value(value))
+            case ast.Return(value):
+                self.flow.returned |= self.value(value) if value is not None else 0
+            case ast.Delete(targets):
+                for target in targets:
+                    if isinstance(target, ast.Subscript | ast.Attribute):
+                        base = self.value(target.value)
+                        self.change(base, node)
+                        self.heap.mix(base)
+            case ast.FunctionDef(name=name, decorator_list=decorators):
+                made = self.objects.intern(Object(Sort.FUNCTION, node))
+                for each in (*decorators, *default_values(node)):
+                    self.heap.escape(self.value(each))
+                self.heap.variables[self.scope.variable(name)] = (
+                    self.unknown(made, node) if decorators else made
+                )
+            case ast.ClassDef() | ast.AsyncFunctionDef() | ast.Import() | ast.ImportFrom():
+                used = uses(node)
+                for inner in ast.walk(node):
+                    if isinstance(inner, ast.FunctionDef):
+                        self.heap.escape(self.objects.intern(Object(Sort.FUNCTION, inner)))
+                self.unknown(union(self.named(name) for name in used.read | used.captured), node)
+                for name in used.bound | used.rebound:
+                    self.heap.variables[self.scope.variable(name)] = UNKNOWN
+            case _:
+                parts = (each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
+                found = union(map(self.value, parts))
+                if isinstance(node, ast.Raise):
+                    self.heap.escape(found)
+
+    def _augmented(self, node: ast.AugAssign, target: ast.expr, op: ast.operator, value: Bits) -> None:
+        old = self.value(_as_load(target))
+        if not (old | value) or not self.policy.is_object(target, self.scope.node):
+            self.bind(target, 0, node)
+            return
+        self.change(old, node)
+        added = self.heap.held(value)
+        if old & (self.heap.escaped | UNKNOWN):
+            self.heap.escape(added)
+        made = 0
+        if not old or any(each.sort is not Sort.MADE for each in self.objects.described(old)):
+            made = self.heap.make(node)
+        for index in bits_of(old & ~UNKNOWN | made):
+            inner = self.heap.held(1 << index) if 1 << index != made else self.heap.held(old)
+            again = self.heap.doubled(value) | (self.heap.spread(added) & self.heap.spread(inner))
+            again |= inner if isinstance(op, ast.Mult) else 0
+            self.heap.fill(1 << index, added | (inner if 1 << index == made else 0), again)
+        self.bind(target, old | made, node)
+
+    def bind(self, target: ast.expr, value: Bits, node: ast.AST) -> None:
+        """Give a target some objects."""
+        match target:
+            case ast.Name(name):
+                self.heap.variables[self.scope.variable(name)] = (
+                    value if self.policy.is_object(target, self.scope.node) else 0
+                )
+            case ast.Starred(inner):
+                self.heap.age(target)
+                made = self.heap.make(target)
+                self.heap.fill(made, self.heap.held(value), self.heap.doubled(value))
+                self.bind(inner, made, node)
+            case ast.Tuple(elts) | ast.List(elts):
+                starred = any(isinstance(each, ast.Starred) for each in elts)
+                for place, each in enumerate(elts):
+                    whole = isinstance(each, ast.Starred)
+                    self.bind(
+                        each, value if whole else self.heap.held(value, ANY if starred else place), node
+                    )
+            case ast.Subscript(base, place):
+                holder, keyed = self.value(base), self.value(place)
+                value = value if self.policy.is_object(target, self.scope.node) else 0
+                if isinstance(place, ast.Slice):
+                    self.heap.mix(holder)
+                    self.store(holder, ANY, self.heap.held(value), node)
+                    self.heap.double(holder, self.heap.doubled(value))
+                else:
+                    self.store(holder, key_of(place), value, node)
+                    if keyed:  # The key of a dict is in it, too.
+                        self.heap.fill(holder, keyed, 0)
+            case ast.Attribute(base, name):
+                self.store(self.value(base), Attribute(name), value, node)
+
+    # What loops go through.
+
+    def _iterate(self, source: ast.expr, loop: ast.AST, path: str) -> None:
+        """Evaluate what a loop goes through, whose elements are asked for later."""
+        if parts := _paired(source):
+            for place, each in enumerate(parts):
+                self._iterate(each, loop, f"{path}.{place}")
+        else:
+            self.heap.variables[loop, f" iterated{path}"] = self.value(source)
+
+    def _picked(self, source: ast.expr, loop: ast.AST, path: str) -> Bits:
+        """The next element of what a loop goes through."""
+        if not (parts := _paired(source)):
+            return self.heap.held(self.heap.variables.get((loop, f" iterated{path}"), 0))
+        self.heap.age(source)
+        cells: dict[Hashable, Bits] = {}
+        for place, each in enumerate(parts):
+            cells[place] = self._picked(each, loop, f"{path}.{place}")
+        made = self.heap.make(source)
+        self.heap.heap[made.bit_length() - 1] = cells
+        return made
+
+    # Expressions.
+
+    def value(self, node: ast.expr) -> Bits:
+        """The objects that an expression may be; does what it does."""
+        self.heap.age(node)
+        found = self._value(node)
+        return found if not found or self.policy.is_object(node, self.scope.node) else 0
+
+    def _value(self, node: ast.expr) -> Bits:
+        match node:
+            case ast.Name(name):
+                return self.named(name)
+            case ast.Subscript(base, place):
+                holder = self.value(base)
+                self.value(place)
+                found = holder if self.policy.is_view(node) else 0
+                if not isinstance(place, ast.Slice):
+                    return found | self.heap.held(holder, key_of(place))
+                made = self.heap.make(node)
+                if place.lower is None and place.step is None:
+                    self.heap.copy(made, holder)
+                else:
+                    self.heap.fill(made, self.heap.held(holder), self.heap.doubled(holder))
+                return made | found
+            case ast.Attribute(base, name):
+                return self.heap.held(self.value(base), Attribute(name))
+            case ast.NamedExpr(ast.Name(name), inner):
+                found = self.heap.variables[self.scope.variable(name)] = self.value(inner)
+                return found
+            case ast.List() | ast.Tuple() | ast.Set() | ast.Dict():
+                return self._displayed(node)
+            case ast.IfExp(test, body, orelse):
+                self.value(test)
+                return self.perhaps(body) | self.perhaps(orelse)
+            case ast.BoolOp(values=[first, *others]):
+                return self.value(first) | union(self.perhaps(each) for each in others)
+            case ast.BinOp(left, op, right):
+                return self._operation(node, op, self.value(left), self.value(right))
+            case ast.Call():
+                return self._call(node)
+            case ast.Yield() | ast.YieldFrom() | ast.Await():
+                return self.unknown(self.value(node.value) if node.value is not None else 0, node)
+            case ast.Lambda() | ast.GeneratorExp() | ast.ListComp() | ast.SetComp() | ast.DictComp():
+                return self._scoped(node)
+        found = union(self.value(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
+        return found if isinstance(node, ast.Starred) else 0
+
+    def _displayed(self, node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> Bits:
+        """The object that a display makes."""
+        match node:
+            case ast.List(elts) | ast.Tuple(elts) | ast.Set(elts):
+                starred = isinstance(node, ast.Set) or any(isinstance(each, ast.Starred) for each in elts)
+                return self._display(node, [(ANY if starred else at, each) for at, each in enumerate(elts)])
+            case ast.Dict(keys, values):
+                pairs: list[tuple[Hashable, ast.expr]] = []
+                for key, each in zip(keys, values, strict=True):
+                    pairs.append((ANY if None in keys or key is None else key_of(key), each))
+                    pairs += [] if key is None or isinstance(key, ast.Constant) else [(ANY, key)]
+                return self._display(node, pairs)
+
+    def _scoped(
+        self, node: ast.Lambda | ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp
+    ) -> Bits:
+        """The object that a lambda or a comprehension makes."""
+        match node:
+            case ast.GeneratorExp():
+                # It runs when it is gone through.
+                made = self._comprehension(node)
+                return made | self.unknown(made | union(map(self.named, uses(node).captured)), node)
+            case ast.Lambda():
+                self.heap.escape(union(self.value(each) for each in default_values(node)))
+                made = self.objects.intern(Object(Sort.FUNCTION, node))
+                return made | (self.unknown(made, node) if self.heap.in_rounds else 0)
+        return self._comprehension(node)
+
+    def perhaps(self, node: ast.expr) -> Bits:
+        """The objects that an expression may be, which may not be evaluated."""
+        before = self.heap.state()
+        found = self.value(node)
+        self.heap.join(before)
+        return found
+
+    def _display(self, node: ast.expr, elements: list[tuple[Hashable, ast.expr]]) -> Bits:
+        values = [(key, each, self.value(each)) for key, each in elements]
+        made = self.heap.make(node)
+        for key, each, value in values:
+            again = 0
+            if isinstance(each, ast.Starred) or (
+                isinstance(node, ast.Dict) and each in node.values and None in node.keys
+            ):
+                again, value = self.heap.doubled(value), value | self.heap.held(value)
+            again |= self.heap.spread(self.heap.held(made)) & self.heap.spread(value)
+            cells = self.heap.heap.get(made.bit_length() - 1, NO_CELLS)
+            self.heap.heap[made.bit_length() - 1] = {**cells, key: cells.get(key, 0) | value}
+            self.heap.double(made, again)
+        return made
+
+    def _operation(self, node: ast.expr, op: ast.operator, left: Bits, right: Bits) -> Bits:
+        """A new object that has the elements of both, if it has any: lists are joined and repeated by it."""
+        if not (left or right):
+            return 0
+        made, one, other = self.heap.make(node), self.heap.held(left), self.heap.held(right)
+        again = (
+            self.heap.doubled(left)
+            | self.heap.doubled(right)
+            | (self.heap.spread(one) & self.heap.spread(other))
+        )
+        self.heap.fill(made, one | other, one | other if isinstance(op, ast.Mult) else again)
+        return made
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Bits:
+        names = [name for each in node.generators for name in uses(each.target).bound]
+        saved = {
+            self.scope.variable(name): self.heap.variables.get(self.scope.variable(name)) for name in names
+        }
+        elements = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        around, found, again = self.heap.in_rounds, 0, 0
+        self._iterate(node.generators[0].iter, node.generators[0], "")
+        self.heap.in_rounds = True
+        before: State | None = None
+        while before is None or self.heap.state() != before:
+            before = self.heap.state()
+            for each in node.generators:
+                if each is not node.generators[0]:
+                    self._iterate(each.iter, each, "")
+                sources = union(bits for key, bits in self.heap.variables.items() if key[0] is each)
+                again |= self.heap.doubled(sources)
+                self.bind(each.target, self._picked(each.iter, each, ""), each)
+                for test in each.ifs:
+                    self.perhaps(test)
+            found |= union(map(self.perhaps, elements))
+            self.heap.join(before)
+        self.heap.in_rounds = around
+        for generator in node.generators:
+            for key in [key for key in self.heap.variables if key[0] is generator]:
+                del self.heap.variables[key]
+        for variable, old in saved.items():
+            self.heap.variables.pop(variable, None)
+            self.heap.variables.update({variable: old} if old is not None else {})
+        # A variable gets each element once; what an element makes is another object in each round.
+        inside = set(ast.walk(elements[-1]))
+        once = len(node.generators) == 1 and isinstance(elements[-1], ast.Name) and elements[-1].id in names
+        new = union(
+            1 << at
+            for at in bits_of(found)
+            if self.objects[at].where in inside and self.objects[at].depth < DEEPEST
+        )
+        made = self.heap.make(node)
+        self.heap.fill(made, found, again & found if once else found & ~new)
+        return made
+
+    # Calls.
+
+    def _call(self, node: ast.Call) -> Bits:
+        gives = self.policy.call(node)
+        base = called = 0
+        if gives is None and isinstance(node.func, ast.Attribute):
+            base = self.value(node.func.value)
+            called = self.heap.held(base, Attribute(node.func.attr))
+        elif gives is None:
+            called = self.value(node.func)
+        functions = self._functions(called)
+        given = [*node.args, *(each.value for each in node.keywords)]
+        builtin = self._is_builtin(node.func) and gives is None and not functions
+        values = {id(each): self._given(each, builtin) for each in given}
+        self.flow.given[node] = self.flow.given.get(node, 0) | union(values.values())
+        if gives is not None:
+            return self._gives(node, gives, values)
+        if functions:
+            return self._called(node, functions, called, values)
+        if isinstance(node.func, ast.Attribute):
+            found = self._method(node, node.func.attr, base, values)
+        else:
+            found = self._builtin(node, values) if builtin else None
+        return found if found is not None else self.unknown(base | called | union(values.values()), node)
+
+    def _is_builtin(self, func: ast.expr) -> bool:
+        return isinstance(func, ast.Name) and self.scope.variable(func.id)[0] is None
+
+    def _given(self, node: ast.expr, consumed: bool) -> Bits:
+        return (
+            self._comprehension(node) if consumed and isinstance(node, ast.GeneratorExp) else self.value(node)
+        )
+
+    def _builtin(self, node: ast.Call, values: Mapping[int, Bits]) -> Bits | None:
+        """What a builtin function gives; None for one that is not known."""
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        args, words = (
+            [values[id(each)] for each in node.args],
+            {each.arg: values[id(each.value)] for each in node.keywords},
+        )
+        if functions := words.pop("key", 0):
+            self._apply(functions, self.heap.held(union(args)), node)
+        if name in _NO_OBJECT:
+            return 0
+        if name in _SHOWN:
+            return self._showing(node, union(args))
+        if name in ("max", "min"):
+            return (self.heap.held(args[0]) if len(args) == 1 else union(args)) | words.get("default", 0)
+        if name == "next":
+            return self.heap.held(args[0]) | union(args[1:]) if args else 0
+        if name in ("zip", "enumerate"):
+            pair = self.heap.make(node.func)
+            self.heap.fill(pair, self.heap.held(union(args)) | self.unknown(union(args), node), 0)
+            args = [0]
+            words = {"": pair}
+        elif name == "map" and args:
+            pair = self._apply(args[0], self.heap.held(union(args[1:])), node) | self.unknown(
+                union(args), node
+            )
+            args, words = [0], {"": pair, "again": pair}
+        elif name not in _COPIES and name not in ("dict", "OrderedDict"):
+            return None
+        made = self.heap.make(node)
+        if name in ("list", "tuple"):
+            self.heap.copy(made, union(args))
+        else:
+            self.heap.fill(made, self.heap.held(union(args)), self.heap.doubled(union(args)))
+        for value in words.values():
+            self.heap.fill(made, value, self.heap.spread(self.heap.held(made)) & self.heap.spread(value))
+        return made
+
+    def _showing(self, node: ast.Call, source: Bits) -> Bits:
+        """An iterator or a view, that shows what is in others by the time that it is gone through."""
+        made = self.heap.make(node)
+        self.heap.heap[made.bit_length() - 1] = {SHOWN: source}
+        self.heap.double(made, self.heap.doubled(source))
+        return made
+
+    def _apply(self, functions: Bits, given: Bits, node: ast.Call) -> Bits:
+        """What functions give that a builtin function calls with some objects."""
+        found = 0
+        for function in self._functions(functions):
+            found |= self._leave(function, dict.fromkeys(parameter_names(function.args), given), node)
+        if any(each.sort is not Sort.FUNCTION for each in self.objects.described(functions)):
+            found |= self.unknown(functions | given, node)
+        return found
+
+    def _functions(self, bits: Bits) -> list[FunctionNode]:
+        """The functions at hand among some objects."""
+        places = (each.where for each in self.objects.described(bits) if each.sort is Sort.FUNCTION)
+        return [each for each in places if isinstance(each, ast.FunctionDef | ast.Lambda)]
+
+    def _gives(self, node: ast.Call, gives: Gives, values: Mapping[int, Bits]) -> Bits:
+        def of(nodes: Iterable[ast.expr]) -> list[Bits]:
+            return [values[id(each)] if id(each) in values else self.value(each) for each in nodes]
+
+        self.change(union(of(gives.changed)), node)
+        found = union(of(gives.same)) | self.heap.held(union(of(gives.part)))
+        holding, sources = of(gives.holding), of(gives.elements)
+        if gives.new or holding or sources:
+            made = self.heap.make(node)
+            for part in (*holding, *map(self.heap.held, sources)):
+                self.heap.fill(made, part, self.heap.spread(self.heap.held(made)) & self.heap.spread(part))
+            self.heap.double(made, self.heap.doubled(union(sources)))
+            found |= made
+        return found
+
+    def _method(self, node: ast.Call, name: str, base: Bits, values: Mapping[int, Bits]) -> Bits | None:
+        """What a method of a builtin container gives and does; None for one that is none of these."""
+        args = [values[id(each)] for each in node.args]
+        key = key_of(node.args[0]) if node.args else ANY
+        method = METHODS.get(name)
+        if name in ("keys", "values"):
+            return self._showing(node, base)
+        if name == "copy":
+            made = self.heap.make(node)
+            self.heap.copy(made, base)
+            return made
+        if name == "items" or (not base and method is None and not union(values.values())):
+            made, inside, again = self.heap.make(node), self.heap.held(base), self.heap.doubled(base)
+            if name == "items":
+                pair = self.heap.make(node.func)
+                self.heap.fill(pair, inside | self.unknown(base, node), 0)
+                inside = pair
+            self.heap.fill(made, inside, again)
+            return made
+        if name == "get":
+            return self.heap.held(base, key) | union(args[1:])
+        if name in _NO_OBJECT_METHODS:
+            return 0
+        if method is None:
+            return None
+        found = self.heap.held(base, key if name == "setdefault" else ANY)
+        self.change(base, node)
+        if name not in ("append", "add", "setdefault", "update"):
+            self.heap.mix(base)
+        if method.element is not None and method.element < len(args):
+            at = key if name == "setdefault" else ANY
+            self.store(base, at, args[method.element], node, weak=True)
+            found |= args[method.element]
+        elif method.elements is not None and method.elements < len(args):
+            source = args[method.elements]
+            self.store(base, ANY, self.heap.held(source), node)
+            self.heap.double(base, self.heap.doubled(source))
+        for each in node.keywords if name == "update" else ():
+            self.store(base, each.arg or ANY, values[id(each.value)], node)
+        return found if name in ("pop", "popleft", "popitem", "setdefault") else 0
+
+    def unknown(self, given: Bits, node: ast.AST | None) -> Bits:
+        """What an unknown call gives, and does to all that it may know."""
+        self.heap.escape(given | UNKNOWN)
+        around, self._is_unknown = self._is_unknown, True
+        done = 0
+        while new := union(
+            1 << at for at in bits_of(self.heap.escaped & ~done) if self.objects[at].sort is Sort.FUNCTION
+        ):
+            done |= new
+            for function in self._functions(new):
+                before, names = self.heap.state(), parameter_names(function.args)
+                self.heap.escape(
+                    self._leave(function, dict.fromkeys(names, UNKNOWN), node or self.scope.node)
+                )
+                self.heap.join(before)
+        self._is_unknown = around
+        self.change(UNKNOWN, node or self.scope.node)
+        self.heap.mix(self.heap.escaped)
+        return UNKNOWN
+
+    def _called(
+        self, node: ast.Call, functions: list[FunctionNode], called: Bits, values: Mapping[int, Bits]
+    ) -> Bits:
+        """What functions at hand give and do; one of them is called."""
+        before, everything = self.heap.state(), union(values.values())
+        found, after = 0, list[State]()
+        chain = [each.node for each in self.scope.around()]
+        for function in functions:
+            self.heap.restore(before)
+            parent = self.whole.scopes[function].parent if function in self.whole.scopes else None
+            if parent is not None and parent.node not in chain:
+                found |= self.unknown(everything | called, node)
+            else:
+                found |= self._leave(function, self._bound(node, function, values), node)
+            after.append(self.heap.state())
+        if any(each.sort is not Sort.FUNCTION for each in self.objects.described(called)):
+            self.heap.restore(before)
+            found |= self.unknown(everything | called, node)
+        for each in after:
+            self.heap.join(each)
+        return found
+
+    def _bound(self, node: ast.Call, function: FunctionNode, values: Mapping[int, Bits]) -> dict[str, Bits]:
+        """By parameter: what a call gives it."""
+        call = bind_call(node, function.args)
+        given = {name: values[id(each)] for name, each in call.given.items()}
+        for name, default in call.defaulted.items():
+            given[name] = 0 if isinstance(default, ast.Constant) else UNKNOWN
+        rest = [each.arg for each in (function.args.vararg, function.args.kwarg) if each is not None]
+        if call.is_hidden or call.surplus or rest:
+            everything = union(values.values())
+            everything |= self.heap.held(everything)
+            made = self.heap.make(node, depth=DEEPEST)
+            self.heap.fill(made, everything, everything)
+            given |= dict.fromkeys(rest, made)
+            if call.is_hidden:
+                given |= {name: everything | given.get(name, 0) for name in (*call.defaulted, *call.missing)}
+        return given
+
+    def _leave(self, function: FunctionNode, given: Mapping[str, Bits], node: ast.AST) -> Bits:
+        """The state after a call of a function, by its summary: placeholders are what the call gives them."""
+        summary = self.whole.summary(function)
+        if not summary.is_known:
+            for variable in map(self.whole.scopes[function].variable, self.whole.scopes[function].free):
+                self.heap.escape(self.named_first(variable))
+                self.heap.variables[variable] = self.named_first(variable) | UNKNOWN
+            self.heap.escape(union(given.values()))
+            return UNKNOWN if self._is_unknown else self.unknown(0, node)
+        state = summary.state
+        if state is None:
+            return 0
+        replaced = _Replaced(self, function, given, node)
+        before: State | None = None
+        while before is None or self.heap.state() != before:
+            before = self.heap.state()
+            replaced.forget()
+            for variable, bits in state.variables.items():
+                if variable[0] is None or (variable[0] in self.whole.scopes and variable[0] is not function):
+                    self.heap.variables[variable] = self.named_first(variable) | replaced.of(bits)
+            for index, cells in state.heap.items():
+                again = replaced.of(state.twice.get(index, 0)) | self._met(cells, replaced)
+                for onto in bits_of(replaced.of(1 << index) & ~UNKNOWN):
+                    mine = self.heap.heap.get(onto, NO_CELLS)
+                    added = {key: replaced.of(inner) for key, inner in cells.items()}
+                    self.heap.heap[onto] = new = united(mine, added)
+                    outer = self.objects[index].is_outer
+                    both = (
+                        repeated_in({**new, ANY: elements_of(added, ANY) & elements_of(mine)}) if outer else 0
+                    )
+                    self.heap.double(1 << onto, again | (both & elements_of(added)))
+                if replaced.of(1 << index) & (UNKNOWN | self.heap.escaped):
+                    self.heap.escape(replaced.of(union(cells.values())))
+            if state.escaped:
+                self.heap.escape(replaced.of(state.escaped & ~UNKNOWN))
+        self.change(replaced.of(summary.changed), node)
+        if state.escaped & UNKNOWN:
+            self.unknown(0, node)
+            replaced.forget()
+        return replaced.of(summary.returned)
+
+    def _met(self, cells: Cells, replaced: _Replaced) -> Bits:
+        """What a container holds twice because a call gives one thing for two.
+
+        What was at two places of one container before is one thing only if that held it twice.
+        """
+        parts: dict[Hashable, Bits] = {}
+        again = seen = 0
+        for key, inner in cells.items():
+            for index in bits_of(0 if isinstance(key, Attribute) else inner):
+                known = self.objects[index]
+                part = (
+                    ("inside", known.of)
+                    if known.sort is Sort.INSIDE
+                    else index
+                    if key is ANY
+                    else ("at", key)
+                )
+                parts[part] = parts.get(part, 0) | replaced.of(1 << index)
+                if known.sort is Sort.INSIDE and known.of is not None:
+                    again |= self.heap.doubled(replaced.of(1 << known.of)) & self.heap.spread(
+                        replaced.of(1 << index)
+                    )
+        for bits in map(self.heap.spread, parts.values()):
+            again |= seen & bits
+            seen |= bits
+        return again
+
+    def named_first(self, variable: Variable) -> Bits:
+        """What a variable may be, of whatever function."""
+        if variable in self.heap.variables or variable[0] is self.scope.node:
+            return self.heap.variables.get(variable, 0)
+        return self.objects.intern(Object(Sort.OUTER, variable))
+
+
+class _Replaced:
+    """The placeholders and objects of a called function, in terms of the function that calls it."""
+
+    def __init__(
+        self, turn: Transfer, function: FunctionNode, given: Mapping[str, Bits], node: ast.AST
+    ) -> None:
+        self.turn = turn
+        self.function = function
+        self.given = given
+        self.node = node
+        self._known: dict[int, Bits] = {}
+
+    def forget(self) -> None:
+        """Have placeholders worked out anew: the heap has grown."""
+        self._known = {}
+
+    def of(self, bits: Bits) -> Bits:
+        """The objects that stand for those of the called function."""
+        found = 0
+        for index in bits_of(bits):
+            if index not in self._known:
+                self._known[index] = 0
+                self._known[index] = self._of(index)
+            found |= self._known[index]
+        return found
+
+    def _of(self, index: int) -> Bits:
+        turn = self.turn
+        known = turn.objects[index]
+        if (
+            known.sort is Sort.PARAMETER
+            and isinstance(known.where, tuple)
+            and known.where[0] is self.function
+        ):
+            return self.given.get(known.where[1], 0)
+        if known.sort is Sort.OUTER and isinstance(known.where, tuple):
+            return turn.named_first(known.where)
+        if known.sort is Sort.INSIDE:
+            assert known.of is not None
+            base = self.of(1 << known.of)
+            if known.depth >= DEEPEST:
+                return turn.heap.closure(turn.heap.all_held(base))
+            folded = known.key is None or known.key is REST
+            return turn.heap.all_held(base) if folded else turn.heap.held(base, known.key)
+        if known.sort is Sort.MADE:
+            deep = known.depth + 1
+            kept = index if deep < DEEPEST else None
+            return turn.heap.make(
+                self.node, kept, earlier=known.earlier or kept is None, depth=min(deep, DEEPEST)
+            )
+        return 1 << index
+
+
+def _is_permutation(targets: list[ast.expr], value: ast.expr) -> bool:
+    """Whether an assignment has elements change places, so that none is there twice for it."""
+    match targets, value:
+        case [ast.Tuple(to)], ast.Tuple(of) if len(to) == len(of):
+            return sorted(map(ast.unparse, to)) == sorted(map(ast.unparse, of))
+    return False
+
+
+def _paired(source: ast.expr) -> list[ast.expr]:
+    """What a loop goes through side by side, by places of the tuples that it gets."""
+    match source:
+        case ast.Call(ast.Name("enumerate"), [inner, *_]) if not isinstance(inner, ast.Starred):
+            return [ast.Constant(0), inner]
+        case ast.Call(ast.Name("zip"), args) if not any(isinstance(each, ast.Starred) for each in args):
+            return args
+    return []
+
+
+def _as_load(target: ast.expr) -> ast.expr:
+    """What a target was before."""
+    match target:
+        case ast.Name(name):
+            return ast.Name(name, ast.Load())
+        case ast.Subscript(base, place):
+            return ast.Subscript(base, place, ast.Load())
+        case ast.Attribute(base, name):
+            return ast.Attribute(base, name, ast.Load())
+    return target
+
+
+def parameter_names(arguments: ast.arguments) -> list[str]:
+    extra = [each.arg for each in (arguments.vararg, arguments.kwarg) if each is not None]
+    return [*(each.arg for each in parameters(arguments)), *extra]
+
+
+def default_values(function: FunctionNode) -> list[ast.expr]:
+    arguments = function.args
+    return [*arguments.defaults, *(each for each in arguments.kw_defaults if each is not None)]
