@@ -20,6 +20,7 @@ from random_aliases import Author
 from trainshift.derivatives import Derived, derive
 from trainshift.derivatives.reading import analysis
 from trainshift.derivatives.result import Mode
+from trainshift.derivatives.reverse.ways import Ways
 from trainshift.python.flow import solver
 
 TEXT = (FOLDER / "aliases.py").read_text(encoding="utf-8")
@@ -110,3 +111,30 @@ def test_pairs_of_names_without_end_are_a_refusal(monkeypatch: pytest.MonkeyPatc
     (refusal,) = found.refusals
     said = "it was not found out which names of chain_of_four may be one: write it as smaller functions"
     assert refusal.message == said
+
+
+def _nested(depth: int) -> str:
+    """A function with functions inside each other, each of which calls the next one."""
+    lines = ["def f(x):"]
+    for place in range(depth):
+        lines.append(f"{'    ' * (place + 1)}def g{place}(v):")
+    lines.append(f"{'    ' * (depth + 1)}return v * x")
+    for place in reversed(range(depth)):
+        lines.append(f"{'    ' * (place + 1)}return g{place}({'v' if place else 'x'})")
+    return "\n".join(lines) + "\n"
+
+
+def test_functions_inside_functions_are_gone_through_once_for_each_around_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runs = 0
+    run = Ways.run
+
+    def counted(way: Ways) -> None:
+        nonlocal runs
+        runs += 1
+        run(way)
+
+    monkeypatch.setattr(Ways, "run", counted)
+    Trial(_nested(12), "f", {"x": 1.5}).reverse()
+    assert runs < 12 * 12 * 2

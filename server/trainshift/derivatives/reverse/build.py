@@ -43,6 +43,14 @@ class Build(Analysis):
         return {}
 
     @cached_property
+    def _read_back(self) -> dict[Function, tuple[set[str], set[str], set[int]]]:
+        """What the way back through each function inside another one was found to read.
+
+        Each run through a function goes through those inside it; from the second one on, that is known.
+        """
+        return {}
+
+    @cached_property
     def _put_back(self) -> list[Kind]:
         """The kinds of what the pullbacks of called functions change in the values that these gave."""
         return []
@@ -90,6 +98,9 @@ class Build(Analysis):
         # What it calls undoes its own changes, in their turn among all.
         contents = aliases.with_names(aliases.undone) | (set() if first else aliases.shown())
         idle: set[int] = set()
+        if function in self._read_back:
+            known = self._read_back[function]
+            kept, contents, idle = kept | known[0], contents | known[1], known[2]
         inside_it = [function, *self.inside(function)]
         saved = [(each, set(each.used), set(each.local)) for each in inside_it]
         names, captured = dict(self.names), dict(self.captured_bars)
@@ -121,6 +132,8 @@ class Build(Analysis):
             said = f"{node.name} was gone through {runs} times, and what its way back reads is still unknown"
             raise Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
         del self._kept_around[function]
+        if function.parent is not None:
+            self._read_back[function] = kept, contents, idle
         check_changes(way)
         if not first:
             self._put_back.extend(map(function.kind, aliases.returned & aliases.changed & way.contents))
