@@ -94,7 +94,7 @@ class Author:
     def text(self) -> str:
         """The text of one program."""
         lines = ["a = [[0], [1]]", "b = [a]", "c = [[2]]", "d = []", "e = {'k': [3]}", "f = {}"]
-        lines += ["g = same", "n = 3"]
+        lines += ["g = h = same", "n = 3"]
         for _ in range(self.random.randint(4, 12)):
             lines += self.statement()
         body = "\n".join("    " + line for line in [*lines, "return a"])
@@ -140,6 +140,8 @@ class Author:
             f"list(map(same, [{one}, {other}]))",
             f"[v for v, w in zip({one}, {other})]",
             f"(lambda: {one})()",
+            f"apply(lambda w: apply(lambda z: [z, w], {other}), {one})",
+            f"(lambda w: h({one}))({other})",
         ]
         return draw.choice(found)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from trainshift.derivatives.evaluation_order import out_of_order
 from trainshift.derivatives.expansion.expressions import ORDERED
-from trainshift.derivatives.file_state import changed_state
+from trainshift.derivatives.file_state import changed_state, changed_unseen
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Alias, Function, bound, root_of
 from trainshift.derivatives.reading.kinds import reaches
@@ -72,7 +72,8 @@ class Checks:
             if function.parent is None:
                 self._syntax(function)
             self._function(function)
-        for node, said in changed_state(self.whole.module, self.whole.functions, self.whole.reverse):
+        changed = changed_state(self.whole.module, self.whole.functions, self.whole.reverse)
+        for node, said in (*changed, *changed_unseen(self.whole)):
             if not any(each.line == getattr(node, "lineno", 0) for each in self.found.values()):
                 self.refuse(node, said)
         start = self.whole.start
@@ -160,6 +161,8 @@ class Checks:
                 case ast.AugAssign(target, op, value) if type(op).__name__ not in _KNOWN:
                     if reader.value(target) or reader.value(value):
                         self.refuse(node, f"no derivative of {ast.unparse(node)} is known")
+                case ast.AugAssign(target, _, value) if self._is_own(reader, node, target, value):
+                    pass
                 case ast.AugAssign(target, ast.Mult(), value) if reader.kind(target).listed(
                     self.whole.arrays
                 ):
@@ -188,6 +191,8 @@ class Checks:
                     and type(node.op).__name__ not in _KNOWN
                 ):
                     self.refuse(node, f"no derivative of {ast.unparse(node)} is known")
+                elif isinstance(node, ast.BinOp) and self._is_own(reader, node, node.left, node.right):
+                    pass
                 elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult):
                     self._joined(reader, node)
         for param in function.params:
@@ -230,6 +235,14 @@ class Checks:
             calls = (each for each in inside if isinstance(each, ast.Call))
             return not any(isinstance(each.func, ast.Name) and each.func.id == name for each in calls)
         return False
+
+    def _is_own(self, reader: Reader, node: ast.AST, *operands: ast.expr) -> bool:
+        """Refuse an operator that a class of the file may define; whether it is one."""
+        own = [each for each in operands if reader.kind(each).has("object")]
+        if own and any(map(reader.value, operands)):
+            text = ast.unparse(own[0])
+            self.refuse(node, f"{text} may be an object of a class that defines operators: call a function")
+        return bool(own)
 
     def _joined(self, reader: Reader, node: ast.BinOp) -> None:
         """`+` and `*` of what may be a list or a number, as where a list holds both."""

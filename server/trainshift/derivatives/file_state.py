@@ -6,12 +6,13 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from trainshift.derivatives.reading.function import CHANGING_METHODS
+from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, Whole
 from trainshift.derivatives.reading.module import Module
-from trainshift.derivatives.reading.reader import LOSING
+from trainshift.derivatives.reading.reader import LOSING, Reader
 from trainshift.python.names.scoping import name_uses
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import root_name
+from trainshift.python.values.heap import Bits, Objects, Sort, bits_of, union
 
 _CHANGING = CHANGING_METHODS | LOSING | {"add", "discard"}
 
@@ -85,3 +86,48 @@ def _globals(module: Module, name: str) -> _Globals:
             is_read = isinstance(use.node.ctx, ast.Load) and id(use.node) not in roots
             (read if is_read else changed).setdefault(use.node.id, use.node)
     return _Globals(read, changed, frozenset(alone))
+
+
+def changed_unseen(whole: Whole) -> Iterator[tuple[ast.AST, str]]:
+    """The calls that have no way back and change what the file has, where that also has another name.
+
+    The way back reads it by that name when it is changed already.
+    """
+    functions = list(whole.every())
+    if not whole.reverse or not any(map(_reads_state, functions)):
+        return
+    points = whole.points
+    known: Bits = 0
+    changed: list[tuple[ast.Call, Bits]] = []
+    for function in functions:
+        flow, reader = points.of(function.node), Reader(function)
+        for state in filter(None, map(flow.after, flow.cfg.all)):
+            own = (bits for (owner, _), bits in state.variables.items() if owner is not None)
+            known |= flow.within(state, union(own))
+        for node in terms.own_nodes(function.node.body):
+            if isinstance(node, ast.Call) and not reader.value(node):
+                changed.append((node, flow.changed_by.get(node, 0)))
+            elif isinstance(node, ast.Call):
+                entry = flow.before(flow.cfg.entry)
+                known |= flow.within(entry, flow.given.get(node, 0)) if entry is not None else 0
+    for node, bits in changed:
+        for name in sorted(_of_file(points.objects, bits & known)):
+            said = f"{ast.unparse(node)} changes {name}, which belongs to the file: give it as a parameter"
+            yield node, said
+
+
+def _reads_state(function: Function) -> bool:
+    """Whether a function names anything of the file but functions and libraries."""
+    module = function.whole.module
+    read = {each.id for each in terms.own_nodes(function.node.body) if isinstance(each, ast.Name)}
+    return any(
+        function.owner(name) is None and name not in module.functions and not module.meaning(name).library
+        for name in read & module.script.module_bindings.keys()
+    )
+
+
+def _of_file(objects: Objects, bits: Bits) -> set[str]:
+    """The names of the file's variables that objects are, or are inside of."""
+    roots = (objects.root(index) for index in bits_of(bits & objects.outer))
+    places = (each.where for each in roots if each.sort is Sort.OUTER)
+    return {place[1] for place in places if isinstance(place, tuple) and place[0] is None}

@@ -24,6 +24,7 @@ from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.liveness import Liveness
 from trainshift.python.flow.solver import Analysis, solve
 from trainshift.python.rewrite import terms
+from trainshift.python.values.heap import UNKNOWN, key_of
 
 START = ast.Pass()
 CONTAINERS = ("list", "tuple", "dict")
@@ -538,15 +539,41 @@ class Aliases:
 
     def _of_who_calls(self, node: ast.stmt, place: ast.expr, kind: Kind, pairs: Pairs) -> None:
         """An array in a container of who calls the function is changed in place: that is not followed."""
-        given = self._is_given(root_of(place), pairs)
-        if given and not kind.has("box", *CONTAINERS) and not self.whole.tensors:
-            shared = Alias(node, root_of(place) or "", "what it is given", number(place))
-            self.found.setdefault((id(node), ast.unparse(place), ""), Conflict(shared, node, True))
+        root, unless, given = root_of(place), number(place), self._is_given(root_of(place), pairs)
+        if (
+            self.whole.tensors
+            or kind.has(*CONTAINERS)
+            or (kind.has("box") and (given or not kind.has("array")))
+        ):
+            return
+        if not given:
+            if not (self.whole.reverse and self._is_in_new(node, place, pairs)):
+                return
+            if isinstance(place, ast.Subscript) and self.arrayish(self.reader.kind(place.value)):
+                array = terms.call("hasattr", terms.copied(place.value), terms.constant("shape"))
+                unless = ast.BoolOp(ast.Or(), [array, unless])
+        shared = Alias(node, root or "", "what it is given", unless)
+        self.found.setdefault((id(node), ast.unparse(place), ""), Conflict(shared, node, True))
 
     def _is_given(self, name: str | None, pairs: Pairs) -> bool:
         """Whether a variable may have something of who calls the function."""
         given = any(name in pair and any(each.endswith(GIVEN) for each in pair) for pair in pairs)
         return given and self.is_called
+
+    def _is_in_new(self, node: ast.stmt, place: ast.expr, pairs: Pairs) -> bool:
+        """Whether a place of a new container may hold what an argument is, or has in it.
+
+        Who calls the function sees a change of that, but not what becomes of the container.
+        """
+        given = any(root_of(place) in pair and any(each.endswith(GIVEN) for each in pair) for pair in pairs)
+        if not (given and isinstance(place, ast.Subscript)):
+            return False
+        flow = self.whole.points.of(self.function.node)
+        state, outer = flow.before(node), self.whole.points.objects.outer | UNKNOWN
+        if state is None:
+            return True
+        new = flow.of(state, place.value) & ~outer
+        return bool(flow.held(state, new, key_of(place.slice)) & outer)
 
     def _calls(self, node: ast.stmt, part: ast.AST, pairs: Pairs) -> Pairs:
         """The pairs after the calls in a part of a statement; notes what they change."""

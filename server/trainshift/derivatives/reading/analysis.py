@@ -11,6 +11,7 @@ from trainshift.derivatives.reading.function import Function, Rows, Summary
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.list_concat import tell_joined
 from trainshift.derivatives.reading.module import Module
+from trainshift.derivatives.reading.policy import ArrayPolicy
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.rename_bound import dotted_in, rename_bound
 from trainshift.derivatives.result import Impossible, Refusal
@@ -18,6 +19,7 @@ from trainshift.derivatives.tables import table
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.desugar_calls import desugar_calls
 from trainshift.python.syntax.call_binding import parameters
+from trainshift.python.values.points_to import PointsTo
 
 # A reading makes variables active or joins kinds, or is one of the last. More than these for each variable go
 # round in circles.
@@ -51,6 +53,7 @@ class Analysis:
         self.captured_bars: dict[tuple[Function, str], str] = {}
         self.dot_names: dict[tuple[Function | None, str], str] = {}
         self._aliases: dict[Function, Aliases | None] = {}
+        self._points: PointsTo | None = None
         # What was asked for its summary before that was known: it is one of those that call it.
         self._asked_early: set[Function] = set()
         self.start = self.function(start)
@@ -83,7 +86,7 @@ class Analysis:
                 continue
             if [each for each in self.every() if tell_joined(each)]:
                 continue
-            self._aliases, self._asked_early = {}, set()
+            self._aliases, self._asked_early, self._points = {}, set(), None
             together = [self._changed_together(each) for each in self.every()]
             together += [spread_to_kept(each) for each in self.every()]
             if not any(together):
@@ -132,6 +135,8 @@ class Analysis:
                 dotted = self.module.dotted(written) if written is not None else None
                 if dotted in _DICTS:
                     function.kind(each.arg).tell("dict", "box")
+                if self.module.has_operators(written):
+                    function.kind(each.arg).tell("object")
                 if dotted is not None and dotted.startswith(("numpy.", "tensorflow.")):
                     if dotted == "numpy.ndarray":
                         function.kind(each.arg).tell("array")
@@ -181,6 +186,13 @@ class Analysis:
             self._aliases[function] = None
             self._aliases[function] = Aliases(function)
         return self._aliases[function]
+
+    @property
+    def points(self) -> PointsTo:
+        """The objects of all functions, as they are written."""
+        if self._points is None:
+            self._points = PointsTo([each.node for each in self.functions.values()], ArrayPolicy(self))
+        return self._points
 
     def summary(self, function: Function) -> Summary:
         """What a call of a function leaves behind, as far as that is known."""

@@ -18,6 +18,7 @@ from trainshift.python.rewrite.terms import copied, names_bound, own_nodes, walk
 from trainshift.python.syntax.call_binding import bind_call, defaults, parameters
 from trainshift.python.syntax.chunk_syntax import imported_names
 from trainshift.python.syntax.fresh_names import fresh_name
+from trainshift.python.values.points_to import PointsTo
 
 Rows = Mapping[str, table.Row]
 # Methods of containers that change it.
@@ -135,6 +136,10 @@ class Whole(Protocol):
 
     def all_kinds(self) -> Iterable[Kind]:
         """The kinds of all variables, with those of their elements."""
+
+    @property
+    def points(self) -> PointsTo:
+        """The objects of all functions, as they are written."""
 
     def every(self) -> Iterable[Function]:
         """All functions."""

@@ -18,7 +18,8 @@ class Kind:
     The words: `number` (a number or array that is calculated with), `array`, `computed` (a number or array,
     and no count), `real` (subtracted, divided or such, so that it is no list), `box` (its elements are asked
     for), `list`, `tuple`, `dict`, `function`, `optional` (compared with None), `linked` (and unpacked: a node
-    of a linked structure), `changed` (its elements are assigned), `unclear` (a list, or a number or array).
+    of a linked structure), `changed` (its elements are assigned), `unclear` (a list, or a number or array),
+    `object` (of a class of the file that has operators).
     """
 
     __slots__ = ("_elements", "_functions", "_told", "_words")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from trainshift.derivatives.reading.global_names import BUILTINS, GlobalNames, Meaning
 from trainshift.derivatives.result import NotFound
@@ -16,6 +16,7 @@ from trainshift.derivatives.tables.table_helpers import CONSTANTS as OF_HELPERS
 from trainshift.derivatives.tables.table_helpers import ROWS as HELPER_ROWS
 from trainshift.derivatives.tables.table_numpy import CONSTANTS as OF_NUMPY
 from trainshift.derivatives.tables.table_tensorflow import CONSTANTS as OF_TENSORFLOW
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.rewrite.origins import origin
@@ -28,6 +29,10 @@ from trainshift.python.syntax.code import Code
 
 _ARRAYS = frozenset(("numpy", "tensorflow", "jax", "torch"))
 MADE = "# Made by trainshift differentiate "
+
+
+_OPERATOR = re.compile(r"__[ri]?(add|sub|mul|matmul|truediv|floordiv|mod|pow)__")
+"""The methods by which objects of a class are calculated with."""
 
 
 class Module:
@@ -178,6 +183,20 @@ class Module:
     def member(self, base: str | None, attribute: str) -> str | None:
         """The full name of an attribute of something of a library."""
         return self.globals.member(Meaning(library=base or ""), attribute).library or None
+
+    def has_operators(self, node: ast.expr | None) -> bool:
+        """Whether an expression names a class of the file that defines or inherits operators."""
+        return any(
+            _OPERATOR.fullmatch(getattr(part, "name", ""))
+            for each in reachable(self._classes(node), lambda each: [*chain(*map(self._classes, each.bases))])
+            for part in each.body
+        )
+
+    def _classes(self, node: ast.expr | None) -> list[ast.ClassDef]:
+        """The classes of the file that a name, or an annotation that is a string, may stand for."""
+        name = getattr(node, "id", None) or getattr(node, "value", None)
+        bound = self.script.module_bindings.get(name, ()) if isinstance(name, str) else ()
+        return [each.target for each in bound if isinstance(each.target, ast.ClassDef)]
 
     def default_changes(self, function: ast.FunctionDef, default: ast.expr) -> str:
         """Why a default may be another value where the derivative is defined; empty if it is the same."""

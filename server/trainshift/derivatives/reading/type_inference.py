@@ -299,6 +299,8 @@ class KindReader:
             return self._value_of(node)
         dotted = self.function.dotted(node.func)
         first = node.args[0] if node.args else None
+        if dotted is not None and self.module.has_operators(node.func):
+            return Kind("object")
         if dotted is None and isinstance(node.func, ast.Attribute):
             base = self.kind(node.func.value)
             match node.func.attr:

@@ -676,17 +676,14 @@ class Transfer:
         """What an unknown call gives, and does to all that it may know."""
         self.heap.escape(given | UNKNOWN)
         around, self._is_unknown = self._is_unknown, True
-        done = 0
-        while new := union(
-            1 << at for at in bits_of(self.heap.escaped & ~done) if self.objects[at].sort is Sort.FUNCTION
-        ):
-            done |= new
-            for function in self._functions(new):
-                before, names = self.heap.state(), parameter_names(function.args)
-                self.heap.escape(
-                    self._leave(function, dict.fromkeys(names, UNKNOWN), node or self.scope.node)
-                )
-                self.heap.join(before)
+        before: State | None = None
+        while before is None or self.heap.state() != before:
+            before = self.heap.state()
+            for function in self._functions(self.heap.escaped):
+                held, names = self.heap.state(), parameter_names(function.args)
+                given_all = dict.fromkeys(names, UNKNOWN)
+                self.heap.escape(self._leave(function, given_all, node or self.scope.node))
+                self.heap.join(held)
         self._is_unknown = around
         self.change(UNKNOWN, node or self.scope.node)
         self.heap.mix(self.heap.escaped)
@@ -767,7 +764,7 @@ class Transfer:
             if state.escaped:
                 self.heap.escape(replaced.of(state.escaped & ~UNKNOWN))
         self.change(replaced.of(summary.changed), node)
-        if state.escaped & UNKNOWN:
+        if state.escaped & UNKNOWN and not self._is_unknown:
             self.unknown(0, node)
             replaced.forget()
         return replaced.of(summary.returned)

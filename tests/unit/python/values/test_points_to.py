@@ -67,6 +67,12 @@ CASES = [
         "s is x",
         True,
     ),
+    (
+        "def f(x):\n    p = []\n    def g(v):\n        return other(p)\n"
+        "    unknown(g)\n    q = unknown()\n    return p",
+        "p is q",
+        True,
+    ),
     ("def f(x):\n    p = []\n    q = (lambda: p)()\n    return p", "p is q", True),
     (
         "def f(x):\n    rows = []\n    for i in x:\n        last = []\n"
