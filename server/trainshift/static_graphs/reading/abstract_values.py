@@ -172,11 +172,11 @@ class AbstractValue:
 
     def joined(self, other: AbstractValue) -> AbstractValue:
         """What is one of two values."""
-        if self == other:
+        if self is other or (other.is_nothing and not other.unbound):
             return self
         if self.is_nothing and not self.unbound:
             return other
-        if other.is_nothing and not other.unbound:
+        if self == other:
             return self
         tensor = self.tensor
         if other.tensor is not None:
