@@ -104,7 +104,7 @@ class GlobalNames:
 
     def _reaching(self, name: str) -> Reaching:
         bindings = [*self.script.module_bindings.get(name, ()), *self._stars(name)]
-        return Reaching(name, self.script.top_index, bindings)
+        return Reaching(name, None, self.script.top_index, bindings)
 
     @property
     def starred_builtins(self) -> frozenset[str]:

@@ -8,7 +8,7 @@ import *` may bind any name: it is a definition of the name `*`, which `of` coun
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from trainshift.python.flow.cfg import Cfg, Point, Role, reached
@@ -52,14 +52,21 @@ class Reaching:
     """The definitions that reach the points of one graph.
 
     `code` is what the graph was built of: of a function, the parameters are definitions at the entry.
-    `outside` are names that have values at the entry from elsewhere.
+    `outside` are names that have values at the entry from elsewhere.  With `only`, these names alone are
+    looked at, and not what reaches the exceptional exit.
     """
 
-    def __init__(self, cfg: Cfg, code: Code | None = None, outside: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        cfg: Cfg,
+        code: Code | None = None,
+        outside: Iterable[str] = (),
+        only: Collection[str] | None = None,
+    ) -> None:
         at_entry = {Definition(name, None) for name in outside}
         if isinstance(code, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             at_entry |= {Definition(each.arg, each) for each in all_parameters(code.args)}
-        self._analysis = _Reach(cfg, frozenset(at_entry))
+        self._analysis = _Reach(cfg, frozenset(at_entry), only)
         self._solution: Solution[Definitions] = solve(cfg, self._analysis)
 
     def before(self, at: Point | ast.AST) -> Definitions:
@@ -83,27 +90,31 @@ class Reaching:
 
 
 class _Reach(Analysis[Definitions]):
-    def __init__(self, cfg: Cfg, at_entry: Definitions) -> None:
+    def __init__(self, cfg: Cfg, at_entry: Definitions, only: Collection[str] | None) -> None:
         self._at_entry = at_entry
+        self.at_raised = only is None
         self._made: dict[Point, Definitions] = {}
         self._kept: dict[Point, Definitions] = {}
         self._bound: dict[Point, frozenset[str]] = {}
-        self._evaluated: dict[Point, Definitions] = {}
         for point in cfg.all:
             used = point_uses(point)
             bound = {*used.bound, *({ANY} if used.binds_any else ())}
-            self._made[point] = frozenset(Definition(name, point.node) for name in bound)
-            self._bound[point] = surely_bound_at(point, used)
-            self._evaluated[point] = frozenset(
-                each for each in self._made[point] if each.name in used.read or _is_compound(point)
-            )
-            inside = frozenset(Definition(name, point.node, inside=True) for name in used.rebound)
+            bound = bound if only is None else bound.intersection(only)
+            if bound:
+                self._made[point] = frozenset(Definition(name, point.node) for name in bound)
+                self._bound[point] = surely_bound_at(point, used)
+            rebound = used.rebound if only is None else used.rebound.intersection(only)
+            inside = frozenset(Definition(name, point.node, inside=True) for name in rebound)
             for later in reached([point]) if inside else ():
                 self._kept[later] = self._kept.get(later, _NONE) | inside
 
     def while_evaluated(self, point: Point) -> Definitions:
         """The definitions that a point makes and may read itself."""
-        return self._evaluated[point] if point.role is not Role.CASE else _NONE
+        made = self._made.get(point, _NONE)
+        if not made or point.role is Role.CASE:
+            return _NONE
+        read = point_uses(point).read
+        return frozenset(each for each in made if each.name in read or _is_compound(point))
 
     def boundary(self, point: Point) -> Definitions:
         return self._at_entry
@@ -112,9 +123,12 @@ class _Reach(Analysis[Definitions]):
         return left | right
 
     def transfer(self, point: Point, state: Definitions) -> Definitions:
+        made = self._made.get(point)
+        kept = self._kept.get(point, _NONE)
+        if made is None:
+            return state | kept if kept else state
         bound = self._bound[point]
-        left = frozenset(each for each in state if each.name not in bound) if bound else state
-        return left | self._made[point] | self._kept.get(point, _NONE)
+        return frozenset(each for each in state if each.name not in bound) | made | kept
 
 
 def _is_compound(point: Point) -> bool:

@@ -106,7 +106,7 @@ class Lookup(ABC):
             return bindings
         key = (scope, name)
         if key not in self._reachings:
-            self._reachings[key] = Reaching(name, self._script.top_index, bindings)
+            self._reachings[key] = Reaching(name, scope, self._script.top_index, bindings)
         reaching = self._reachings[key]
         found = reaching.within(statement) if is_inside else reaching.before(statement)
         return found or bindings

@@ -1,68 +1,51 @@
-"""Reaching definitions of one name: which of its bindings may still hold where a statement begins.
+"""Reaching definitions of one name of a script: its bindings that may still hold where a statement begins.
 
-`python.flow.reaching` answers this for all names of one graph.  Here one name is asked about at a time, in
-scripts that are cut into chunks and edited: only the statements that bind it are looked at, backwards along
-the blocks. Where code may fail, or be left early, more bindings are counted than may hold, never fewer.
+It is a view on `python.flow.reaching`, for scripts that are cut into chunks and edited, where one name is
+asked about at a time: the graph is that of a sketch of the code, which has the statements that bind the name,
+what holds these, the jumps in there, and, between them, places where the name may be read and anything may
+fail.  Where code may be left early otherwise, more bindings are counted than may hold, never fewer.
 """
 
 from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from trainshift.python.flow import exits
-from trainshift.python.flow.evaluation import heads
-from trainshift.python.flow.names import surely_bound
-from trainshift.python.syntax.chunk_syntax import Binding, Statement, last_name
+from trainshift.python.flow.cfg_builder import build
+from trainshift.python.flow.evaluation import FUNCTIONS, TRIES
+from trainshift.python.flow.reaching import Reaching as Definitions
+from trainshift.python.lazy import cached_property
+from trainshift.python.syntax.chunk_syntax import Binding, ChunkSyntax, Scope, Statement, last_name
+from trainshift.python.syntax.slotted_ast import kind_of
 
-# What binds whenever it is done; and managers that suppress exceptions.
-_BINDING = (
-    ast.AugAssign,
-    ast.Delete,
-    ast.Import,
-    ast.ImportFrom,
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.ClassDef,
-)
+# What binds whenever it is done; jumps; and managers that suppress exceptions.
+_BINDING = (ast.AugAssign, ast.Delete, ast.Import, ast.ImportFrom, *FUNCTIONS, ast.ClassDef)
+_COMPOUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Match, *TRIES)
+_CATCHING = (ast.With, ast.AsyncWith, *TRIES)
+_JUMPS = (ast.Break, ast.Continue, ast.Return, ast.Raise)
 _SUPPRESSING = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex", "ExitStack"})
 
 _Block = tuple[Statement | None, str]
-_Found = dict[Binding, None]
 
 
 class Reaching:
-    """The bindings of one name in one scope, walked backwards along their block structure."""
+    """The bindings of one name in one scope: `owner` holds it, which is None for a name of the module."""
 
-    def __init__(self, name: str, top_index: Mapping[Statement, int], bindings: list[Binding]) -> None:
+    def __init__(
+        self, name: str, owner: Scope | None, top_index: Mapping[Statement, int], bindings: list[Binding]
+    ) -> None:
         self._name = name
+        self._owner = owner
         self._top_index = top_index
         self.bindings = bindings
-        self._by_statement: dict[Statement, list[Binding]] = {}
-        self._inside: dict[Statement, list[Binding]] = {}
-        self._left: dict[tuple[Statement, str], bool] = {}
-        # The statements of each block that bind the name, or hold one that does, and their places there.
-        self._blocks: dict[_Block, tuple[list[int], list[Statement]]] = {}
-        for binding in bindings:
-            if binding.statement is not None:
-                self._by_statement.setdefault(binding.statement, []).append(binding)
-                for each in binding.statement.path():
-                    self._inside.setdefault(each, []).append(binding)
-        for statement in sorted(self._inside, key=self._place):
-            places, statements = self._blocks.setdefault((statement.parent, statement.branch), ([], []))
-            places.append(self._place(statement))
-            statements.append(statement)
-
-    def _place(self, statement: Statement) -> int:
-        return statement.index if statement.parent is not None else self._top_index[statement]
 
     def within(self, statement: Statement) -> list[Binding]:
         """Those bindings of the module's that a function may see which holds `statement`.
 
         It cannot run before it is defined: what is bound anew by then is not seen any more.
         """
-        *_, top = statement.path()
+        top = statement.top
         held = set(self.before(top))
         place = self._place(top)
         return [each for each in self.bindings if each in held or not self._is_before(each, place)]
@@ -71,151 +54,212 @@ class Reaching:
         """Whether a binding is made by the module itself, before one of its statements."""
         if binding.statement is None or binding.statement.scope.kind != "module":
             return False
-        *_, top = binding.statement.path()
-        return self._place(top) < place
+        return self._place(binding.statement.top) < place
 
     def before(self, statement: Statement) -> list[Binding]:
         """Those bindings that may hold where `statement` is evaluated, the nearest first."""
-        found: _Found = {}
-        if isinstance(statement.node, ast.While):
-            self._add(statement, found)  # Its test is evaluated again after each turn.
-        if not self._outwards(statement, found):
-            found.update((binding, None) for binding in self.bindings if binding.statement is None)
-        # A function that binds the name by `nonlocal` or `global` may have run at any time.
-        home = statement.scope.function()
-        found.update(
-            (each, None)
-            for each in self.bindings
-            if each.statement is not None and each.statement.scope.function() is not home
-        )
-        return list(found)
-
-    def _outwards(self, current: Statement, found: _Found) -> bool:
-        """Add what may hold where a statement begins; whether the name is surely bound by then."""
-        while True:
-            if self._tail((current.parent, current.branch), found, self._place(current)):
-                return True
-            parent = current.parent
-            if parent is None or parent.scope is not current.scope:
-                return False
-            own = self._by_statement.get(parent, [])
-            if isinstance(parent.node, ast.For | ast.AsyncFor | ast.While):
-                self._add(parent, found)
-                if current.branch == "body" and own:
-                    return True
-            elif isinstance(parent.node, ast.Try):
-                if self._before_in_try(parent, current.branch, found):
-                    return True
-            elif own:
-                found.update(dict.fromkeys(own))
-                if self._name in surely_bound(*heads(parent.node)):
-                    return True
-            current = parent
-
-    def _before_in_try(self, statement: Statement, branch: str, found: _Found) -> bool:
-        """Add what a `try` may have bound where one of its blocks begins; whether it surely has."""
-        if branch == "orelse":
-            return self._tail((statement, "body"), found)
-        if branch == "finally":
-            for other in statement.branches:
-                if other != branch:
-                    self._add_block((statement, other), found)
-        elif branch != "body":
-            handler = getattr(statement.node, "handlers")[int(branch.rpartition(" ")[2])]  # noqa: B009
-            caught = [each for each in self._by_statement.get(statement, []) if each.target is handler]
-            if caught:
-                found.update(dict.fromkeys(caught))
-                return True
-            self._add_block((statement, "body"), found)
-        return False
+        found = self._sketch.bindings_before(statement)
+        found.update(dict.fromkeys(each for each in self._of(statement) if _is_inline(each)))
+        return [*found, *self._elsewhere]
 
     def at_end(self) -> list[Binding]:
         """Those bindings of the module's that may hold when all of its statements have run."""
-        found: _Found = {}
-        if not self._tail((None, "body"), found):
-            found.update((binding, None) for binding in self.bindings if binding.statement is None)
-        return list(found)
+        return list(self._sketch.bindings_at_end())
 
     def inside(self, statement: Statement) -> list[Binding]:
         """The bindings that are made in a statement, or in functions that it defines."""
-        return self._inside.get(statement, [])
+        return [
+            each
+            for each in self.bindings
+            if each.statement is not None and any(above is statement for above in each.statement.path())
+        ]
 
-    def _add(self, statement: Statement, found: _Found) -> None:
-        """Add every binding that is in the statement."""
-        found.update(dict.fromkeys(self._inside.get(statement, ())))
+    @cached_property
+    def _elsewhere(self) -> list[Binding]:
+        """What functions bind by `nonlocal` or `global`, which may have run at any time."""
+        return [
+            each for each in self.bindings if each.statement is not None and not self._is_own(each.statement)
+        ]
 
-    def _add_block(self, block: _Block, found: _Found) -> None:
-        """Add every binding that is in a block."""
-        for statement in self._blocks.get(block, ([], []))[1]:
-            self._add(statement, found)
+    def _is_own(self, statement: Statement) -> bool:
+        scope = statement.scope
+        return scope.kind == "module" if self._owner is None else scope is self._owner
 
-    def _tail(self, block: _Block, found: _Found, before: int | None = None) -> bool:
-        """Add what may hold after a block, or before its place `before`; whether it surely binds the name."""
-        places, statements = self._blocks.get(block, ([], []))
-        at = len(places) if before is None else bisect_left(places, before)
-        return any(self._after(statements[index], found) for index in range(at - 1, -1, -1))
+    def _of(self, statement: Statement) -> list[Binding]:
+        return self._by_statement.get(statement, [])
 
-    def _after(self, statement: Statement, found: _Found) -> bool:
-        """Add what may hold behind a statement; whether it surely binds the name where control goes on."""
-        own = self._by_statement.get(statement, [])
+    @cached_property
+    def _by_statement(self) -> dict[Statement, list[Binding]]:
+        found: dict[Statement, list[Binding]] = {}
+        for binding in self.bindings:
+            if binding.statement is not None and self._is_own(binding.statement):
+                found.setdefault(binding.statement, []).append(binding)
+        return found
+
+    def _place(self, statement: Statement) -> int:
+        return statement.index if statement.parent is not None else self._top_index[statement]
+
+    @cached_property
+    def _sketch(self) -> _Sketch:
+        outside = [each for each in self.bindings if each.statement is None]
+        return _Sketch(self._name, self._by_statement, outside, self._place)
+
+
+class _Sketch:
+    """The code of one scope as far as it has to do with one name."""
+
+    def __init__(
+        self,
+        name: str,
+        by_statement: Mapping[Statement, list[Binding]],
+        outside: list[Binding],
+        place: Callable[[Statement], int],
+    ) -> None:
+        self._name = name
+        self._own = by_statement
+        self._place = place
+        self._inside: dict[Statement, None] = {}
+        roots: list[Statement] = []
+        for statement in by_statement:
+            for each in statement.path():
+                if each.scope is not statement.scope or each in self._inside:
+                    break
+                self._inside[each] = None
+                if each.parent is None or each.parent.scope is not each.scope:
+                    roots.append(each)
+        self._nodes: dict[Statement, ast.stmt] = {}
+        self._bindings: dict[ast.AST | None, list[Binding]] = {None: outside}
+        self._gaps: dict[_Block, tuple[list[int], list[ast.stmt]]] = {}
+        roots.sort(key=place)
+        code = self._block(roots, (roots[0].parent, roots[0].branch) if roots else (None, "body"))
+        self._end = code[-1]
+        cfg = build(code, swallows=_may_suppress)
+        self._definitions = Definitions(cfg, outside={name} if outside else (), only={name})
+
+    def bindings_before(self, statement: Statement) -> dict[Binding, None]:
+        """The bindings that may hold where control comes to a statement, the nearest first."""
+        return self._known(self._node_at(statement), self._position(statement))
+
+    def bindings_at_end(self) -> dict[Binding, None]:
+        """The bindings that may hold where control falls off the end of the code."""
+        return self._known(self._end, ())
+
+    def _node_at(self, statement: Statement) -> ast.stmt | None:
+        """The statement of the sketch that stands where a statement does; None for none, in a sketch of
+        other code."""
+        for each in statement.path():
+            node = self._nodes.get(each)
+            if node is not None:
+                return node
+            places, gaps = self._gaps.get((each.parent, each.branch), ((), ()))
+            if gaps:
+                return gaps[bisect_left(places, self._place(each))]
+        return None
+
+    def _known(self, node: ast.stmt | None, at: tuple[int, ...]) -> dict[Binding, None]:
+        reaching = self._definitions.before(node) if node is not None else ()
+        found = [binding for each in reaching for binding in self._bindings[each.node]]
+        placed = [(self._position(each.statement) if each.statement else (), each) for each in found]
+        # Those behind the place come to it by a loop.
+        placed.sort(key=lambda each: (bool(at) and each[0] >= at, [-place for place in each[0]]))
+        return dict.fromkeys(each for _, each in placed)
+
+    def _position(self, statement: Statement) -> tuple[int, ...]:
+        return tuple(self._place(each) for each in statement.path())[::-1]
+
+    # The sketch
+
+    def _block(self, statements: Iterable[Statement], key: _Block) -> list[ast.stmt]:
+        caught = any(isinstance(each.node, _CATCHING) for each in (key[0].path() if key[0] else ()))
+        gap = _place_that_fails if caught else ast.Pass
+        code: list[ast.stmt] = [gap()]
+        places: list[int] = []
+        gaps = code[:]
+        for each in statements:
+            places.append(self._place(each))
+            gaps.append(gap())
+            code += (self._sketched(each), gaps[-1])
+        self._gaps[key] = places, gaps
+        return code
+
+    def _sketched(self, statement: Statement) -> ast.stmt:
+        node, own = statement.node, self._own.get(statement, [])
+        if isinstance(node, _COMPOUND):
+            node = self._compound(statement, own)
+        elif own and (isinstance(node, _BINDING) or _is_target(node, own[-1])):
+            own = own[-1:]
+            node = ast.Assign([ast.Name(self._name, ast.Store())], ast.Constant(None))
+        elif not own and isinstance(node, ast.Return | ast.Raise):
+            node = ast.Return() if isinstance(node, ast.Return) else ast.Raise()
+        self._nodes[statement] = node
+        self._bindings[node] = own
+        return node
+
+    def _compound(self, statement: Statement, own: list[Binding]) -> ast.stmt:
+        """A compound statement with its own head, and the sketches of its blocks."""
+        blocks = {name: self._inner(statement, name) for name, block in statement.branches.items() if block}
         node = statement.node
-        if isinstance(node, ast.Try):
-            return self._after_try(statement, found)
-        if isinstance(node, ast.For | ast.AsyncFor | ast.While | ast.Match):
-            self._add(statement, found)
-            return False
-        if isinstance(node, ast.If):
-            taken = [
-                self._leaves(statement, branch) or self._tail((statement, branch), found)
-                for branch in ("body", "orelse")
-            ]
-            if all(taken):
-                return True
-        elif isinstance(node, ast.With | ast.AsyncWith):
-            if self._tail((statement, "body"), found) and not any(map(_may_suppress, node.items)):
-                return True
-        elif isinstance(node, _BINDING) or _is_target(node, own[-1:]):
-            found.update(dict.fromkeys(own[-1:]))
-            return bool(own)
-        if not own:
-            return False
-        found.update(dict.fromkeys(own))
-        return self._name in surely_bound(*heads(node))
+        changed = {"body": blocks.get("body"), "orelse": blocks.get("orelse", [])}
+        changed["finalbody"] = blocks.get("finally", [])
+        parts: dict[str, list[ast.AST]] = {}
+        for field, branch in (("handlers", "except"), ("cases", "case")):
+            for number, part in enumerate(getattr(node, field, ())):
+                copy = _copied(part, body=blocks[f"{branch} {number}"])
+                head = {part, *ast.walk(part.pattern)} if isinstance(part, ast.match_case) else {part}
+                head.update(ast.walk(part.guard) if getattr(part, "guard", None) is not None else ())
+                self._bindings[copy] = [each for each in own if each.target in head]
+                parts.setdefault(field, []).append(copy)
+        found = _copied(node, **changed, **parts)
+        assert isinstance(found, ast.stmt)
+        return found
 
-    def _after_try(self, statement: Statement, found: _Found) -> bool:
-        is_sure = True
-        last = "orelse" if "orelse" in statement.branches else "body"
-        if self._tail((statement, "finally"), found):
-            return True
-        if not self._leaves(statement, last):
-            is_sure = self._tail((statement, last), found)
-            if last == "orelse" and not is_sure:
-                is_sure = self._tail((statement, "body"), found)
-        for branch in statement.branches:
-            if branch.startswith("except") and not self._leaves(statement, branch):
-                if not self._tail((statement, branch), found):
-                    # What failed may have been anything in the block.
-                    self._add_block((statement, "body"), found)
-                    is_sure = False
-        return is_sure
-
-    def _leaves(self, statement: Statement, branch: str) -> bool:
-        """Whether control never goes on behind a block of a statement."""
-        block = statement.branches.get(branch)
-        if not block:
-            return False
-        key = (statement, branch)
-        if key not in self._left:
-            self._left[key] = exits.leaves([each.node for each in block])
-        return self._left[key]
+    def _inner(self, statement: Statement, branch: str) -> list[ast.stmt]:
+        jumping = statement.scope.facts.once(_with_jumps)
+        block = statement.branches[branch]
+        return self._block(
+            [each for each in block if each in self._inside or each in jumping], (statement, branch)
+        )
 
 
-def _is_target(node: ast.stmt, bindings: list[Binding]) -> bool:
+def _place_that_fails() -> ast.stmt:
+    """A place where anything may fail, in a block that may catch it."""
+    return ast.Expr(ast.Name("_", ast.Load()))
+
+
+def _copied(node: ast.AST, **changed: object) -> ast.AST:
+    """A copy of a node with some of its fields changed, as far as it has them."""
+    fields = {field: changed.get(field, getattr(node, field, None)) for field in node._fields}
+    return kind_of(node)(**fields)
+
+
+def _with_jumps(facts: ChunkSyntax) -> set[Statement]:
+    """The statements of a chunk that are jumps, or hold one of their own function."""
+    found: set[Statement] = set()
+    for statement in facts.statements:
+        if isinstance(statement.node, _JUMPS):
+            for each in statement.path():
+                if each.scope is not statement.scope or each in found:
+                    break
+                found.add(each)
+    return found
+
+
+def _is_target(node: ast.stmt, binding: Binding) -> bool:
     """Whether a name is a target of an assignment, not one of `:=` that may not be evaluated."""
-    if not isinstance(node, ast.Assign) or not bindings:
+    if not isinstance(node, ast.Assign):
         return False
-    bound = bindings[0].target
-    return any(bound is part for target in node.targets for part in ast.walk(target))
+    return any(binding.target is part for target in node.targets for part in ast.walk(target))
+
+
+def _is_inline(binding: Binding) -> bool:
+    """Whether a statement may read a binding that it makes itself: by `:=`, or as one of several managers."""
+    node = binding.statement.node if binding.statement is not None else None
+    if isinstance(node, ast.With | ast.AsyncWith) and binding.kind == "context":
+        return len(node.items) > 1
+    is_target = isinstance(node, (ast.AnnAssign, *_BINDING)) or (
+        node is not None and _is_target(node, binding)
+    )
+    return binding.kind == "value" and not is_target
 
 
 def _may_suppress(item: ast.withitem) -> bool:
