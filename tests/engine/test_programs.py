@@ -6,7 +6,7 @@ import posixpath
 
 from trainshift.engine.checking import check
 from trainshift.engine.conversion import convert_program
-from trainshift.engine.programs import KeptClaims
+from trainshift.engine.programs import KeptClaims, Programs
 from trainshift.engine.settings import Severity
 from trainshift.engine.workspace import ParsedFiles, files_in_memory
 
@@ -96,3 +96,12 @@ def test_a_file_that_programs_share_shows_the_hazards_of_each() -> None:
     found = [each for each in diagnostics if each.severity is Severity.WARNING]
     assert [(each.region.line, each.code) for each in found] == [(7, "HZ14"), (11, "HZ20")]
     assert [each.message.partition(" So in ")[2] for each in found] == ["", "the program of one.py."]
+
+
+def test_the_program_of_a_file_is_found_through_any_number_of_importers() -> None:
+    texts = {f"/p/m{number}.py": f"from m{number - 1} import model\n" for number in range(1, 220)}
+    texts |= {
+        "/p/m0.py": NET.format(rate=0.1),
+        "/p/train.py": "from m219 import model\n\nmodel.fit([1.0], [1.0])\n",
+    }
+    assert Programs(files_in_memory(texts)).starts("/p/m0.py") == ["/p/train.py"]

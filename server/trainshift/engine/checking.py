@@ -275,7 +275,7 @@ def fixed(
     first = report = check(body.text, settings, path, files, demanded)
     applied: Counter[str] = Counter()
     now = body
-    for _ in range(_MOST_PASSES):
+    for _ in range(_MOST_PASSES):  # What is left after the last is still in the report.
         plan = merge(
             each.fix for each in report.diagnostics if each.fix is not None and each.is_mended(least)
         )

@@ -16,6 +16,7 @@ from trainshift.core.training.loop_reader import candidates
 from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.workspace import ParsedFiles, linked
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_CONVERTED
 from trainshift.python.source.edit import Change, Edit, Withheld
@@ -23,11 +24,6 @@ from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import behind_main_guard
 from trainshift.python.syntax.code import Code
 from trainshift.transforms import TRANSFORMS
-
-# A file is not followed upwards through more files than this.
-_MOST_IMPORTERS = 200
-# More programs that share a file with one are not compared with it.
-_MOST_RIVALS = 20
 
 # The rules of which a program may do what another one that shares a file does without.
 _HARMLESS = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up or rule.harmless)
@@ -61,15 +57,8 @@ class Programs:
         # Who imports a file is asked last: that is looked for in the whole project.
         if (self._is_start(path) and self.may_train(path)) or not self.importers(path):
             return [path]
-        found: list[str] = []
-        seen = [path]
-        for each in seen:
-            for other in self.importers(each):
-                if other not in seen and len(seen) < _MOST_IMPORTERS:
-                    seen.append(other)
-                    if self._is_start(other):
-                        found.append(other)
-        return sorted(each for each in found if self.may_train(each)) or [path]
+        above = (each for each in reachable([path], self.importers) if each != path)
+        return sorted(each for each in above if self._is_start(each) and self.may_train(each)) or [path]
 
     def all(self, paths: Iterable[str]) -> list[str]:
         """The start files of all programs that some files belong to, in the order of the files."""
@@ -185,8 +174,8 @@ def analyze_program(
     programs = Programs(files)
     rivals: list[Claims] = []
     starts = dict.fromkeys(start for path in sorted(shared) for start in programs.starts(path))
-    for start in [each for each in starts if each != script.path][:_MOST_RIVALS]:
-        rival = claims(start)
+    for start in starts:
+        rival = claims(start) if start != script.path else None
         if rival is not None:
             rivals.append(rival)
     found = [each for rival in rivals for each in _disagreements(analysis, rival)]

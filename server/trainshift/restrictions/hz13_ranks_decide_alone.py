@@ -57,7 +57,7 @@ from trainshift.python.syntax.chunk_syntax import (
     expression_path,
     last_name,
 )
-from trainshift.python.values.call_graph import functions_leading_to
+from trainshift.python.values.call_graph import called_from, functions_leading_to
 from trainshift.restrictions.facts.moves import hoisted, inserted
 from trainshift.restrictions.facts.places import hazard, horovod_name, replaced, text_of
 from trainshift.restrictions.restriction import Findings
@@ -240,7 +240,7 @@ def _parts(program: Program, callback: Instance | UserInstance) -> Callable[[Sco
 def _ends_epoch(program: Program, method: Scope) -> bool:
     """Whether a function is run at the end of an epoch alone, when metrics have been averaged."""
     hooks: set[str] = set()
-    for each in functions_leading_to(program.names, [method]):
+    for each in functions_leading_to([method], called_from(program.names)):
         if each.name.startswith("on_") or not program.names.callers(each)[0]:
             hooks.add(each.name if each.owner() is not None else "on_epoch_end")
     return hooks == {"on_epoch_end"}

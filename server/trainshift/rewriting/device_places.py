@@ -35,6 +35,7 @@ _VARIES, _UNSEEN = "#", "?"
 _GPU = re.compile(r"gpu:([\d#?]+)", re.I)
 _JOB = re.compile(r"/(?:job:(?!localhost)|task:[^0])", re.I)
 _FIELD = re.compile(r"%[ds i]|\{[^{}]*\}")
+# Of more texts, and behind more names, a place is not seen.
 _MOST, _DEEPEST = 64, 12
 
 

@@ -14,9 +14,11 @@ from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
 from trainshift.python.flow.evaluation import LOOPS
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Function, Instance, Member
 from trainshift.python.syntax.chunk_syntax import Scope, Site, expression_path
+from trainshift.python.values.call_graph import callers_around
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.seed_places import (
     GENERATORS,
@@ -55,7 +57,6 @@ _RUN_BY_KERAS = (
     "tensorflow.keras.utils.Sequence",
 )
 _SETTING_UP = ("__init__", "build")
-_DEEPEST = 20
 
 
 class Seeds:
@@ -158,8 +159,24 @@ class Seeds:
                     return True
         return False
 
-    def _trains(self, site: Site, depth: int = 0) -> bool:
+    def _trains(self, site: Site) -> bool:
         """Whether a call is made in the steps of a training alone, or for each element of the data."""
+
+        def callers(each: Site) -> list[Site]:
+            return [] if self._is_in_training(each) else callers_around(self._names, each)
+
+        return all(
+            self._is_in_training(each) or self._has_only_callers(each) for each in reachable([site], callers)
+        )
+
+    def _has_only_callers(self, site: Site) -> bool:
+        """Whether a call stands in a function all of whose calls are seen."""
+        function = site.scope.function()
+        callers, elsewhere = self._names.callers(function) if function is not None else ([], True)
+        return bool(callers) and not elsewhere
+
+    def _is_in_training(self, site: Site) -> bool:
+        """Whether the code around a call is run in the steps of a training, or for each element of data."""
         what = self._program.fact(WhatTrains)
         for above in site.statement.ancestors():
             if above.scope is not site.statement.scope:
@@ -167,14 +184,13 @@ class Seeds:
             if isinstance(above.node, LOOPS) and what.statement_trains(above):
                 return True
         function = site.scope.function()
-        if function is None or depth > _DEEPEST:
+        if function is None:
             return False
-        if function in self._mapped or self._is_run_by_keras(function):
-            return True
-        if self._program.fact(Executions).is_traced(function):
-            return True
-        callers, elsewhere = self._names.callers(function)
-        return bool(callers) and not elsewhere and all(self._trains(each, depth + 1) for each in callers)
+        return (
+            function in self._mapped
+            or self._is_run_by_keras(function)
+            or self._program.fact(Executions).is_traced(function)
+        )
 
     def _is_run_by_keras(self, function: Scope) -> bool:
         owner = function.owner()

@@ -18,7 +18,7 @@ from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments, children
 from trainshift.python.values.backward_slice import sliced
-from trainshift.python.values.call_graph import functions_leading_to
+from trainshift.python.values.call_graph import called_from, functions_leading_to
 
 
 class Collectives:
@@ -94,7 +94,7 @@ class Collectives:
         """The functions that come to a collective wherever they are called, with the first one."""
         found: dict[Scope, Site] = {}
         for site in reversed(self.sites):
-            for function in functions_leading_to(self._names, [site.scope.function()]):
+            for function in functions_leading_to([site.scope.function()], called_from(self._names)):
                 found.setdefault(function, site)
         return found
 

@@ -170,20 +170,10 @@ class Feeds:
 
     def _around(self, site: Site) -> Iterator[Statement]:
         """The loops around a step, in its function and around the calls of that, innermost first."""
-        seen, waiting = set[Site](), [site]
-        while waiting:
-            each = waiting.pop(0)
-            if each in seen:
-                continue
-            seen.add(each)
+        for each in calls_leading_to(self._names, site):
             for above in each.statement.path():
-                if (isinstance(above.node, LOOPS) and above is not each.statement.parent) or isinstance(
-                    above.node, LOOPS
-                ):
-                    if above.scope.function() is each.scope.function():
-                        yield above
-            function = each.scope.function()
-            waiting += self._names.callers(function)[0] if function is not None else []
+                if isinstance(above.node, LOOPS) and above.scope.function() is each.scope.function():
+                    yield above
 
     def _iterated(self, around: list[Statement]) -> Iterator[Occurrence]:
         """The data that loops go through, counting left out."""

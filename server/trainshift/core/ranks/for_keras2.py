@@ -19,6 +19,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Steps
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.memo import Questions
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Site, argument
@@ -42,8 +43,6 @@ _FAILS = "does not work on Keras 3"
 _KNOWS_NOT = "does not take the variables of Keras 3"
 _GONE = "is gone from TensorFlow 2.16 on"
 _BACKEND = "K"
-# A list of variables is not followed through more names and sums than this.
-_DEEPEST = 6
 
 
 class Failing(NamedTuple):
@@ -64,6 +63,7 @@ class ForKeras2:
         self._names = program.names
         self._horovod = program.fact(Horovod)
         self._which = program.fact(WhichKeras)
+        self._lists = Questions(False, False)
 
     @cached_property
     def is_keras3(self) -> bool:
@@ -124,22 +124,23 @@ class ForKeras2:
             if given is not None and self._has_keras_own(at(given, site)):
                 yield Failing(site, "broadcast_variables", _NO_ASSIGN, _KNOWS_NOT)
 
-    def _has_keras_own(self, listed: Occurrence, depth: int = 0) -> bool:
+    def _has_keras_own(self, listed: Occurrence) -> bool:
         """Whether a list is known to hold variables that Keras made, and not their values."""
+        return self._lists.ask((id(listed.node), id(listed.scope)), self._lists_keras_own, listed)
+
+    def _lists_keras_own(self, listed: Occurrence) -> bool:
         node = listed.node
-        if depth > _DEEPEST:
-            return False
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            return self._has_keras_own(listed.part(node.func), depth + 1)
+            return self._has_keras_own(listed.part(node.func))
         if isinstance(node, ast.BinOp):
-            return any(self._has_keras_own(listed.part(each), depth + 1) for each in (node.left, node.right))
+            return any(self._has_keras_own(listed.part(each)) for each in (node.left, node.right))
         if isinstance(node, ast.Attribute) and node.attr in VARIABLE_LISTS:
             values = self._names.values(node.value, listed.scope, listed.statement)
             return bool(values) and all(map(self._is_of_keras, values))
         if isinstance(node, ast.Name):
             step = self._names.steps_back(listed)
             sources = step.sources if step is not None and not step.unseen else ()
-            return bool(sources) and all(self._has_keras_own(each, depth + 1) for each in sources)
+            return bool(sources) and all(self._has_keras_own(each) for each in sources)
         return False
 
     def _is_of_keras(self, value: Value) -> bool:

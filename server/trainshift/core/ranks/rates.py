@@ -26,6 +26,7 @@ RATES = ("learning_rate", "lr")
 _SETTING = (*RATE_CALLBACKS, "LearningRateScheduler", "assign", "set_value")
 # What makes an optimizer of something that is not written out.
 _UNSEEN = ("from_config", "get", "deserialize")
+# Behind more names and calls than this a rate is not known.
 _DEEPEST = 40
 
 

@@ -10,13 +10,12 @@ from trainshift.core.ranks.dependence import SIZE
 from trainshift.core.training.graph_slice import occurrences_behind
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Function, UserInstance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
-# A trail is not followed through more expressions than this.
-_LONGEST = 4_000
 # What makes weights, and objects that data only go through.
 _WEIGHTS = frozenset({"Variable", "get_variable", "Adam", "SGD", "DistributedOptimizer", "placeholder"})
 _PARTS = (*api.VARIABLE, *api.OPTIMIZERS, *api.METRIC, *api.CHECKPOINT)
@@ -45,23 +44,21 @@ class Trails:
     def _follow(self, start: Occurrence, stops: dict[ast.Call, Site], whole: bool) -> list[Occurrence]:
         found: dict[tuple[int, int], Occurrence] = {}
         entered: set[Scope] = set()
-        waiting = [start]
-        while waiting and len(found) < _LONGEST:
-            each = waiting.pop()
-            if (id(each.node), id(each.scope)) in found:
-                continue
+
+        def run_for(each: Occurrence) -> Iterator[Occurrence]:
+            """What is run for the values of an expression, which it is not made of."""
+            if _place(each) in found:
+                return
             for at in occurrences_behind(self._script, *each[:3], stops, whole):
-                key = id(at.node), id(at.scope)
-                if key in found:
-                    continue
-                found[key] = at
-                if at.node in stops:
-                    continue
-                for scope in self._run_by(at):
-                    if scope not in entered:
-                        entered.add(scope)
-                        waiting += map(of_call, self.calls_in(scope))
-                        waiting += self._read_in(scope)
+                if found.setdefault(_place(at), at) is at and at.node not in stops:
+                    for scope in self._run_by(at):
+                        if scope not in entered:
+                            entered.add(scope)
+                            yield from map(of_call, self.calls_in(scope))
+                            yield from self._read_in(scope)
+
+        for _ in reachable([start], run_for, _place):
+            pass
         return list(found.values())
 
     @cached_property
@@ -169,3 +166,7 @@ def _functions(scope: Scope | None) -> Iterator[Scope]:
     while function is not None:
         yield function
         function = function.parent.function() if function.parent is not None else None
+
+
+def _place(at: Occurrence) -> tuple[int, int]:
+    return id(at.node), id(at.scope)

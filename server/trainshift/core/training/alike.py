@@ -74,7 +74,7 @@ _OPAQUE = (
     ast.Yield,
     ast.YieldFrom,
 )
-# A value is not followed through more names than this.
+# A value is not followed through more names than this; behind them it may differ between ranks.
 _DEEPEST = 30
 
 

@@ -52,7 +52,7 @@ class ControlFlow:
             if isinstance(each.node, ast.Raise | ast.While)
         ]
         never: set[Scope] = set()
-        while waiting:
+        while waiting:  # No traversal: a function is looked at again when more of its calls are known to end.
             function = waiting.pop()
             if function is None or function in never or not self._never_comes_back(function, found):
                 continue

@@ -185,7 +185,7 @@ class Executions:
 
     def functions_reached(self, statement: Statement) -> set[Scope]:
         """The functions of the script that a statement calls, and those that these call in turn."""
-        by_statement, by_function = self._sites_by_place
+        by_statement, by_function = self._script.code.sites_by_statement, self._sites_by_function
 
         def called(sites: Iterable[Site]) -> Iterator[Scope]:
             return (function for site in sites for function in self._script.names.called_functions(site))
@@ -194,13 +194,11 @@ class Executions:
         return set(reachable(starts, lambda function: called(by_function.get(function, ()))))
 
     @cached_property
-    def _sites_by_place(self) -> tuple[dict[Statement, list[Site]], dict[Scope | None, list[Site]]]:
-        by_statement: dict[Statement, list[Site]] = {}
-        by_function: dict[Scope | None, list[Site]] = {}
+    def _sites_by_function(self) -> dict[Scope | None, list[Site]]:
+        found: dict[Scope | None, list[Site]] = {}
         for site in self._script.sites:
-            by_statement.setdefault(site.statement, []).append(site)
-            by_function.setdefault(site.scope.function(), []).append(site)
-        return by_statement, by_function
+            found.setdefault(site.scope.function(), []).append(site)
+        return found
 
 
 def _hands_over(site: Site, function: Scope) -> bool:

@@ -7,10 +7,11 @@ a function of the script passes its receiver and its arguments on; what is wante
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Generic, TypeVar
 
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence, Step
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import UNKNOWN, Library
@@ -84,19 +85,16 @@ class _Slice(Generic[T]):
 
     def follow(self, at: Occurrence) -> None:
         """Visit the occurrence and all that leads to it, depth first, however long the way."""
-        waiting = [at]
-        while waiting:
-            each = waiting.pop()
-            key = (id(each.node), id(each.scope))
-            if key not in self._seen:
-                self._seen.add(key)
-                self.visited.append(each)
-                if isinstance(each.node, ast.Call):
-                    self.calls.add(each.node)
-                    if each.node in self._wanted:
-                        self.found[self._wanted[each.node]] = None
-                        continue
-                waiting += reversed(self._after(each))
+        for each in reachable([at], self._before, lambda each: (id(each.node), id(each.scope)), self._seen):
+            self.visited.append(each)
+            if isinstance(each.node, ast.Call):
+                self.calls.add(each.node)
+                if each.node in self._wanted:
+                    self.found[self._wanted[each.node]] = None
+
+    def _before(self, at: Occurrence) -> Iterable[Occurrence]:
+        is_wanted = isinstance(at.node, ast.Call) and at.node in self._wanted
+        return () if is_wanted else reversed(self._after(at))
 
     def _after(self, at: Occurrence) -> tuple[Occurrence, ...]:
         """What leads to an occurrence, one step back; a script's slices are many, so that it is kept."""

@@ -34,6 +34,7 @@ from trainshift.python.syntax.chunk_syntax import (
     dotted,
     last_name,
 )
+from trainshift.python.values.call_graph import functions_leading_to
 
 LOOKED_FOR = (
     "no training loop: looked for optimizer.apply_gradients(...) fed by a tf.GradientTape, "
@@ -131,12 +132,8 @@ class Loops:
     @cached_property
     def functions(self) -> set[Scope]:
         """The functions of any linked script that are or reach a training loop."""
-
-        def calling(function: Scope) -> list[Scope]:
-            around = (site.scope.function() for site in self.callers(function))
-            return [caller for caller in around if caller is not None]
-
-        return set(reachable((scope for loop in self.all for scope in _enclosing(loop)), calling))
+        starts = (scope for loop in self.all for scope in _enclosing(loop))
+        return set(functions_leading_to(starts, self.callers))
 
     def callers(self, function: Scope) -> list[Site]:
         """The calls that run a function: of itself, and of what runs it as a main function or in a thread."""

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.memo import Questions
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -110,18 +111,20 @@ class Origins:
 
     def built_from(self, at: Occurrence, wanted: frozenset[ast.AST | None]) -> bool:
         """Whether a model is made of another one, whose weights it then shares."""
-        seen: set[ast.AST] = set()
         made = (self._script.site_of(each) for each in self.creations(at) if isinstance(each, ast.Call))
-        waiting = [*map(of_call, made)]
-        while waiting:
-            whole = waiting.pop()
-            for part in ast.walk(whole.node):
-                if part in seen or not isinstance(part, ast.Name | ast.Attribute):
-                    continue
-                seen.add(part)
-                each = whole.part(part)
-                if not (self.of(each) & wanted) <= {None}:
-                    return True
-                step = self._names.steps_back(each)
-                waiting += (*step.sources, *step.within) if step is not None else ()
-        return False
+        starts = [part for site in made for part in _named_parts(of_call(site))]
+
+        def behind(each: Occurrence) -> Iterator[Occurrence]:
+            step = self._names.steps_back(each)
+            for whole in (*step.sources, *step.within) if step is not None else ():
+                yield from _named_parts(whole)
+
+        parts = reachable(starts, behind, lambda each: each.node)
+        return any(not (self.of(each) & wanted) <= {None} for each in parts)
+
+
+def _named_parts(whole: Occurrence) -> Iterator[Occurrence]:
+    """The names and attributes that an expression is made of."""
+    for part in ast.walk(whole.node):
+        if isinstance(part, ast.Name | ast.Attribute):
+            yield whole.part(part)

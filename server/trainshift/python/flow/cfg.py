@@ -19,6 +19,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from trainshift.python.flow.traversal import postorder, reachable
+
 
 class EdgeKind(Enum):
     """How control passes along an edge."""
@@ -160,20 +162,7 @@ class Cfg:
 
     def reverse_postorder(self) -> list[Point]:
         """Return the points that are reachable, each before those it leads to, back edges aside."""
-        found: list[Point] = []
-        seen = {self.entry}
-        stack = [(self.entry, iter(self.entry.out))]
-        while stack:
-            point, edges = stack[-1]
-            for edge in edges:
-                if edge.target not in seen:
-                    seen.add(edge.target)
-                    stack.append((edge.target, iter(edge.target.out)))
-                    break
-            else:
-                found.append(point)
-                stack.pop()
-        return found[::-1]
+        return postorder(self.entry, lambda point: [edge.target for edge in point.out])[::-1]
 
 
 def reached(
@@ -191,16 +180,15 @@ def reached(
     edges.
     """
     barred = set(without)
-    found: set[Point] = set()
-    waiting = [point for point in starts if point not in barred]
-    while waiting:
-        point = waiting.pop()
-        if point in found:
-            continue
-        found.add(point)
-        for edge in point.into if backward else point.out:
-            if (implicit or not edge.implicit) and edge not in cut:
-                beyond = edge.source if backward else edge.target
-                if beyond not in barred:
-                    waiting.append(beyond)
-    return found
+
+    def following(point: Point) -> list[Point]:
+        edges = point.into if backward else point.out
+        return [
+            beyond
+            for edge in edges
+            if (implicit or not edge.implicit)
+            and edge not in cut
+            and (beyond := edge.source if backward else edge.target) not in barred
+        ]
+
+    return set(reachable([point for point in starts if point not in barred], following))

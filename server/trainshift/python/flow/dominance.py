@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Mapping
 
 from trainshift.python.flow.cfg import Cfg, Edge, Point, Role, reached
+from trainshift.python.flow.traversal import closure, postorder
 
 At = Point | ast.AST
 
@@ -62,35 +63,12 @@ class Dominators:
             exits = [each for each in (cfg.exit, cfg.raised) if each in alive]
             self._ahead[self._root] += exits
             # A loop without end leads to no exit: its points are taken to be right before one.
-            ending = self._reach(exits)
+            ending = closure(exits, self._ahead)
             self._ahead[self._root] += [point for point in alive if point not in ending]
         self.immediate: Mapping[Point, Point] = self._solve()
 
-    def _reach(self, starts: Iterable[Point]) -> set[Point]:
-        found: set[Point] = set()
-        waiting = list(starts)
-        while waiting:
-            point = waiting.pop()
-            if point not in found:
-                found.add(point)
-                waiting += self._ahead.get(point, ())
-        return found
-
     def _solve(self) -> dict[Point, Point]:
-        order: list[Point] = []
-        seen = {self._root}
-        stack = [(self._root, iter(self._ahead[self._root]))]
-        while stack:
-            point, following = stack[-1]
-            for then in following:
-                if then not in seen:
-                    seen.add(then)
-                    stack.append((then, iter(self._ahead[then])))
-                    break
-            else:
-                order.append(point)
-                stack.pop()
-        order.reverse()
+        order = postorder(self._root, self._ahead.__getitem__)[::-1]
         place = {point: index for index, point in enumerate(order)}
         behind: dict[Point, list[Point]] = {point: [] for point in order}
         for point in order:
@@ -128,14 +106,8 @@ class Dominators:
         """Tell that several points together are on every way, though none of them is alone."""
         if len(over) < 2:
             return False
-        found: set[Point] = set()
-        waiting = [each for each in (self._root,) if each not in over]
-        while waiting:
-            each = waiting.pop()
-            if each not in found:
-                found.add(each)
-                waiting += [then for then in self._ahead[each] if then not in over]
-        return point not in found
+        ahead = {each: [then for then in self._ahead[each] if then not in over] for each in self._ahead}
+        return point not in closure({self._root} - over, ahead)
 
     def _chain(self, point: Point) -> Iterable[Point]:
         while True:

@@ -3,31 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 H = TypeVar("H", bound=Hashable)
 
 
+K = TypeVar("K", bound=Hashable)
+
+
 def reachable(
     starts: Iterable[T],
     successors: Callable[[T], Iterable[T]],
-    key: Callable[[T], Hashable] | None = None,
+    key: Callable[[T], K] | None = None,
+    seen: set[K] | None = None,
 ) -> Iterator[T]:
     """Yield `starts` and all that follow from them, depth first, each once.
 
-    Nodes with equal keys are one node.  Successors are asked for when the next node is wanted, so
-    that a caller may stop early.
+    Nodes with equal keys are one node; none comes whose key is in `seen`, to which theirs are added.
+    Successors are asked for when the next node is wanted, so that a caller may stop early.
     """
     waiting = list(starts)
-    seen: set[Hashable] = set()
+    seen = set[K]() if seen is None else seen
     while waiting:
         node = waiting.pop()
-        known = node if key is None else key(node)
+        known: Any = node if key is None else key(node)
         if known not in seen:
             seen.add(known)
             yield node
             waiting += successors(node)
+
+
+def postorder(start: H, successors: Callable[[H], Iterable[H]]) -> list[H]:
+    """Return a node and all that follow from it, each behind those that it leads to, back edges aside."""
+    found: list[H] = []
+    seen = {start}
+    stack = [(start, iter(successors(start)))]
+    while stack:
+        node, following = stack[-1]
+        for then in following:
+            if then not in seen:
+                seen.add(then)
+                stack.append((then, iter(successors(then))))
+                break
+        else:
+            found.append(node)
+            stack.pop()
+    return found
 
 
 def closure(starts: Iterable[H], following: Mapping[H, Iterable[H]]) -> set[H]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.lookup import Lookup
 from trainshift.python.names.values import Class, Function, Instance, Library, UserInstance, Value, Values
@@ -38,23 +40,22 @@ class Classes(Lookup):
 
     def ancestry(self, cls: Scope) -> list[Scope | str]:
         """The class, then its bases: scopes of the script's classes, full names of library ones."""
-        order: list[Scope | str] = []
-        waiting: list[Scope | str] = [cls]
-        while waiting:
-            current = waiting.pop(0)
-            if current in order:
-                continue
-            order.append(current)
-            if isinstance(current, str):
-                continue
-            assert isinstance(current.node, ast.ClassDef)
-            for base in current.node.bases:
-                for value in self.values(base, current.parent or current, current.statement):
-                    if isinstance(value, Class):
-                        waiting.append(value.scope)
-                    elif isinstance(value, Library):
-                        waiting.append(api.canonical(value.name) or value.name)
-        return order
+        order: dict[Scope | str, None] = {cls: None}
+        level: list[Scope | str] = [cls]
+        while level:  # Nearest first: bases of one level come before those of the next.
+            bases = [base for each in level if isinstance(each, Scope) for base in self._bases(each)]
+            level = [each for each in dict.fromkeys(bases) if each not in order]
+            order.update(dict.fromkeys(level))
+        return list(order)
+
+    def _bases(self, cls: Scope) -> Iterator[Scope | str]:
+        assert isinstance(cls.node, ast.ClassDef)
+        for base in cls.node.bases:
+            for value in self.values(base, cls.parent or cls, cls.statement):
+                if isinstance(value, Class):
+                    yield value.scope
+                elif isinstance(value, Library):
+                    yield api.canonical(value.name) or value.name
 
     def function_named(self, cls: Scope, name: str) -> Scope | None:
         """The method `name` of a class of the script or of its nearest base that has one."""
@@ -96,17 +97,12 @@ class Classes(Lookup):
         return home.path, home.statement_span(cls.statement).start if cls.statement is not None else 0
 
     def _find_heirs(self, cls: Scope) -> Values:
-        found: list[Scope] = []
-        waiting = [cls]
-        while waiting:
-            base = waiting.pop()
+        def heirs(base: Scope) -> Iterator[Scope]:
             for script in self._script.home(cls).users:
                 if base.name in script.code.mentioned:
-                    for other in script.names.possible_heirs:
-                        if other not in (cls, *found) and base in self.ancestry(other):
-                            found.append(other)
-                            waiting.append(other)
-        return frozenset(map(Class, found))
+                    yield from (each for each in script.names.possible_heirs if base in self.ancestry(each))
+
+        return frozenset(Class(each) for each in reachable([cls], heirs) if each is not cls)
 
     def fields(self, cls: Scope) -> list[str]:
         """The fields that a dataclass, or a named tuple, is made of, in order; none for another class."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from trainshift.libraries.roles import RECORDS
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.classes import is_property
 from trainshift.python.names.containers import Containers
 from trainshift.python.names.linked import LinkedScript
@@ -371,22 +372,21 @@ class Provenance(Containers):
     def _imported_from_files(self, binding: Binding) -> Step:
         """What gives an imported name its value, in whatever file; files may import it from each other."""
         workspace = self._script.workspace
-        steps: list[Step] = []
-        seen: set[Binding] = set()
-        waiting = [binding] if workspace is not None else []
-        while waiting and workspace is not None:
-            each = waiting.pop()
-            if each in seen:
-                continue
-            seen.add(each)
-            home = self._script.home(each.scope)
+        if workspace is None:
+            return UNSEEN
+
+        def imported(each: Binding) -> list[Binding]:
             if each.kind != "import":
-                steps.append(home.names.source_of(each))
-                continue
-            path, names = workspace.locate(home, each.full_name)
+                return []
+            path, names = workspace.locate(self._script.home(each.scope), each.full_name)
             script = workspace.script(path) if path and len(names) == 1 else None
-            if script is not None:
-                waiting += script.module_bindings.get(names[0], [])
+            return script.module_bindings.get(names[0], []) if script is not None else []
+
+        steps = [
+            self._script.home(each.scope).names.source_of(each)
+            for each in reachable([binding], imported)
+            if each.kind != "import"
+        ]
         return joined(steps) if steps else UNSEEN
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.script import Script
 from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Scope, Statement, behind_main_guard
 
@@ -49,13 +50,13 @@ class Reachability:
 
     def _spread(self) -> tuple[set[ChunkSyntax], set[str] | None]:
         """From what is started to what it reads: the chunks that run, the names they read (None: any)."""
-        waiting = list(self._start.facts)
+        starts = list(self._start.facts)
         defining: dict[str, list[ChunkSyntax]] = {}
         for script in self._others:
             for facts in script.facts:
                 names = _defined(facts)
                 if names is None:
-                    waiting.append(facts)
+                    starts.append(facts)
                 for name in names or ():
                     defining.setdefault(name, []).append(facts)
         scripts = (self._start, *self._others)
@@ -64,19 +65,14 @@ class Reachability:
             renamed.setdefault(new, []).append(old)
         run: set[ChunkSyntax] = set()
         read: set[str] = set()
-        while waiting:
-            facts = waiting.pop()
-            if facts in run:
-                continue
-            run.add(facts)
+
+        def defining_what_is_read(facts: ChunkSyntax) -> Iterator[ChunkSyntax]:
+            for name in reachable(facts.loads, lambda name: renamed.get(name, ()), seen=read):
+                yield from defining.get(name, ())
+
+        for facts in reachable(starts, defining_what_is_read, seen=run):
             if not self._hiding.isdisjoint(facts.loads):
                 return run, None
-            fresh = [name for name in facts.loads if name not in read]
-            for name in fresh:
-                if name not in read:
-                    read.add(name)
-                    fresh += renamed.get(name, ())
-                    waiting += defining.get(name, ())
         return run, read
 
     @staticmethod

@@ -22,7 +22,7 @@ from trainshift.python.syntax.slotted_ast import kind_of
 # What binds whenever it is done; jumps; and managers that suppress exceptions.
 _BINDING = (ast.AugAssign, ast.Delete, ast.Import, ast.ImportFrom, *FUNCTIONS, ast.ClassDef)
 _COMPOUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Match, *TRIES)
-_CATCHING = (ast.With, ast.AsyncWith, *TRIES)
+_CATCHING: tuple[type[ast.stmt], ...] = (ast.With, ast.AsyncWith, *TRIES)
 _JUMPS = (ast.Break, ast.Continue, ast.Return, ast.Raise)
 _SUPPRESSING = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex", "ExitStack"})
 

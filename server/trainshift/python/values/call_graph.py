@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from trainshift.python.flow.traversal import reachable
@@ -27,11 +27,21 @@ def callers_around(names: CallGraph, site: Site) -> list[Site]:
     return names.callers(function)[0] if function is not None else []
 
 
-def functions_leading_to(names: CallGraph, functions: Iterable[Scope | None]) -> Iterator[Scope]:
-    """Yield functions, then those that call them, and so on outwards, each once; None is the module."""
+def called_from(names: CallGraph) -> Callable[[Scope], list[Site]]:
+    """The calls of a function that names see."""
+    return lambda function: names.callers(function)[0]
+
+
+def functions_leading_to(
+    functions: Iterable[Scope | None], callers: Callable[[Scope], Iterable[Site]]
+) -> Iterator[Scope]:
+    """Yield functions, then those that call them, and so on outwards, each once; None is the module.
+
+    `callers` gives the calls that run a function: `called_from` of names, or more than these.
+    """
 
     def calling(function: Scope) -> list[Scope]:
-        around = (site.scope.function() for site in names.callers(function)[0])
+        around = (site.scope.function() for site in callers(function))
         return [caller for caller in around if caller is not None]
 
     return reachable([function for function in functions if function is not None], calling)

@@ -11,6 +11,7 @@ from trainshift.python.source.edit import Edit
 
 # What can be multiplied or divided as it is.
 _ATOMS = (ast.Constant, ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+# A factor behind more names than this is not found, and no fix is offered.
 _DEEPEST = 10
 
 

@@ -10,9 +10,10 @@ from trainshift.core.program import Program
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.python.flow.evaluation import LOOPS
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Scope, Site, Statement, expression_path
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Site, Statement, expression_path
 from trainshift.rewriting.data.batches import draws_batches, takes_batches
 from trainshift.rewriting.keras.fits import Fit, Fits
 
@@ -69,17 +70,14 @@ class Iterated:
 
     def above(self, statement: Statement) -> set[Statement]:
         """The statements around one, and around the calls of the functions that it is in."""
-        found: set[Statement] = set()
-        functions: set[Scope] = set()
-        waiting = [statement]
-        while waiting:
-            each = waiting.pop()
-            found.update(each.path())
+
+        def calling(each: Statement) -> list[Statement]:
             function = each.scope.function()
-            if function is not None and function not in functions:
-                functions.add(function)
-                waiting += [site.statement for site in self._script.names.callers(function)[0]]
-        return found - {statement}
+            callers = self._script.names.callers(function)[0] if function is not None else []
+            return [site.statement for site in callers]
+
+        around = reachable([statement], calling)
+        return {above for each in around for above in each.path()} - {statement}
 
     @cached_property
     def around(self) -> set[Statement]:

@@ -32,6 +32,7 @@ _CONVERTING = frozenset({"array", "asarray", "astype", "cast", "constant", "conv
 # What is given gradients, or the loss, and no data.
 _GRADIENTS = ("apply_gradients", "compute_gradients", "get_gradients", "gradient", "minimize")
 _FEWEST = 3
+# What is behind more steps than this is not shown to be data.
 _DEEPEST = 20
 
 

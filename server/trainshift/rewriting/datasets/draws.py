@@ -17,6 +17,7 @@ from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import TENSORFLOW, Horovod
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance
@@ -171,21 +172,22 @@ class Draws:
 
     def _parts_behind(self, at: Occurrence) -> list[ast.expr]:
         """All expressions that an expression is made of, through names and the script's functions."""
-        seen: dict[int, ast.expr] = {}
-        waiting = [at]
-        while waiting:
-            each = waiting.pop()
-            if id(each.node) in seen or isinstance(each.node, ast.Lambda) or self._is_sorted(each):
-                continue
-            seen[id(each.node)] = each.node
+
+        def behind(each: Occurrence) -> Iterator[Occurrence]:
             inside = [each.node, *getattr(each.node, "generators", ())]
             parts = [part for node in inside for part in children(node) if isinstance(part, ast.expr)]
             parts += [word.value for word in each.node.keywords] if isinstance(each.node, ast.Call) else []
-            waiting += map(each.part, parts)
+            found = [*map(each.part, parts)]
             step = self._names.steps_back(each) if isinstance(each.node, _FOLLOWED) else None
             if step is not None and not self._names.member_of_library(each.node):
-                waiting += [*step.sources, *step.within]
-        return list(seen.values())
+                found += [*step.sources, *step.within]
+            return (part for part in found if not self._hides_draws(part))
+
+        starts = [] if self._hides_draws(at) else [at]
+        return [each.node for each in reachable(starts, behind, lambda each: id(each.node))]
+
+    def _hides_draws(self, at: Occurrence) -> bool:
+        return isinstance(at.node, ast.Lambda) or self._is_sorted(at)
 
     def is_free(self, site: Site) -> bool:
         """Whether a call draws an order or a choice that nothing fixes."""

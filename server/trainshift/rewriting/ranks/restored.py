@@ -18,14 +18,14 @@ from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
-from trainshift.python.values.call_graph import calls_leading_to, functions_leading_to
+from trainshift.python.values.call_graph import called_from, calls_leading_to, functions_leading_to
 from trainshift.rewriting.target import Target
 
 # Methods that read what may have been saved before.
 _METHODS = (*tables.RESTORING, "load_weights")
 # Methods of callbacks that Keras calls before the first step.
 _EARLY = frozenset({"__init__", "set_model", "set_params", "on_train_begin"})
-# A checkpoint is not looked for through more managers than this.
+# A checkpoint is not looked for through more managers than this: what it holds is not seen then.
 _DEEPEST = 3
 
 
@@ -54,7 +54,7 @@ class Restored:
     def _waiting(self) -> set[Scope]:
         """The functions that read what may have been saved before, and those that call them."""
         late = (site for site in self._script.sites_named(*_METHODS) if self.follows_training(site))
-        return set(functions_leading_to(self._names, (site.scope.function() for site in late)))
+        return set(functions_leading_to((site.scope.function() for site in late), called_from(self._names)))
 
     def together(self, statement: Statement) -> bool:
         """Whether all ranks surely come to a statement, if they come to the block that it is in."""

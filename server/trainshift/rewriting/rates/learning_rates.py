@@ -8,12 +8,13 @@ one case and another in another, each case is scaled where it is written.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import (
@@ -45,7 +46,7 @@ from trainshift.rewriting.tf1.graphs import Graphs
 
 # The optimizers that ask a function or a variable for the rate at each step; others do so when they are made.
 _ASKING = ("tensorflow.keras.optimizers.legacy.Optimizer",)
-# An end for absurd scripts.
+# After so many rounds rates are refused.
 _MOST_ROUNDS = 100
 
 
@@ -247,13 +248,12 @@ class LearningRates:
 
     def _follow(self, place: Occurrence, settled: frozenset[ast.expr] = frozenset()) -> None:
         """Scale a rate where it stands; if it may be several things, each of them, where it is written."""
-        seen: set[ast.expr] = set()
-        waiting = [place]
-        while waiting:
-            each = waiting.pop()
-            if each.node not in seen:
-                seen.add(each.node)
-                waiting += reversed(self._follow_once(each, settled))
+
+        def cases(each: Occurrence) -> Iterator[Occurrence]:
+            return reversed(self._follow_once(each, settled))
+
+        for _ in reachable([place], cases, lambda each: each.node):
+            pass
 
     def _follow_once(self, place: Occurrence, settled: frozenset[ast.expr]) -> list[Occurrence]:
         """Scale a rate if that can be done in one place, else give the cases to follow."""

@@ -15,6 +15,7 @@ from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import UNSEEN, Occurrence, Step
 from trainshift.python.names.values import (
@@ -225,14 +226,11 @@ class RateCases:
 
     def _closure(self, place: Occurrence) -> list[_Reading]:
         """The expression and all that its value may come from, taken apart."""
-        found: dict[_Reading, None] = {}
-        waiting = [place]
-        while waiting:
-            reading = self._reading(waiting.pop())
-            if reading not in found:
-                found[reading] = None
-                waiting += reversed((*reading.parts, *reading.given))
-        return list(found)
+
+        def behind(reading: _Reading) -> Iterator[_Reading]:
+            return map(self._reading, reversed((*reading.parts, *reading.given)))
+
+        return list(reachable([self._reading(place)], behind))
 
     def _solve(
         self, place: Occurrence, settled: frozenset[ast.expr], known: dict[_Reading, RateKind]

@@ -10,7 +10,7 @@ from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script, read_script
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.python.values.backward_slice import backward_slice
-from trainshift.python.values.call_graph import calls_leading_to, functions_leading_to
+from trainshift.python.values.call_graph import called_from, calls_leading_to, functions_leading_to
 
 # A script whose last statement is a call `show(x)`, and all that `x` may be.
 SLICES = {
@@ -64,5 +64,5 @@ def test_calls_and_functions_that_lead_to_a_call() -> None:
         script.line_at(script.span(each.node, each).start) for each in calls_leading_to(script.names, site)
     )
     assert lines == [2, 4, 5, 8]
-    functions = functions_leading_to(script.names, [site.scope.function()])
+    functions = functions_leading_to([site.scope.function()], called_from(script.names))
     assert {function.name for function in functions} == {"inner", "outer"}
