@@ -33,6 +33,11 @@ class ControlFlow:
         self._statements: dict[ast.AST, Statement] = {}
         self._repeated: dict[Cfg, frozenset[Point]] = {}
 
+    def dissolve(self) -> None:
+        """Free the graphs at once."""
+        for cfg in self._graphs.values():
+            cfg.dissolve()
+
     # What the names of the program tell
 
     def ends(self, call: ast.Call) -> bool:

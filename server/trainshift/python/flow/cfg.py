@@ -129,6 +129,12 @@ class Cfg:
         self._ends.setdefault(id(node), []).extend(ends)
         self._kept.append(node)
 
+    def dissolve(self) -> None:
+        """Free the graph at once, whose points and edges refer to each other; nobody may ask for it again."""
+        for point in self.all:
+            point.into.clear()
+            point.out.clear()
+
     @property
     def edges(self) -> Iterator[Edge]:
         """All edges, by their sources."""

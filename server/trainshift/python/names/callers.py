@@ -6,19 +6,24 @@ import ast
 
 from trainshift.python.flow.traversal import closure
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.classes import Classes, is_decorated
-from trainshift.python.names.linked import LinkedScript
-from trainshift.python.names.memo import Memo
+from trainshift.python.names.classes import ClassHierarchy, is_decorated
+from trainshift.python.names.linked import LinkedNames, LinkedScript
+from trainshift.python.names.lookup import Lookup
 from trainshift.python.names.values import NOTHING, Class, Values
 from trainshift.python.syntax.call_binding import bind_call
 from trainshift.python.syntax.chunk_syntax import Scope, Site, alternatives, last_name
 
 
-class Callers(Classes):
-    """What is asked of the calls of one script."""
+class Callers:
+    """The calls of one script, by what its `names` say of what is called."""
 
-    def __init__(self, script: LinkedScript, memo: Memo | None = None) -> None:
-        super().__init__(script, memo)
+    def __init__(
+        self, script: LinkedScript, names: LinkedNames, lookup: Lookup, classes: ClassHierarchy
+    ) -> None:
+        self._script = script
+        self._names = names
+        self._lookup = lookup
+        self._classes = classes
         self._callers: dict[Scope, tuple[list[Site], bool]] = {}
         self._aliases: dict[str, set[str]] | None = None
         self._named: dict[str, tuple[list[Site], bool]] = {}
@@ -67,7 +72,7 @@ class Callers(Classes):
 
     def _receiver(self, site: Site) -> Values:
         if isinstance(site.node.func, ast.Attribute):
-            return self.site_values(site.node.func.value, site)
+            return self._names.site_values(site.node.func.value, site)
         return NOTHING
 
     def _find_callers(self, function: Scope) -> tuple[list[Site], bool]:
@@ -77,7 +82,10 @@ class Callers(Classes):
             return [], True
         wanted = [function]
         if owner is not None and name == "__init__":
-            wanted = [owner, *(heir for heir in self.heirs(owner) if "__init__" not in heir.bindings)]
+            wanted = [
+                owner,
+                *(heir for heir in self._classes.heirs(owner) if "__init__" not in heir.bindings),
+            ]
         found: dict[Site, None] = {}
         passed_on = False
         names = dict.fromkeys([*(each.name for each in wanted), name])
@@ -96,7 +104,7 @@ class Callers(Classes):
         if name not in self._named:
             self._named[name] = self._calls_named(name)
         named, is_passed_on = self._named[name]
-        return [site for site in named if function in self.called_functions(site)], is_passed_on
+        return [site for site in named if function in self._classes.called_functions(site)], is_passed_on
 
     def _calls_named(self, name: str) -> tuple[list[Site], bool]:
         """The calls of what may be called so by spelling, and whether more than calls read such a name."""
@@ -119,13 +127,13 @@ class Callers(Classes):
     def _reads_of_libraries(self, attribute: str) -> int:
         """How often the attribute is read of a library's module, which is none of the script's functions."""
         read = self._script.code.member_loads.get(attribute, {})
-        return sum(number for base, number in read.items() if base in self.libraries)
+        return sum(number for base, number in read.items() if base in self._lookup.libraries)
 
     def _is_of_library(self, node: ast.expr) -> bool:
         return (
             isinstance(node, ast.Attribute)
             and isinstance(node.value, ast.Name)
-            and node.value.id in self.libraries
+            and node.value.id in self._lookup.libraries
         )
 
     def _alias_names(self) -> dict[str, set[str]]:

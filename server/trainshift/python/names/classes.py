@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from trainshift.libraries import api
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.linked import LinkedNames, LinkedScript
 from trainshift.python.names.lookup import Lookup
 from trainshift.python.names.values import Class, Function, Instance, Library, UserInstance, Value, Values
 from trainshift.python.syntax.chunk_syntax import AttributeBinding, Binding, Scope, Site, last_name
@@ -15,8 +16,13 @@ from trainshift.python.syntax.chunk_syntax import AttributeBinding, Binding, Sco
 _DATACLASSES = frozenset({"dataclasses.dataclass"})
 
 
-class Classes(Lookup):
-    """What is asked of the classes of one script."""
+class ClassHierarchy:
+    """The classes of one script, by what its `names` say of their bases."""
+
+    def __init__(self, script: LinkedScript, names: LinkedNames, lookup: Lookup) -> None:
+        self._script = script
+        self._names = names
+        self._lookup = lookup
 
     def is_a(self, value: Value, *families: str) -> bool:
         """Whether `value` is an object of one of the classes `families` or of their subclasses."""
@@ -51,7 +57,7 @@ class Classes(Lookup):
     def _bases(self, cls: Scope) -> Iterator[Scope | str]:
         assert isinstance(cls.node, ast.ClassDef)
         for base in cls.node.bases:
-            for value in self.values(base, cls.parent or cls, cls.statement):
+            for value in self._names.values(base, cls.parent or cls, cls.statement):
                 if isinstance(value, Class):
                     yield value.scope
                 elif isinstance(value, Library):
@@ -69,7 +75,7 @@ class Classes(Lookup):
     def called_functions(self, site: Site) -> list[Scope]:
         """The functions of the script that the call may run (a class: its ``__init__``)."""
         found = []
-        for value in self.callee(site):
+        for value in self._names.callee(site):
             if isinstance(value, Class):
                 function = self.function_named(value.scope, "__init__")
             else:
@@ -88,7 +94,7 @@ class Classes(Lookup):
 
     def heirs(self, cls: Scope) -> list[Scope]:
         """The classes of any linked script that derive from `cls`, directly or not."""
-        found = self.memo.ask(("heirs", id(cls)), self._find_heirs, cls)
+        found = self._names.memo.ask(("heirs", id(cls)), self._find_heirs, cls)
         return sorted((value.scope for value in found if isinstance(value, Class)), key=self._order)
 
     def _order(self, cls: Scope) -> tuple[str, int]:
@@ -116,7 +122,7 @@ class Classes(Lookup):
                     node.func if isinstance(node, ast.Call) else node for node in each.node.decorator_list
                 )
                 scope = each.parent or each
-                named = (self.full_names(node, scope, each.statement) for node in decorators)
+                named = (self._names.full_names(node, scope, each.statement) for node in decorators)
                 is_made_of_them = is_made_of_them or any(
                     not _DATACLASSES.isdisjoint(names) for names in named
                 )
@@ -131,7 +137,8 @@ class Classes(Lookup):
         return [
             cls
             for cls in self._script.code.derived_classes
-            if isinstance(cls.node, ast.ClassDef) and not all(map(self.member_of_library, cls.node.bases))
+            if isinstance(cls.node, ast.ClassDef)
+            and not all(map(self._lookup.member_of_library, cls.node.bases))
         ]
 
     @cached_property

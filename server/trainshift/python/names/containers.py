@@ -6,9 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from trainshift.python.names.callers import Callers
-from trainshift.python.names.linked import LinkedScript
-from trainshift.python.names.memo import Memo
+from trainshift.python.names.linked import LinkedNames, LinkedScript
 from trainshift.python.names.occurrence import Occurrence, Step, joined, unseen_in
 from trainshift.python.names.values import Display, Instance, Value
 from trainshift.python.syntax.chunk_syntax import (
@@ -26,28 +24,29 @@ from trainshift.python.syntax.chunk_syntax import (
 _ADDING_ALL = ("extend", "update")
 
 
-class Containers(Callers):
+class Containers:
     """What the containers of one script hold: the one place that unpacks, iterates and indexes."""
 
-    def __init__(self, script: LinkedScript, memo: Memo | None = None) -> None:
-        super().__init__(script, memo)
+    def __init__(self, script: LinkedScript, names: LinkedNames) -> None:
+        self._script = script
+        self._names = names
         self._rests: dict[tuple[ast.expr, Rest], ast.List] = {}
 
     def unpacked(self, at: Occurrence, path: tuple[Slot, ...]) -> Step:
         """What unpacking takes out of a value along `path`."""
-        return self._along(Step((at,)), path)
+        return self.along(Step((at,)), path)
 
     def elements(self, at: Occurrence, path: tuple[Slot, ...] = ()) -> Step:
         """What iterating an expression yields, unpacked along `path`."""
         node, of_dictionary = at.node, False
         if isinstance(node, ast.Call):
-            names = self.full_names(node.func, at.scope, at.statement)
+            names = self._names.full_names(node.func, at.scope, at.statement)
             first = path[0] if path and isinstance(path[0], int) else None
             if "builtins.enumerate" in names and node.args:
-                return self.elements(at.part(node.args[0]), path[1:]) if first == 1 else unseen_in(at)
+                return self._names.elements(at.part(node.args[0]), path[1:]) if first == 1 else unseen_in(at)
             if "builtins.zip" in names:
                 given = element_at(node.args, first) if first is not None else None
-                return self.elements(at.part(given), path[1:]) if given is not None else unseen_in(at)
+                return self._names.elements(at.part(given), path[1:]) if given is not None else unseen_in(at)
             if isinstance(node.func, ast.Attribute) and node.func.attr in ("values", "items"):
                 of_dictionary = True
                 if node.func.attr == "items":
@@ -57,15 +56,15 @@ class Containers(Callers):
                 at = at.part(node.func.value)
         found = [
             self._held(value) if _is_display(value, of_dictionary) else unseen_in(at)
-            for value in self.values(at.node, at.scope, at.statement)
+            for value in self._names.values(at.node, at.scope, at.statement)
         ]
-        return self._along(joined([*found, *self._added(at)]), path)
+        return self.along(joined([*found, *self._added(at)]), path)
 
     def item(self, at: Occurrence) -> Step:
         """What a subscript takes."""
         assert isinstance(at.node, ast.Subscript)
         base = at.part(at.node.value)
-        values = self.values(base.node, base.scope, base.statement)
+        values = self._names.values(base.node, base.scope, base.statement)
         if isinstance(at.node.slice, ast.Slice):  # Some of the elements, in a container again.
             return Step((base,), not values or not all(isinstance(value, Display) for value in values))
         key = _constant(at.node.slice)
@@ -90,24 +89,25 @@ class Containers(Callers):
         for script in self._script.linked:
             for item in script.code.items_by_key.get(key, ()):
                 at = item.binding
-                if display in self.values(item.base, at.scope, at.statement):
+                if display in self._names.values(item.base, at.scope, at.statement):
                     yield self._addition(at)
 
     def added_at(self, at: Occurrence, key: str) -> Iterator[Step]:
         """What may be put into the dictionary of a name at a key: unseen, where that is not told."""
-        for item in self.additions(at):
+        for item in self._names.additions(at):
             other = _constant(item.key) if item.key is not None else None
             if other is None:
                 yield unseen_in(at)
             elif other == key:
                 yield self._addition(item.binding)
 
-    def _along(self, step: Step, path: tuple[Slot, ...]) -> Step:
+    def along(self, step: Step, path: tuple[Slot, ...]) -> Step:
+        """What unpacking takes out of the sources of a step along `path`."""
         for slot in path:
             steps = [
                 self._item(value, slot) if isinstance(value, Display) else unseen_in(source)
                 for source in step.sources
-                for value in self.values(source.node, source.scope, source.statement)
+                for value in self._names.values(source.node, source.scope, source.statement)
             ]
             step = joined([*steps, Step((), step.unseen, step.within)])
         return step
@@ -168,7 +168,7 @@ class Containers(Callers):
                 yield item
 
     def _added(self, at: Occurrence, key: object = None) -> Iterator[Step]:
-        for item in self.additions(at):
+        for item in self._names.additions(at):
             other = _constant(item.key) if item.key is not None else None
             if key is None or other is None or key == other:
                 yield self._addition(item.binding)
@@ -181,8 +181,8 @@ class Containers(Callers):
         method = call.func.attr if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else ""
         all_of_it = method in _ADDING_ALL and isinstance(call, ast.Call) and binding.value in call.args
         if all_of_it or binding.kind == "element":
-            return self.elements(at, binding.path)
-        return self.unpacked(at, binding.path)
+            return self._names.elements(at, binding.path)
+        return self._names.unpacked(at, binding.path)
 
 
 def _is_display(value: Value, of_dictionary: bool) -> TypeGuard[Display]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from trainshift.python.names.memo import Memo
 from trainshift.python.names.occurrence import Occurrence, Step
 from trainshift.python.names.values import Values
 from trainshift.python.source.source import Span
@@ -15,13 +16,18 @@ from trainshift.python.syntax.chunk_syntax import (
     ItemBinding,
     Scope,
     Site,
+    Slot,
     Statement,
 )
 from trainshift.python.syntax.code import Code
 
 
 class LinkedNames(Protocol):
-    """What the names of one script are asked by those of another."""
+    """What the names of one script are asked by their own parts, and by those of another script."""
+
+    @property
+    def memo(self) -> Memo:
+        """The answers that are known, of all scripts that are linked."""
 
     @property
     def possible_heirs(self) -> list[Scope]:
@@ -36,24 +42,50 @@ class LinkedNames(Protocol):
     def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:
         """Everything that an expression may stand for."""
 
+    def site_values(self, node: ast.expr, site: Site) -> Values:
+        """Everything that an expression inside a call may stand for."""
+
+    def callee(self, site: Site) -> Values:
+        """Everything that the called expression may stand for."""
+
+    def full_names(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> frozenset[str]:
+        """The full library names that an expression may resolve to."""
+
+    def bindings(self, at: Occurrence) -> list[Binding]:
+        """The bindings that a name or an attribute may have its value by."""
+
+    def elements(self, at: Occurrence, path: tuple[Slot, ...] = ()) -> Step:
+        """What iterating an expression yields, unpacked along a path."""
+
+    def unpacked(self, at: Occurrence, path: tuple[Slot, ...]) -> Step:
+        """What unpacking takes out of a value along a path."""
+
+    def item(self, at: Occurrence) -> Step:
+        """What a subscript takes."""
+
+    def additions(self, at: Occurrence) -> Iterator[ItemBinding]:
+        """What is put into the container of a name later."""
+
     def bound(self, binding: Binding) -> Values:
         """The values that one binding gives to its name."""
 
     def source_of(self, binding: Binding) -> Step:
         """The occurrences that a binding has its value from."""
 
-    def steps_back(self, at: Occurrence) -> Step | None:
+    @property
+    def steps_back(self) -> Callable[[Occurrence], Step | None]:
         """The occurrences that may give the value of an expression, one step back."""
 
-    def lookup(
-        self, name: str, scope: Scope, statement: Statement | None
-    ) -> tuple[Scope | None, list[Binding]]:
+    @property
+    def lookup(self) -> Callable[[str, Scope, Statement | None], tuple[Scope | None, list[Binding]]]:
         """The bindings that a name may have where it is read, and the scope that holds them."""
 
-    def callers(self, function: Scope) -> tuple[list[Site], bool]:
+    @property
+    def callers(self) -> Callable[[Scope], tuple[list[Site], bool]]:
         """The calls that may run a function, and whether it may also be run from elsewhere."""
 
-    def calls_by_name(self, name: str, function: Scope) -> tuple[list[Site], bool]:
+    @property
+    def calls_by_name(self) -> Callable[[str, Scope], tuple[list[Site], bool]]:
         """The script's calls that may run a function, and whether it may be used otherwise than called."""
 
 

@@ -8,24 +8,19 @@ to the names of the file that it stands in.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence, Step
 from trainshift.python.names.reachability import Reachability
-from trainshift.python.names.resolver import Resolver
 from trainshift.python.names.script import Script
-from trainshift.python.names.values import Values
 from trainshift.python.source.edit import Edit
 from trainshift.python.source.source import Source
 from trainshift.python.syntax.chunk_syntax import (
     AttributeBinding,
-    Binding,
     ItemBinding,
     Scope,
     Site,
-    Slot,
     Statement,
 )
 from trainshift.python.syntax.chunks import Chunk
@@ -53,7 +48,6 @@ class LinkedProgram(Script):
         super().__init__(
             _LinkedCode(Source(text), chunks, Reachability(scripts)), first.workspace, first.path
         )
-        self.names = _LinkedNames(self, first.names.memo)
 
     def home(self, scope: Scope) -> Script:
         """The script of the file that the scope stands in."""
@@ -124,33 +118,3 @@ class _LinkedCode(Code):
 
     def _run(self, given: list[T]) -> list[T]:
         return [each for each in given if self._reach.runs(each.binding.scope, each.binding.statement)]
-
-
-class _LinkedNames(Resolver):
-    """The names of several files: each question is one for the names of the file that it is about."""
-
-    _script: LinkedProgram
-
-    def _names_of(self, scope: Scope) -> Resolver:
-        return self._script.home(scope).names
-
-    def bindings(self, at: Occurrence) -> list[Binding]:
-        return self._names_of(at.scope).bindings(at)
-
-    def bound(self, binding: Binding) -> Values:
-        return self._names_of(binding.scope).bound(binding)
-
-    def source_of(self, binding: Binding) -> Step:
-        return self._names_of(binding.scope).source_of(binding)
-
-    def additions(self, at: Occurrence) -> Iterator[ItemBinding]:
-        return self._names_of(at.scope).additions(at)
-
-    def elements(self, at: Occurrence, path: tuple[Slot, ...] = ()) -> Step:
-        return self._names_of(at.scope).elements(at, path)
-
-    def unpacked(self, at: Occurrence, path: tuple[Slot, ...]) -> Step:
-        return self._names_of(at.scope).unpacked(at, path)
-
-    def item(self, at: Occurrence) -> Step:
-        return self._names_of(at.scope).item(at)

@@ -1,60 +1,29 @@
-"""Scoping: the bindings that a name may have where it is read, and questions about the values of names."""
+"""Scoping: the bindings that a name may have where it is read."""
 
 from __future__ import annotations
 
 import ast
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
 
-from trainshift.libraries import api
 from trainshift.libraries.roles import KNOWN_MODULES
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.linked import LinkedScript
-from trainshift.python.names.memo import Memo
 from trainshift.python.names.reaching import Reaching
 from trainshift.python.names.scoping import owner_of
 from trainshift.python.names.values import NOTHING, Library, Values
-from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, dotted
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement, dotted
 
 
-class Lookup(ABC):
-    """The names of one script, and what is asked of the values of its expressions.
+class Lookup:
+    """The bindings of the names of one script.
 
     A question about code of another script of the same workspace is passed on to that one's names.
     """
 
-    def __init__(self, script: LinkedScript, memo: Memo | None = None) -> None:
+    def __init__(self, script: LinkedScript) -> None:
         self._script = script
-        self.memo = memo or Memo()
         self._reachings: dict[tuple[Scope | None, str], Reaching] = {}
         self._nonlocal: dict[int, dict[str, list[Scope]]] = {}
         self._members: dict[str, Values] = {}
-        self._full_names: dict[Values, frozenset[str]] = {}
-
-    @abstractmethod
-    def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:
-        """Everything that `node` may stand for, read in `scope` at `statement`."""
-
-    def site_values(self, node: ast.expr, site: Site) -> Values:
-        """Everything that an expression inside a call may stand for."""
-        return self.values(node, site.scope, site.statement)
-
-    def callee(self, site: Site) -> Values:
-        """Everything that the called expression may stand for."""
-        return self.values(site.node.func, site.scope, site.statement)
-
-    def full_names(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> frozenset[str]:
-        """The full library names that `node` may resolve to (empty if none)."""
-        values = self.values(node, scope, statement)
-        found = self._full_names.get(values)
-        if found is None:
-            names = [value.name for value in values if isinstance(value, Library)]
-            found = self._full_names[values] = frozenset(api.canonical(name) or name for name in names)
-        return found
-
-    def calls(self, site: Site, *names: str) -> bool:
-        """Whether the call may be one of the library functions or classes `names`."""
-        return not self.full_names(site.node.func, site.scope, site.statement).isdisjoint(names)
 
     def lookup(
         self, name: str, scope: Scope, statement: Statement | None
@@ -136,6 +105,3 @@ class Lookup(ABC):
                 for binding in bindings
             )
         }
-
-    def _join(self, parts: Iterable[Values]) -> Values:
-        return NOTHING.union(*parts)

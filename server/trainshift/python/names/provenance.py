@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from trainshift.libraries.roles import RECORDS
 from trainshift.python.flow.traversal import reachable
-from trainshift.python.names.classes import is_property
+from trainshift.python.names.callers import Callers
+from trainshift.python.names.classes import ClassHierarchy, is_property
 from trainshift.python.names.containers import Containers
-from trainshift.python.names.linked import LinkedScript
-from trainshift.python.names.memo import Memo
+from trainshift.python.names.linked import LinkedNames, LinkedScript
 from trainshift.python.names.occurrence import UNSEEN, Occurrence, Step, joined, unseen_in
 from trainshift.python.names.values import (
     RECORD,
@@ -40,11 +40,22 @@ class Handed(NamedTuple):
     may_lack: bool = False
 
 
-class Provenance(Containers):
+class Provenance:
     """Where the values of one script come from."""
 
-    def __init__(self, script: LinkedScript, memo: Memo | None = None) -> None:
-        super().__init__(script, memo)
+    def __init__(
+        self,
+        script: LinkedScript,
+        names: LinkedNames,
+        classes: ClassHierarchy,
+        callers: Callers,
+        containers: Containers,
+    ) -> None:
+        self._script = script
+        self._names = names
+        self._classes = classes
+        self._callers = callers
+        self._containers = containers
         # The functions whose callers are being asked for what they collect.
         self._collected: set[Scope] = set()
 
@@ -59,7 +70,7 @@ class Provenance(Containers):
                 return home.names.steps_back(at)
         node = at.node
         if isinstance(node, _NAMED):
-            steps = [self.source_of(binding) for binding in self.bindings(at)]
+            steps = [self._names.source_of(binding) for binding in self._names.bindings(at)]
             if isinstance(node, ast.Attribute):
                 steps += self._given_by_properties(node, at)
                 steps += self.given_to_fields(at)
@@ -68,9 +79,9 @@ class Provenance(Containers):
         elif parts := alternatives(node):
             return _choice(node, parts, at)
         elif isinstance(node, ast.Subscript):
-            step = self.item(at)
+            step = self._names.item(at)
         elif isinstance(node, ast.Starred):
-            step = self.elements(at.part(node.value))
+            step = self._names.elements(at.part(node.value))
         elif isinstance(node, ast.Await):
             step = unseen_in(at.part(node.value))
         elif (found := self._given_by_call(node, at)) is not None:
@@ -85,13 +96,13 @@ class Provenance(Containers):
         """The bindings that a name or an attribute may have its value by; none for another expression."""
         node = at.node
         if isinstance(node, ast.Name):
-            return self.lookup(node.id, at.scope, at.statement)[1]
+            return self._names.lookup(node.id, at.scope, at.statement)[1]
         return list(dict.fromkeys(self._of_attribute(node, at))) if isinstance(node, ast.Attribute) else []
 
     def source_of(self, binding: Binding) -> Step:
         """The occurrences that a binding has its value from."""
         if binding.kind == "parameter" and binding.inner is not None:
-            sites, elsewhere = self.callers(binding.inner)
+            sites, elsewhere = self._names.callers(binding.inner)
             step = self.handed(binding, sites, or_default=elsewhere)
             return step._replace(unseen=step.unseen or elsewhere)
         if binding.kind == "import":
@@ -102,8 +113,8 @@ class Provenance(Containers):
             return UNSEEN
         at = Occurrence(binding.value, binding.scope, binding.statement)
         if binding.kind == "element":
-            return self.elements(at, binding.path)
-        return self.unpacked(at, binding.path) if binding.path else Step((at,))
+            return self._names.elements(at, binding.path)
+        return self._names.unpacked(at, binding.path) if binding.path else Step((at,))
 
     def handed(self, binding: Binding, sites: Iterable[Site], or_default: bool = False) -> Step:
         """What calls hand to a parameter: an argument, or the default where one leaves it out."""
@@ -123,11 +134,11 @@ class Provenance(Containers):
 
     def _given(self, site: Site, function: Scope, name: str) -> Handed:
         """What a call hands to the parameter `name` of a function."""
-        given = self.argument(site, function, name)
+        given = self._callers.argument(site, function, name)
         if given is not None:
             return Handed(Step((Occurrence(given, site.scope, site.statement, site),)))
         ways = []
-        index = self.position(site, function, name)
+        index = self._callers.position(site, function, name)
         starred = next((at for at, each in enumerate(site.node.args) if isinstance(each, ast.Starred)), None)
         if starred is not None and index is not None and index >= starred:
             spread = site.node.args[starred]
@@ -159,20 +170,20 @@ class Provenance(Containers):
         function = self._collecting(mapping, site, "kwarg")
         if function is not None:
             return self._from_callers(function, lambda caller: self._keyword(caller, name))
-        values = self.values(mapping, site.scope, site.statement)
+        values = self._names.values(mapping, site.scope, site.statement)
         at = Occurrence(mapping, site.scope, site.statement, site)
         ways = []
         for value in values:
             if not isinstance(value, Display) or not isinstance(value.node, ast.Dict | ast.Call):
                 return Handed(unseen_in(at))
             ways.append(self._entry(value, name))
-            ways += (Handed(step) for step in self.put_at(value, name))
-        ways += (Handed(step) for step in self.added_at(at, name))
+            ways += (Handed(step) for step in self._containers.put_at(value, name))
+        ways += (Handed(step) for step in self._containers.added_at(at, name))
         return _one_of(ways) if ways else Handed(unseen_in(at))
 
     def _entry(self, mapping: Display, name: str) -> Handed:
         """What a dictionary that is written out holds under a name."""
-        found = self.entry(mapping, name)
+        found = self._containers.entry(mapping, name)
         if found is not None:
             return Handed(found)
         node = mapping.node
@@ -197,7 +208,7 @@ class Provenance(Containers):
         return self._from_callers(function, lambda caller: self._positional(caller, function, after + index))
 
     def _positional(self, site: Site, function: Scope, index: int) -> Handed:
-        index -= self.bound_arguments(site, function)
+        index -= self._callers.bound_arguments(site, function)
         before = site.node.args[: index + 1]
         starred = next((at for at, each in enumerate(before) if isinstance(each, ast.Starred)), None)
         if starred is not None:
@@ -221,16 +232,16 @@ class Provenance(Containers):
         """What iterating an expression yields; for ``*args`` of a function, what its callers hand to it."""
         function = self._of_varargs(at)
         if function is None:
-            return super().elements(at, path)
+            return self._containers.elements(at, path)
         assert isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef)
         before = len(function.node.args.posonlyargs) + len(function.node.args.args)
-        return self._along(
+        return self._containers.along(
             self._from_callers(function, lambda caller: self._left(caller, function, before)).step, path
         )
 
     def _of_varargs(self, at: Occurrence) -> Scope | None:
         """The function whose ``*args`` a name is."""
-        bindings = self.bindings(at) if isinstance(at.node, ast.Name) else []
+        bindings = self._names.bindings(at) if isinstance(at.node, ast.Name) else []
         if len(bindings) != 1 or not isinstance(bindings[0].target, ast.arg):
             return None
         function = bindings[0].scope
@@ -239,7 +250,7 @@ class Provenance(Containers):
 
     def _left(self, site: Site, function: Scope, before: int) -> Handed:
         """What a call hands on by position behind the named parameters of a function."""
-        rest = site.node.args[max(0, before - self.bound_arguments(site, function)) :]
+        rest = site.node.args[max(0, before - self._callers.bound_arguments(site, function)) :]
         at = Occurrence(site.node, site.scope, site.statement)
         if any(isinstance(each, ast.Starred) for each in site.node.args):
             return Handed(unseen_in(at))
@@ -252,7 +263,7 @@ class Provenance(Containers):
             return Handed(Step(), True)
         self._collected.add(function)
         try:
-            sites, elsewhere = self.callers(function)
+            sites, elsewhere = self._names.callers(function)
             ways = [given(site) for site in sites]
         finally:
             self._collected.discard(function)
@@ -261,9 +272,9 @@ class Provenance(Containers):
     def object_bindings(self, owner: UserInstance | Class, name: str) -> Iterator[Binding]:
         """How an attribute of an object or class of the script's may be bound, in methods or from outside."""
         is_self = isinstance(owner, UserInstance) and owner.node is None
-        heirs = self.heirs(owner.scope) if is_self else []
+        heirs = self._classes.heirs(owner.scope) if is_self else []
         classes = {owner.scope, *heirs}
-        family = [each for each in self.ancestry(owner.scope) if isinstance(each, Scope)] + heirs
+        family = [each for each in self._classes.ancestry(owner.scope) if isinstance(each, Scope)] + heirs
         homes = dict.fromkeys([self._script, *(self._script.home(each) for each in family)])
         for own, others in (home.names.assigned_attributes for home in homes):
             for cls in family:
@@ -272,7 +283,7 @@ class Provenance(Containers):
                 binding = attribute.binding
                 if any(
                     isinstance(value, UserInstance | Class) and value.scope in classes
-                    for value in self.values(attribute.base, binding.scope, binding.statement)
+                    for value in self._names.values(attribute.base, binding.scope, binding.statement)
                 ):
                     yield binding
 
@@ -282,28 +293,30 @@ class Provenance(Containers):
             if isinstance(value, UserInstance | Class):
                 yield from self.object_bindings(value, node.attr)
                 heirs = (
-                    self.heirs(value.scope) if isinstance(value, UserInstance) and value.node is None else []
+                    self._classes.heirs(value.scope)
+                    if isinstance(value, UserInstance) and value.node is None
+                    else []
                 )
-                for cls in (*self.ancestry(value.scope), *heirs):
+                for cls in (*self._classes.ancestry(value.scope), *heirs):
                     if isinstance(cls, Scope):
                         yield from (each for each in cls.bindings.get(node.attr, ()) if each.kind == "value")
             elif isinstance(value, Module) and self._script.workspace is not None:
                 script = self._script.workspace.script(value.path)
                 yield from script.module_bindings.get(node.attr, ()) if script is not None else ()
-        if not self.is_self(node.value, at.scope):
+        if not self._classes.is_self(node.value, at.scope):
             name = dotted(node.value)
             for attribute in self._script.attribute_bindings(node.attr) if name else ():
-                own = self.is_self(attribute.base, attribute.binding.scope)
+                own = self._classes.is_self(attribute.base, attribute.binding.scope)
                 if dotted(attribute.base) == name and not own:
                     yield attribute.binding
 
     def _base(self, node: ast.Attribute, at: Occurrence) -> Values:
-        return self.values(node.value, at.scope, at.statement)
+        return self._names.values(node.value, at.scope, at.statement)
 
     def _given_by_properties(self, node: ast.Attribute, at: Occurrence) -> Iterator[Step]:
         for value in self._base(node, at):
             if isinstance(value, UserInstance):
-                method = self.function_named(value.scope, node.attr)
+                method = self._classes.function_named(value.scope, node.attr)
                 if method is not None and is_property(method):
                     yield _returns(method)
 
@@ -322,7 +335,7 @@ class Provenance(Containers):
         given = self._keyword(site, name).step
         if given.sources:
             yield given
-        for maker in self.site_values(site.node.func, site) if record.cls == RECORD else ():
+        for maker in self._names.site_values(site.node.func, site) if record.cls == RECORD else ():
             names = argument(maker.node, 1, "field_names") if isinstance(maker, Instance) else None
             fields = _texts(names) if names is not None else []
             position = fields.index(name) if name in fields else len(site.node.args)
@@ -331,12 +344,12 @@ class Provenance(Containers):
         for script in self._script.linked:
             for attribute in script.attribute_bindings(name):
                 binding = attribute.binding
-                if record in self.values(attribute.base, binding.scope, binding.statement):
-                    yield self.source_of(binding)
+                if record in self._names.values(attribute.base, binding.scope, binding.statement):
+                    yield self._names.source_of(binding)
 
     def field_values(self, owner: UserInstance, name: str) -> Iterator[Step]:
         """What constructors are given for a field of an object whose class has them made of its fields."""
-        fields = self.fields(owner.scope)
+        fields = self._classes.fields(owner.scope)
         if name not in fields:
             return
         sites = [self._script.site_of(owner.node)] if owner.node is not None else self._makings(owner.scope)
@@ -353,14 +366,14 @@ class Provenance(Containers):
         """The calls of a class by its name."""
         scripts = self._script.home(cls).users
         named = (site for script in scripts for site in script.sites_named(cls.name))
-        return [site for site in named if Class(cls) in self.callee(site)]
+        return [site for site in named if Class(cls) in self._names.callee(site)]
 
     def _given_by_call(self, node: ast.expr, at: Occurrence) -> Step | None:
         """What a call of the script's functions gives; None if it calls none of them."""
         if not isinstance(node, ast.Call):
             return None
-        values = self.values(node.func, at.scope, at.statement)
-        functions = [each for value in values if (each := self.function_of(value)) is not None]
+        values = self._names.values(node.func, at.scope, at.statement)
+        functions = [each for value in values if (each := self._classes.function_of(value)) is not None]
         if not functions:
             return None
         steps = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.evaluation import FUNCTIONS, TRIES
@@ -102,7 +102,7 @@ class Reaching:
     @cached_property
     def _sketch(self) -> _Sketch:
         outside = [each for each in self.bindings if each.statement is None]
-        return _Sketch(self._name, self._by_statement, outside, self._place)
+        return _Sketch(self._name, self._by_statement, outside, self._top_index)
 
 
 class _Sketch:
@@ -113,11 +113,11 @@ class _Sketch:
         name: str,
         by_statement: Mapping[Statement, list[Binding]],
         outside: list[Binding],
-        place: Callable[[Statement], int],
+        top_index: Mapping[Statement, int],
     ) -> None:
         self._name = name
         self._own = by_statement
-        self._place = place
+        self._top_index = top_index
         self._inside: dict[Statement, None] = {}
         roots: list[Statement] = []
         for statement in by_statement:
@@ -130,11 +130,14 @@ class _Sketch:
         self._nodes: dict[Statement, ast.stmt] = {}
         self._bindings: dict[ast.AST | None, list[Binding]] = {None: outside}
         self._gaps: dict[_Block, tuple[list[int], list[ast.stmt]]] = {}
-        roots.sort(key=place)
+        roots.sort(key=self._place)
         code = self._block(roots, (roots[0].parent, roots[0].branch) if roots else (None, "body"))
         self._end = code[-1]
         cfg = build(code, swallows=_may_suppress)
-        self._definitions = Definitions(cfg, outside={name} if outside else (), only={name})
+        reaching = Definitions(cfg, outside={name} if outside else (), only={name})
+        gaps = (gap for _, each in self._gaps.values() for gap in each)
+        self._reaching = {node: reaching.before(node) for node in (*gaps, *self._nodes.values())}
+        cfg.dissolve()
 
     def bindings_before(self, statement: Statement) -> dict[Binding, None]:
         """The bindings that may hold where control comes to a statement, the nearest first."""
@@ -157,7 +160,7 @@ class _Sketch:
         return None
 
     def _known(self, node: ast.stmt | None, at: tuple[int, ...]) -> dict[Binding, None]:
-        reaching = self._definitions.before(node) if node is not None else ()
+        reaching = self._reaching[node] if node is not None else ()
         found = [binding for each in reaching for binding in self._bindings[each.node]]
         placed = [(self._position(each.statement) if each.statement else (), each) for each in found]
         # Those behind the place come to it by a loop.
@@ -166,6 +169,9 @@ class _Sketch:
 
     def _position(self, statement: Statement) -> tuple[int, ...]:
         return tuple(self._place(each) for each in statement.path())[::-1]
+
+    def _place(self, statement: Statement) -> int:
+        return statement.index if statement.parent is not None else self._top_index[statement]
 
     # The sketch
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from trainshift.libraries import api
 from trainshift.libraries.roles import (
@@ -22,8 +22,12 @@ from trainshift.libraries.roles import (
     wraps_optimizer,
     wraps_tape,
 )
-from trainshift.python.names.classes import class_around, is_decorated, is_property
-from trainshift.python.names.linked import LinkedScript
+from trainshift.python.names.callers import Callers
+from trainshift.python.names.classes import ClassHierarchy, class_around, is_decorated, is_property
+from trainshift.python.names.containers import Containers
+from trainshift.python.names.linked import LinkedNames, LinkedScript
+from trainshift.python.names.lookup import Lookup
+from trainshift.python.names.memo import Memo
 from trainshift.python.names.occurrence import UNSEEN, Occurrence, Step
 from trainshift.python.names.provenance import Provenance
 from trainshift.python.names.values import (
@@ -45,8 +49,12 @@ from trainshift.python.names.values import (
 )
 from trainshift.python.syntax.chunk_syntax import (
     COMPREHENSIONS,
+    AttributeBinding,
     Binding,
+    ItemBinding,
     Scope,
+    Site,
+    Slot,
     Statement,
     alternatives,
     children,
@@ -73,8 +81,119 @@ _NAMING = (ast.Name, ast.Attribute)
 PASSING_ON = frozenset(name.rpartition(".")[2] for name in _TRANSPARENT) | {"DistributedOptimizer", "getattr"}
 
 
-class Resolver(Provenance):
-    """Evaluates expressions of one script; answers are kept for the script's life."""
+class Resolver:
+    """The names of one script: what its expressions stand for, and all that is asked of them.
+
+    Its parts ask each other what they are made with, and the whole by `LinkedNames`.  Answers are kept for
+    the script's life.  What is asked about code of another script is for that one's names to answer.
+    """
+
+    def __init__(self, script: LinkedScript, memo: Memo | None = None) -> None:
+        self._script = script
+        self.memo = memo or Memo()
+        self._full_names: dict[Values, frozenset[str]] = {}
+
+        self._lookup = lookup = Lookup(script)
+        self.lookup = lookup.lookup
+        self.member_of_library = lookup.member_of_library
+
+        self._classes = classes = ClassHierarchy(script, self, lookup)
+        self.is_a, self.may_be, self.is_self = classes.is_a, classes.may_be, classes.is_self
+        self.library_bases, self.ancestry, self.heirs = classes.library_bases, classes.ancestry, classes.heirs
+        self.function_named, self.function_of = classes.function_named, classes.function_of
+        self.called_functions, self.fields = classes.called_functions, classes.fields
+
+        self._callers = calls = Callers(script, self, lookup, classes)
+        self.callers, self.calls_by_name = calls.callers, calls.calls_by_name
+        self.argument, self.position = calls.argument, calls.position
+        self.bound_arguments = calls.bound_arguments
+
+        self._containers = containers = Containers(script, self)
+        self.entry, self.put_at, self.added_at = containers.entry, containers.put_at, containers.added_at
+
+        self._provenance = provenance = Provenance(script, self, classes, calls, containers)
+        self.steps_back, self.handed = provenance.steps_back, provenance.handed
+        self.given, self.given_by_key = provenance.given, provenance.given_by_key
+        self.object_bindings, self.field_values = provenance.object_bindings, provenance.field_values
+        self.given_to_fields = provenance.given_to_fields
+
+    @property
+    def libraries(self) -> dict[str, set[str]]:
+        """The names that always mean a library that is known, in any scope of the script; and which one."""
+        return self._lookup.libraries
+
+    @property
+    def possible_heirs(self) -> list[Scope]:
+        """The classes of this script that have a base which is plainly no library's."""
+        return self._classes.possible_heirs
+
+    @property
+    def assigned_attributes(
+        self,
+    ) -> tuple[dict[tuple[Scope | None, str], list[Binding]], dict[str, list[AttributeBinding]]]:
+        """What this script assigns to attributes: of ``self``, by class and attribute; and of the rest."""
+        return self._classes.assigned_attributes
+
+    # Questions about code, answered by the names of the file that it stands in
+
+    def _elsewhere(self, scope: Scope) -> LinkedNames | None:
+        """The names of the file that a scope stands in, where these are others."""
+        if self._script.workspace is None:
+            return None
+        home = self._script.home(scope)
+        return home.names if home is not self._script else None
+
+    def bindings(self, at: Occurrence) -> list[Binding]:
+        """The bindings that a name or an attribute may have its value by; none for another expression."""
+        return (self._elsewhere(at.scope) or self._provenance).bindings(at)
+
+    def source_of(self, binding: Binding) -> Step:
+        """The occurrences that a binding has its value from."""
+        return (self._elsewhere(binding.scope) or self._provenance).source_of(binding)
+
+    def elements(self, at: Occurrence, path: tuple[Slot, ...] = ()) -> Step:
+        """What iterating an expression yields, unpacked along `path`."""
+        return (self._elsewhere(at.scope) or self._provenance).elements(at, path)
+
+    def unpacked(self, at: Occurrence, path: tuple[Slot, ...]) -> Step:
+        """What unpacking takes out of a value along `path`."""
+        return (self._elsewhere(at.scope) or self._containers).unpacked(at, path)
+
+    def item(self, at: Occurrence) -> Step:
+        """What a subscript takes."""
+        return (self._elsewhere(at.scope) or self._containers).item(at)
+
+    def additions(self, at: Occurrence) -> Iterator[ItemBinding]:
+        """What is put into the container of this (dotted) name later, by assignment or by a method."""
+        return (self._elsewhere(at.scope) or self._containers).additions(at)
+
+    def bound(self, binding: Binding) -> Values:
+        """The values that one binding gives to its name."""
+        elsewhere = self._elsewhere(binding.scope)
+        return self._bound(binding) if elsewhere is None else elsewhere.bound(binding)
+
+    # Values
+
+    def site_values(self, node: ast.expr, site: Site) -> Values:
+        """Everything that an expression inside a call may stand for."""
+        return self.values(node, site.scope, site.statement)
+
+    def callee(self, site: Site) -> Values:
+        """Everything that the called expression may stand for."""
+        return self.values(site.node.func, site.scope, site.statement)
+
+    def full_names(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> frozenset[str]:
+        """The full library names that `node` may resolve to (empty if none)."""
+        values = self.values(node, scope, statement)
+        found = self._full_names.get(values)
+        if found is None:
+            names = [value.name for value in values if isinstance(value, Library)]
+            found = self._full_names[values] = frozenset(api.canonical(name) or name for name in names)
+        return found
+
+    def calls(self, site: Site, *names: str) -> bool:
+        """Whether the call may be one of the library functions or classes `names`."""
+        return not self.full_names(site.node.func, site.scope, site.statement).isdisjoint(names)
 
     def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:
         """Everything that `node` may stand for, read in `scope` at `statement`."""
@@ -97,13 +216,13 @@ class Resolver(Provenance):
             return self._name(node.id, scope, statement)
         if isinstance(node, ast.Attribute):
             base = self.values(node.value, scope, statement)
-            return self._join(self._attribute(value, node.attr) for value in base)
+            return _join(self._attribute(value, node.attr) for value in base)
         if isinstance(node, ast.Call):
             return self._call(node, scope, statement)
         if isinstance(node, _DISPLAYS):
             return frozenset({Display(node, scope, statement)})
         if isinstance(node, ast.IfExp | ast.BoolOp | ast.NamedExpr):
-            return self._join(self.values(part, scope, statement) for part in alternatives(node))
+            return _join(self.values(part, scope, statement) for part in alternatives(node))
         if isinstance(node, ast.Subscript | ast.Starred):
             return self._of(self.steps_back(Occurrence(node, scope, statement)) or UNSEEN)
         if isinstance(node, ast.Lambda):
@@ -145,7 +264,7 @@ class Resolver(Provenance):
     def _name(self, name: str, scope: Scope, statement: Statement | None) -> Values:
         _, bindings = self.lookup(name, scope, statement)
         if bindings:
-            return self._join(self.bound(binding) for binding in bindings)
+            return _join(self.bound(binding) for binding in bindings)
         if name in self._script.module_bindings:
             return ANYTHING
         starred = self._starred(self._script, name)
@@ -158,8 +277,7 @@ class Resolver(Provenance):
                 return frozenset({Library(full_name)})
         return frozenset({Library(f"builtins.{name}")}) if name in _BUILTINS else ANYTHING
 
-    def bound(self, binding: Binding) -> Values:
-        """The values that one binding gives to its name."""
+    def _bound(self, binding: Binding) -> Values:
         if binding.kind == "import":
             return self._imported(binding)
         if binding.kind == "function" and binding.inner is not None:
@@ -198,7 +316,7 @@ class Resolver(Provenance):
     def _imported_from(self, path: str, names: tuple[str, ...]) -> Values:
         found: Values = frozenset({Module(path)})
         for name in names:
-            found = self._join(self._attribute(value, name) for value in found)
+            found = _join(self._attribute(value, name) for value in found)
         return found
 
     def _module_member(self, module: Module, name: str) -> Values:
@@ -219,7 +337,7 @@ class Resolver(Provenance):
         assert workspace is not None
         script = workspace.script(module.path)
         if script is not None:
-            found = self._join(script.names.bound(each) for each in script.module_bindings.get(name, ()))
+            found = _join(script.names.bound(each) for each in script.module_bindings.get(name, ()))
             found = found or self._starred(script, name)
             if found:
                 return found
@@ -265,7 +383,7 @@ class Resolver(Provenance):
     def _class_attribute(self, cls: Scope, name: str) -> Values:
         for each in self.ancestry(cls):
             if isinstance(each, Scope) and name in each.bindings:
-                return self._join(self.bound(binding) for binding in each.bindings[name])
+                return _join(self.bound(binding) for binding in each.bindings[name])
         return NOTHING
 
     def _method(self, owner: UserInstance, name: str) -> Values:
@@ -286,10 +404,10 @@ class Resolver(Provenance):
     def _object_attribute(self, owner: UserInstance, name: str) -> Values:
         """What is assigned to an attribute of the object."""
         given = map(self._of, self.field_values(owner, name))
-        return self._join([self._assigned(owner, name), *given])
+        return _join([self._assigned(owner, name), *given])
 
     def _assigned(self, owner: UserInstance | Class, name: str) -> Values:
-        return self._join(map(self.bound, self.object_bindings(owner, name)))
+        return _join(map(self.bound, self.object_bindings(owner, name)))
 
     def _call(self, node: ast.Call, scope: Scope, statement: Statement | None) -> Values:
         answers: set[Value] = set()
@@ -326,7 +444,7 @@ class Resolver(Provenance):
         if isinstance(value, Instance) and value.cls == "collections.namedtuple":
             return frozenset({Instance(RECORD, node)})
         if isinstance(value, Member):
-            for cls in self._classes(value.owner):
+            for cls in self._classes_of(value.owner):
                 returned = api.returns(f"{cls}.{value.name}")
                 if returned is not None:
                     return frozenset({Instance(returned, node)})
@@ -340,7 +458,7 @@ class Resolver(Provenance):
         if "default" in given:
             return self.values(given["default"], scope, statement)
         made = self.values(given["default_factory"], scope, statement) if "default_factory" in given else ()
-        return self._join(self._called(value, node, scope, statement) for value in made)
+        return _join(self._called(value, node, scope, statement) for value in made)
 
     def _base_of(self, scope: Scope) -> Scope | None:
         """The class of the script's own that ``super()`` stands for in a method, if there is one."""
@@ -348,7 +466,7 @@ class Resolver(Provenance):
         bases = self.ancestry(owner)[1:2] if owner is not None else []
         return next((base for base in bases if isinstance(base, Scope)), None)
 
-    def _classes(self, value: Instance | UserInstance) -> Iterable[str]:
+    def _classes_of(self, value: Instance | UserInstance) -> Iterable[str]:
         return [value.cls] if isinstance(value, Instance) else self.library_bases(value.scope)
 
     def _returned(self, function: Scope) -> Values:
@@ -359,7 +477,7 @@ class Resolver(Provenance):
         return self.memo.ask(("returned", id(function)), self._joined_returns, function)
 
     def _joined_returns(self, function: Scope) -> Values:
-        return self._join(self.values(value, function, statement) for value, statement in function.returns)
+        return _join(self.values(value, function, statement) for value, statement in function.returns)
 
     def _parameter(self, binding: Binding) -> Values:
         return self.memo.ask(("parameter", id(binding)), self._find_parameter, binding)
@@ -378,7 +496,7 @@ class Resolver(Provenance):
 
     def _of(self, step: Step) -> Values:
         """What the sources of a step stand for."""
-        found = self._join(self.values(each.node, each.scope, each.statement) for each in step.sources)
+        found = _join(self.values(each.node, each.scope, each.statement) for each in step.sources)
         return found | ANYTHING if step.unseen else found
 
 
@@ -403,3 +521,7 @@ def _operands(node: ast.expr) -> list[ast.expr]:
 def _is_standard(full_name: str) -> bool:
     """Whether a class is one of Python's own library."""
     return full_name.partition(".")[0] in sys.stdlib_module_names
+
+
+def _join(parts: Iterable[Values]) -> Values:
+    return NOTHING.union(*parts)
