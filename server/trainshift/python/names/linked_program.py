@@ -11,7 +11,6 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TypeVar
 
-from trainshift.python.lazy import cached_property
 from trainshift.python.names.reachability import Reachability
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Edit
@@ -20,8 +19,6 @@ from trainshift.python.syntax.chunk_syntax import (
     AttributeBinding,
     ItemBinding,
     Scope,
-    Site,
-    Statement,
 )
 from trainshift.python.syntax.chunks import Chunk
 from trainshift.python.syntax.code import Code
@@ -45,9 +42,7 @@ class LinkedProgram(Script):
             at += len(script.source.text) + len(_BETWEEN)
         text = _BETWEEN.join(script.source.text for script in scripts)
         first = scripts[0]
-        super().__init__(
-            _LinkedCode(Source(text), chunks, Reachability(scripts)), first.workspace, first.path
-        )
+        super().__init__(Code(Source(text), chunks, Reachability(scripts).runs), first.workspace, first.path)
 
     def home(self, scope: Scope) -> Script:
         """The script of the file that the scope stands in."""
@@ -84,37 +79,3 @@ class LinkedProgram(Script):
             script, start = self.at(edit.start)
             found[script].append(edit.moved(start - edit.start))
         return [(script, tuple(own)) for script, own in found.items()]
-
-
-class _LinkedCode(Code):
-    """The code of several files, of which the statements and calls that never run are left out."""
-
-    def __init__(self, source: Source, chunks: list[Chunk], reach: Reachability) -> None:
-        super().__init__(source, chunks)
-        self._reach = reach
-
-    @cached_property
-    def statements(self) -> list[Statement]:
-        runs = self._reach.runs
-        return [each for facts in self.facts for each in facts.statements if runs(each.scope, each)]
-
-    @cached_property
-    def sites(self) -> list[Site]:
-        runs = self._reach.runs
-        return [each for facts in self.facts for each in facts.sites if runs(each.scope, each.statement)]
-
-    @cached_property
-    def scopes(self) -> list[Scope]:
-        runs = self._reach.runs
-        return [each for facts in self.facts for each in facts.scopes if runs(each, each.statement)]
-
-    @cached_property
-    def attributes(self) -> dict[str, list[AttributeBinding]]:
-        return {name: found for name, given in super().attributes.items() if (found := self._run(given))}
-
-    @cached_property
-    def items(self) -> dict[str, list[ItemBinding]]:
-        return {name: found for name, given in super().items.items() if (found := self._run(given))}
-
-    def _run(self, given: list[T]) -> list[T]:
-        return [each for each in given if self._reach.runs(each.binding.scope, each.binding.statement)]

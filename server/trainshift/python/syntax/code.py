@@ -7,8 +7,8 @@ part of.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from typing import TypeAlias, TypeVar
 
 from trainshift.python.lazy import cached_property
 from trainshift.python.source.source import Source
@@ -24,15 +24,22 @@ from trainshift.python.syntax.chunk_syntax import (
 from trainshift.python.syntax.chunks import Chunk
 
 T = TypeVar("T")
+B = TypeVar("B", AttributeBinding, ItemBinding)
+Runs: TypeAlias = Callable[[Scope, "Statement | None"], bool]
+"""Tells that code in a scope may run, and a statement, where it stands in one."""
 _MADE_THERE = (ast.Call, ast.Constant)
 
 
 class Code:
-    """The text of a file, its `pieces`, and indices over their facts."""
+    """The text of a file, or of several, its `pieces`, and indices over their facts.
 
-    def __init__(self, source: Source, pieces: list[Chunk]) -> None:
+    Indices of statements, calls, scopes, attributes and items leave out what does not run, as `runs` says.
+    """
+
+    def __init__(self, source: Source, pieces: list[Chunk], runs: Runs | None = None) -> None:
         self.source = source
         self.pieces = pieces
+        self._runs = runs
 
     @cached_property
     def chunks(self) -> list[tuple[int, str]]:
@@ -62,12 +69,16 @@ class Code:
     @cached_property
     def statements(self) -> list[Statement]:
         """Every statement, in text order, at any depth."""
-        return [statement for facts in self.facts for statement in facts.statements]
+        found = [statement for facts in self.facts for statement in facts.statements]
+        runs = self._runs
+        return found if runs is None else [each for each in found if runs(each.scope, each)]
 
     @cached_property
     def sites(self) -> list[Site]:
         """Every call."""
-        return [site for facts in self.facts for site in facts.sites]
+        found = [site for facts in self.facts for site in facts.sites]
+        runs = self._runs
+        return found if runs is None else [each for each in found if runs(each.scope, each.statement)]
 
     @cached_property
     def sites_by_name(self) -> dict[str, list[Site]]:
@@ -106,7 +117,9 @@ class Code:
     @cached_property
     def scopes(self) -> list[Scope]:
         """Every function and class scope."""
-        return [scope for facts in self.facts for scope in facts.scopes]
+        found = [scope for facts in self.facts for scope in facts.scopes]
+        runs = self._runs
+        return found if runs is None else [each for each in found if runs(each, each.statement)]
 
     @cached_property
     def derived_classes(self) -> list[Scope]:
@@ -198,12 +211,23 @@ class Code:
     @cached_property
     def attributes(self) -> dict[str, list[AttributeBinding]]:
         """Every ``base.attribute = ...``, by the attribute."""
-        return _merged(facts.attributes for facts in self.facts)
+        return self._that_run(_merged(facts.attributes for facts in self.facts))
 
     @cached_property
     def items(self) -> dict[str, list[ItemBinding]]:
         """Every ``base[...] = ...`` or ``base.append(...)``, by the last part of the base."""
-        return _merged(facts.items for facts in self.facts)
+        return self._that_run(_merged(facts.items for facts in self.facts))
+
+    def _that_run(self, bound: dict[str, list[B]]) -> dict[str, list[B]]:
+        """The bindings of attributes or items, by name, that are made by code that runs."""
+        runs = self._runs
+        if runs is None:
+            return bound
+        left = {
+            name: [each for each in given if runs(each.binding.scope, each.binding.statement)]
+            for name, given in bound.items()
+        }
+        return {name: given for name, given in left.items() if given}
 
     @cached_property
     def items_by_key(self) -> dict[str, list[ItemBinding]]:
