@@ -2,8 +2,8 @@
 
 It is a view on `python.flow.reaching`, for scripts that are cut into chunks and edited, where one name is
 asked about at a time: the graph is that of a sketch of the code, which has the statements that bind the name,
-what holds these, the jumps in there, and, between them, places where the name may be read and anything may
-fail.  Where code may be left early otherwise, more bindings are counted than may hold, never fewer.
+what holds these, and the jumps in there.  Where code may be left early otherwise, more bindings are counted
+than may hold, never fewer.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.evaluation import FUNCTIONS, TRIES
+from trainshift.python.flow.reaching import Definitions as Reached
 from trainshift.python.flow.reaching import Reaching as Definitions
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Binding, ChunkSyntax, Scope, Statement, last_name
@@ -129,38 +130,38 @@ class _Sketch:
                     roots.append(each)
         self._nodes: dict[Statement, ast.stmt] = {}
         self._bindings: dict[ast.AST | None, list[Binding]] = {None: outside}
-        self._gaps: dict[_Block, tuple[list[int], list[ast.stmt]]] = {}
+        # The places of what the sketch has of a block, and where these begin: the block, then behind each.
+        self._blocks: dict[_Block, tuple[list[int], list[ast.stmt]]] = {}
         roots.sort(key=self._place)
         code = self._block(roots, (roots[0].parent, roots[0].branch) if roots else (None, "body"))
         self._end = code[-1]
         cfg = build(code, swallows=_may_suppress)
         reaching = Definitions(cfg, outside={name} if outside else (), only={name})
-        gaps = (gap for _, each in self._gaps.values() for gap in each)
-        self._reaching = {node: reaching.before(node) for node in (*gaps, *self._nodes.values())}
+        nodes = [each for _, block in self._blocks.values() for each in block]
+        self._before = {each: reaching.before(each) for each in nodes}
+        self._behind = {each: reaching.after(each) for each in nodes}
         cfg.dissolve()
 
     def bindings_before(self, statement: Statement) -> dict[Binding, None]:
         """The bindings that may hold where control comes to a statement, the nearest first."""
-        return self._known(self._node_at(statement), self._position(statement))
+        return self._known(self._reaching(statement), self._position(statement))
 
     def bindings_at_end(self) -> dict[Binding, None]:
         """The bindings that may hold where control falls off the end of the code."""
-        return self._known(self._end, ())
+        return self._known(self._behind[self._end], ())
 
-    def _node_at(self, statement: Statement) -> ast.stmt | None:
-        """The statement of the sketch that stands where a statement does; None for none, in a sketch of
-        other code."""
+    def _reaching(self, statement: Statement) -> Reached:
+        """What reaches the place of a statement; nothing in a sketch of other code."""
         for each in statement.path():
             node = self._nodes.get(each)
             if node is not None:
-                return node
-            places, gaps = self._gaps.get((each.parent, each.branch), ((), ()))
-            if gaps:
-                return gaps[bisect_left(places, self._place(each))]
-        return None
+                return self._before[node]
+            places, nodes = self._blocks.get((each.parent, each.branch), ((), ()))
+            if nodes:
+                return self._behind[nodes[bisect_left(places, self._place(each))]]
+        return frozenset()
 
-    def _known(self, node: ast.stmt | None, at: tuple[int, ...]) -> dict[Binding, None]:
-        reaching = self._reaching[node] if node is not None else ()
+    def _known(self, reaching: Reached, at: tuple[int, ...]) -> dict[Binding, None]:
         found = [binding for each in reaching for binding in self._bindings[each.node]]
         placed = [(self._position(each.statement) if each.statement else (), each) for each in found]
         # Those behind the place come to it by a loop.
@@ -176,25 +177,21 @@ class _Sketch:
     # The sketch
 
     def _block(self, statements: Iterable[Statement], key: _Block) -> list[ast.stmt]:
+        # What may be caught may fail before and behind each binding.
         caught = any(isinstance(each.node, _CATCHING) for each in (key[0].path() if key[0] else ()))
-        gap = _place_that_fails if caught else ast.Pass
-        code: list[ast.stmt] = [gap()]
-        places: list[int] = []
-        gaps = code[:]
-        for each in statements:
-            places.append(self._place(each))
-            gaps.append(gap())
-            code += (self._sketched(each), gaps[-1])
-        self._gaps[key] = places, gaps
+        value = ast.Name("_", ast.Load()) if caught else ast.Constant(None)
+        statements = list(statements)
+        code: list[ast.stmt] = [ast.Expr(value), *(self._sketched(each, value) for each in statements)]
+        self._blocks[key] = [self._place(each) for each in statements], code
         return code
 
-    def _sketched(self, statement: Statement) -> ast.stmt:
+    def _sketched(self, statement: Statement, value: ast.expr) -> ast.stmt:
         node, own = statement.node, self._own.get(statement, [])
         if isinstance(node, _COMPOUND):
             node = self._compound(statement, own)
         elif own and (isinstance(node, _BINDING) or _is_target(node, own[-1])):
             own = own[-1:]
-            node = ast.Assign([ast.Name(self._name, ast.Store())], ast.Constant(None))
+            node = ast.Assign([ast.Name(self._name, ast.Store())], value)
         elif not own and isinstance(node, ast.Return | ast.Raise):
             node = ast.Return() if isinstance(node, ast.Return) else ast.Raise()
         self._nodes[statement] = node
@@ -225,11 +222,6 @@ class _Sketch:
         return self._block(
             [each for each in block if each in self._inside or each in jumping], (statement, branch)
         )
-
-
-def _place_that_fails() -> ast.stmt:
-    """A place where anything may fail, in a block that may catch it."""
-    return ast.Expr(ast.Name("_", ast.Load()))
 
 
 def _copied(node: ast.AST, **changed: object) -> ast.AST:
