@@ -9,6 +9,7 @@ import pytest
 from finding_fixtures import program_of
 from trainshift.core.program import Program
 from trainshift.core.ranks.course import Course
+from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.conditions import Conditions
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, innermost_loop
@@ -154,3 +155,11 @@ def test_what_holds_where_code_runs(text: str, expected: list[tuple[str, bool]])
     program = program_of(f"import settings\nMODE = settings.mode\nLEVEL = settings.level\n{text}", {})
     found = program.fact(Conditions).of(of_call(call(program)))
     assert sorted((*each.values, each.among) for each in found) == expected
+
+
+def test_a_trail_is_followed_however_long_it_is() -> None:
+    links = "".join(f"def f{number}():\n    use(f{number + 1})\n" for number in range(2_100))
+    program = program_of(f"{links}def f2100():\n    last()\nat(f0)\n", {})
+    (given,) = call(program).node.args
+    at = of_call(call(program)).part(given)
+    assert call(program, "last").node in {each.node for each in program.fact(Trails).behind(at)}

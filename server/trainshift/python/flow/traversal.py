@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 H = TypeVar("H", bound=Hashable)
-
-
 K = TypeVar("K", bound=Hashable)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainshift.python.flow.traversal import closure, reachable
+from trainshift.python.flow.traversal import closure, postorder, reachable
 
 GRAPH = {"a": ["b", "c"], "b": ["d"], "c": ["d", "a"], "d": [], "e": ["a"]}
 
@@ -31,3 +31,13 @@ def test_successors_are_asked_for_only_when_the_next_node_is_wanted() -> None:
     found = reachable([0], successors)
     assert [next(found), next(found), next(found)] == [0, 1, 2]
     assert asked == [0, 1]
+
+
+def test_what_was_seen_before_does_not_come_again() -> None:
+    seen = {"c"}
+    assert list(reachable(["a"], GRAPH.__getitem__, seen=seen)) == ["a", "b", "d"]
+    assert seen == {"a", "b", "c", "d"}
+
+
+def test_in_postorder_a_node_comes_behind_those_that_it_leads_to() -> None:
+    assert postorder("e", GRAPH.__getitem__) == ["d", "b", "c", "a", "e"]
