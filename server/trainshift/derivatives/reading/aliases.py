@@ -387,9 +387,11 @@ class Aliases:
 
     def conflicts(self) -> Iterator[Conflict]:
         """The changes of what two names share, in the order of the text."""
-        yield from sorted(
-            self.found.values(), key=lambda each: (getattr(each.alias.node, "lineno", 0), each.line)
-        )
+
+        def order(each: Conflict) -> tuple[int, int, str, str]:
+            return getattr(each.alias.node, "lineno", 0), each.line, each.alias.name, each.alias.other
+
+        yield from sorted(self.found.values(), key=order)
 
     def shown(self) -> set[str]:
         """The names whose changes those outside may see: of what is given, or captured."""
