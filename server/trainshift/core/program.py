@@ -6,7 +6,7 @@ Each fact is worked out when it is first asked for.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 from trainshift.core.choices import Choices
 from trainshift.python.names.script import Script
@@ -14,14 +14,6 @@ from trainshift.python.source.offset_map import OffsetMap
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
 T = TypeVar("T")
-
-
-@runtime_checkable
-class Dissolving(Protocol):
-    """A fact with parts that refer to each other, which it takes apart when nobody may ask for it again."""
-
-    def dissolve(self) -> None:
-        """Take them apart."""
 
 
 class Program:
@@ -114,7 +106,8 @@ class Program:
         own = () if script in script.scripts else (script.names, script)
         held = [fact for program in programs for fact in program._facts.values() if hasattr(fact, "__dict__")]
         for fact in held:
-            if isinstance(fact, Dissolving):
+            # A fact with parts that refer to each other takes them apart, since nobody may ask for it again.
+            if hasattr(fact, "dissolve"):
                 fact.dissolve()
         for each in (*held, *programs, *own):
             vars(each).clear()
