@@ -129,6 +129,7 @@ def pytest_collection_finish() -> None:
     """Look for garbage in all that has been collected once, and never again: it is there to the end."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 50)  # As the server does: what a test makes is in use until it ends.
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ def _repeated(part: str, times: int) -> str:
     return f"def g(x, y):\n    return x * y\n\n\ndef f(x, y):\n{body}    return x\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 @pytest.mark.parametrize("part", [SEQUENTIAL, EARLY, CALLED])
 def test_the_text_grows_with_the_function_and_no_faster(part: str, mode: str) -> None:

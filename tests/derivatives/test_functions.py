@@ -128,6 +128,7 @@ def test_of_arrays() -> None:
             trial.twice()
 
 
+@pytest.mark.slow
 def test_what_is_refused_is_refused_at_its_line_in_both_modes() -> None:
     text = (FOLDER / "refused.py").read_text(encoding="utf-8")
     lines = text.splitlines()

@@ -148,12 +148,13 @@ def modules(item: int) -> Any:
 
 
 @pytest.mark.parametrize("item", range(4))
-def test_random_modules_are_differentiated_rightly_or_refused(item: int) -> None:
+def test_random_modules_are_differentiated_rightly_or_refused(item: int, quick: bool) -> None:
     right = 0
-    for seed, text, args in islice(modules(item), 25):
+    programs = 8 if quick else 25
+    for seed, text, args in islice(modules(item), programs):
         for mode in MODES:
             found = verdict(text, "f", args, mode)
             assert found == "right" or found.startswith("refused"), (seed, mode, found, text)
             assert "a mistake of" not in found, (seed, mode, found, text)
             right += found == "right"
-    assert right > 10
+    assert right > programs // 2 - 2

@@ -76,6 +76,7 @@ def test_counts_indices_and_conditions_are_not_chosen(name: str) -> None:
     assert list(found.wrt) == CHOSEN[name]
 
 
+@pytest.mark.slow
 def test_gradients_of_loops_that_break_and_of_joined_calls_are_differentiated_again() -> None:
     for name in ("broken", "sorted_quickly", "simulated", "asked"):
         Trial(TEXT, name, POINTS[name]).twice()

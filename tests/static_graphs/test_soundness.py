@@ -206,6 +206,7 @@ SPEC = 'full_graph=True, input_spec=[InputSpec([], "float32")]'
 START = f"import paddle\nfrom paddle.static import InputSpec\n\n\n@paddle.jit.to_static({SPEC})\ndef f(x):\n"
 
 
+@pytest.mark.slow
 def test_a_chain_that_is_followed_no_further_ends_in_what_is_unknown() -> None:
     names = [f"a{number}" for number in range(90)]
     body = "".join(f"        {one} = {other}\n" for one, other in zip(names, [*names[1:], "x"], strict=True))
