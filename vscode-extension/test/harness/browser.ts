@@ -250,7 +250,9 @@ export class Workbench {
 
   private async shows(file: string): Promise<void> {
     const path = `/${basename(this.workspace)}/${file}`;
-    await this.page.locator(`.tabs-container .tab.active .tab-label[aria-label$="${path}"]`).waitFor();
+    const label = ".tabs-container .tab.active .tab-label";
+    // How many problems a file has comes behind its path.
+    await this.page.locator(`${label}[aria-label$="${path}"], ${label}[aria-label*="${path} "]`).waitFor();
     await this.page.locator(".editor-instance .monaco-editor .view-line").first().waitFor();
   }
 
