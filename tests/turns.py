@@ -18,9 +18,13 @@ _ROOT = Path(__file__).parents[1]
 
 @cache
 def commit() -> str:
-    """The commit that is checked out, in hexadecimal digits; `0` outside of a git repository."""
+    """The commit that is checked out, in hexadecimal digits; `0` where there is none."""
     asked = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=_ROOT, capture_output=True, text=True, check=False
+        ["git", "rev-parse", "--quiet", "--verify", "HEAD"],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return asked.stdout.strip() or "0"
 
