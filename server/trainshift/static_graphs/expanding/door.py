@@ -86,7 +86,7 @@ def expand(program: Program, function: str = "", line: int | None = None) -> Exp
     outer = (each for each in every if _is_asked(each, function, program, line))
     functions = [part for each in outer for part in _with_inner(program, each, line)]
     for each in every:
-        if _is_nested_entry(each, function) and _needs_graph(each, Expressions(Knowledge(each), script, "")):
+        if _is_nested_entry(each, function) and _has_flow(program, each):
             offset = script.span(each.node, each.scope).start
             reason = "a function within another one is not expanded; move it out"
             found.refused.append(RefusedFunction(each.title, offset, reason))
@@ -142,7 +142,7 @@ def _with_inner(program: Program, function: StaticFunction, line: int | None) ->
     """
     try:
         inner = [each for each in _inner_graphs(program, function) if not each.is_entry]
-        if not inner or _needs_graph(function, Expressions(Knowledge(function), program.script, "")):
+        if not inner or _has_flow(program, function):
             return [function]
     except CannotExpand:  # It is refused where it is expanded.
         return [function]
@@ -164,7 +164,7 @@ def _inner_graphs(program: Program, function: StaticFunction) -> list[StaticFunc
     for each in ast.walk(function.node):
         if isinstance(each, ast.FunctionDef) and each is not function.node and each.name not in GENERATED:
             inner = reading.of(function.scope.facts.scope_of[each])
-            if inner is not None and _needs_graph(inner, Expressions(Knowledge(inner), program.script, "")):
+            if inner is not None and _has_flow(program, inner):
                 found.append(inner)
     return found
 
@@ -308,6 +308,11 @@ def _asks_for_unknown_sizes(function: StaticFunction) -> bool:
     """Whether a size is read that a graph surely does not know; others may be numbers everywhere."""
     tensors = (value.tensor for value in function.kinds.values() if value.tensor is not None)
     return any(each.counts in OPEN_SIZES for each in tensors)
+
+
+def _has_flow(program: Program, function: StaticFunction) -> bool:
+    """Whether a function has control flow on tensors.  Raises CannotExpand for what no graph can carry."""
+    return _needs_graph(function, Expressions(Knowledge(function), program.script, ""))
 
 
 def _needs_graph(function: StaticFunction, write: Expressions) -> bool:

@@ -204,8 +204,7 @@ def leave_loop(loop: Loop, fresh: Callable[[str], str], write: Expressions) -> l
 def _counters_that_are_returned(loop: Loop, after: list[Form], write: Expressions) -> Iterator[Plain]:
     """A value to begin with for the counters of inner loops that a `return` reads, where they have none."""
     function = write.knowledge.function
-    statement = next(each for each in function.statements if each.node is loop.node)
-    before = function.before.get(statement, {})
+    before = function.before.get(function.statement_of[loop.node], {})
     returned = [each.value for each in walk(after) if isinstance(each, Exit) and each.value is not None]
     wanted = frozenset[str]().union(*map(reading_names, returned))
     for inner in walk(loop.body):

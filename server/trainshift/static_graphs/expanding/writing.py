@@ -111,9 +111,7 @@ class Writer:
         for name in _always_bound(node):
             if name in env:
                 env[name] = replace(env[name], unbound=False)
-        statement = next(
-            (each for each in self.write.knowledge.function.statements if each.node is node), None
-        )
+        statement = self.write.knowledge.function.statement_of.get(node)
         ends = self.write.knowledge.function.ends.get(statement) if statement is not None else None
         if ends is not None:
             for name in list(env):
@@ -221,8 +219,7 @@ class Writer:
     def _narrow(self, node: ast.stmt, env: Env) -> None:
         """Leave out what tests exclude of names: an `elif` of ``if best is None`` excludes None."""
         function = self.write.knowledge.function
-        statement = next(each for each in function.statements if each.node is node)
-        for name, value in function.before.get(statement, {}).items():
+        for name, value in function.before.get(function.statement_of[node], {}).items():
             if name in env and env[name].other and not (known := info_of(value)).other:
                 env[name] = replace(known, is_alias=env[name].is_alias)
 

@@ -34,7 +34,7 @@ from trainshift.static_graphs.reading.elements import (
 from trainshift.static_graphs.reading.entries import NOT_TO_STATIC, TO_STATIC, is_layer
 from trainshift.static_graphs.reading.expressions import Expressions
 from trainshift.static_graphs.reading.frame import Frame
-from trainshift.static_graphs.reading.heap import MUTABLE, Attribute, Cell, Stores
+from trainshift.static_graphs.reading.heap import MUTABLE, Attribute, Cell
 from trainshift.static_graphs.tables import api
 from trainshift.static_graphs.tables.api import Operation
 from trainshift.static_graphs.tables.layers import shape_after
@@ -373,8 +373,7 @@ class Calls(Expressions):
             found = self.member(first, named, frame) if isinstance(named, str) else UNKNOWN
             return found.joined(given[2]) if len(given) > 2 else found
         if name == "setattr" and len(given) > 2 and isinstance(given[1].constant, str):
-            cells: Stores = {Attribute(cls, given[1].constant): given[2] for cls in classes_of(first)}
-            self.store(cells, frame)
+            self.store({Attribute(given[1].constant): given[2]}, frame)
             return python("None")
         if name in ("type", "id", "hash", "print", "open", "input", "object"):
             return python("None" if name == "print" else "object")
@@ -429,14 +428,6 @@ class Calls(Expressions):
     def assign(
         self, target: ast.expr, value: AbstractValue, frame: Frame, *, is_change: bool = False
     ) -> None: ...
-
-
-def classes_of(value: AbstractValue) -> list[Scope | None]:
-    """The classes that an object may be of; None among them where that cannot be seen."""
-    found: list[Scope | None] = [
-        each.scope for each in ordered(value.things) if isinstance(each, UserInstance)
-    ]
-    return found if found and len(found) == len(value.things) else [None]
 
 
 def _summands(value: AbstractValue) -> list[AbstractValue]:

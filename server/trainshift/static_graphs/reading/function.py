@@ -126,6 +126,11 @@ class StaticFunction:
         return [each for top in self.block for each in top.walk() if each.scope is self.scope]
 
     @cached_property
+    def statement_of(self) -> dict[ast.stmt, Statement]:
+        """Every statement of its own, by its node."""
+        return {each.node: each for each in self.statements}
+
+    @cached_property
     def own_nodes(self) -> frozenset[ast.AST]:
         """The nodes of its code, those of functions in it included, but for its parameters."""
         body = self.node.body

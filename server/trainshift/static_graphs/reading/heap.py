@@ -22,9 +22,8 @@ _PATIENCE = 20
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute of the objects of a class; of any object where the class is None."""
+    """An attribute of that name, of any object."""
 
-    cls: Scope | None
     name: str
 
 

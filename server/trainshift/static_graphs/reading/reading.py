@@ -428,15 +428,12 @@ class _Walk(Walker):
         value = function.stored.get(cell)
         if value is None or not store(self._heap, cell, value):
             return
-        if isinstance(cell, Attribute):
-            store(self._heap, Attribute(None, cell.name), value)
-            cell = Attribute(None, cell.name)
         self._grown[cell] = None
 
     def from_heap(self, value: AbstractValue, attribute: str = "") -> AbstractValue:
         """What a value that is kept outside of a static function may be, by all that is stored in it."""
         if attribute:
-            cell = Attribute(None, attribute)
+            cell = Attribute(attribute)
             self.lookups.note(cell)
             value = value.joined(self._heap.get(cell, NOTHING))
         while True:

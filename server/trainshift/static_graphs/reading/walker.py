@@ -25,7 +25,7 @@ from trainshift.static_graphs.reading.abstract_values import (
     shallow,
     tensor,
 )
-from trainshift.static_graphs.reading.calls import Calls, classes_of
+from trainshift.static_graphs.reading.calls import Calls
 from trainshift.static_graphs.reading.elements import element_of, in_any_order, item_of, put_under
 from trainshift.static_graphs.reading.frame import Frame, truth_of
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
@@ -59,14 +59,13 @@ class _Kinds(Analysis[Env]):
         self._walker = walker
         self._function = function
         self._start = env
-        self._statements = {each.node: each for each in function.statements}
         self._outcomes: dict[Point, tuple[bool | None, bool | None]] = {}
         self._given_up: set[str] = set()
 
     def frame(self, point: Point, env: Env) -> Frame:
         """Return where the syntax of a point is evaluated."""
         node = point.node
-        statement = self._statements.get(node) if isinstance(node, ast.stmt) else None
+        statement = self._function.statement_of.get(node) if isinstance(node, ast.stmt) else None
         return Frame(self._function.scope, statement or self._function.scope.statement, env, self._function)
 
     def boundary(self, point: Point) -> Env:
@@ -306,8 +305,7 @@ class Walker(Calls):
                 return
             name, value = dotted(target), shallow(placed(value, target))
             if not is_change:
-                classes = classes_of(frame.function.kind(target.value))
-                self.store({Attribute(cls, target.attr): value for cls in classes}, frame)
+                self.store({Attribute(target.attr): value}, frame)
             if name and (not is_change or name in frame.env):
                 frame.env[name] = value
                 frame.note(target, value)
