@@ -73,7 +73,7 @@ class Conditions:
             elif isinstance(outer, ast.BoolOp):
                 for value in outer.values[: outer.values.index(inner)]:  # type: ignore[arg-type]
                     yield from self._read(at.part(value), isinstance(outer.op, ast.And))
-        for test, holds in sorted(self._outcomes_at(statement), key=lambda each: each[0].node.lineno):
+        for test, holds in sorted(self._outcomes_at(statement), key=_place):
             yield from self._read(test, holds)
 
     def _outcomes_at(self, statement: Statement) -> _Outcomes:
@@ -161,6 +161,11 @@ class Conditions:
             return known
         kind = "value" if isinstance(source.node, _VALUES) else "object"
         return f"{kind} {id(source.node)}" if self._executions.entered_once(source.scope) else ""
+
+
+def _place(outcome: tuple[Occurrence, bool]) -> tuple[int, int]:
+    node = outcome[0].node
+    return node.lineno, node.col_offset
 
 
 class _SureOutcomes(Analysis[_Outcomes]):
