@@ -106,7 +106,7 @@ class Program:
         own = () if script in script.scripts else (script.names, script)
         held = [fact for program in programs for fact in program._facts.values() if hasattr(fact, "__dict__")]
         for fact in held:
-            # A fact with parts that refer to each other takes them apart, since nobody may ask for it again.
+            # Some facts hold cycles. They break these here, so that reference counting frees them.
             if hasattr(fact, "dissolve"):
                 fact.dissolve()
         for each in (*held, *programs, *own):

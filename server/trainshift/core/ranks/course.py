@@ -27,7 +27,7 @@ from trainshift.python.syntax.chunk_syntax import (
 )
 
 _Run: TypeAlias = Script | Scope | Statement | Site
-"""What runs: the code of a file, of a function, a statement of one of these, and a call."""
+"""Code that runs: a file, a function, a statement, or a call."""
 
 
 class Course:
@@ -52,7 +52,7 @@ class Course:
         return {site: number for number, site in enumerate(self.calls)}
 
     def _run_by(self, code: _Run) -> Iterator[_Run]:
-        """What code runs itself, in order."""
+        """Return what a piece of code runs directly, in order."""
         if isinstance(code, Script):
             return self._in_block(code.top, started=code is self._script.scripts[0])
         if isinstance(code, Scope):

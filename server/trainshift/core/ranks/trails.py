@@ -46,7 +46,7 @@ class Trails:
         entered: set[Scope] = set()
 
         def run_for(each: Occurrence) -> Iterator[Occurrence]:
-            """What is run for the values of an expression, which it is not made of."""
+            """Yield what functions read and call that run to compute a value, though it is not made of it."""
             if _place(each) in found:
                 return
             for at in occurrences_behind(self._script, *each[:3], stops, whole):

@@ -25,7 +25,7 @@ from trainshift.python.values.call_graph import callers_around
 
 # The code that runs, the call that runs its function, and so on outwards.
 _Way: TypeAlias = tuple[Occurrence, ...]
-# More ways than this are not told apart, nor those through more calls than that: they exclude nothing then.
+# Beyond so many ways, or so many calls on one way, nothing is excluded.
 _MOST_WAYS = 64
 _DEEPEST = 60
 

@@ -104,10 +104,9 @@ def spread_to_aliases(
 
 
 def spread_to_kept(function: Function) -> bool:
-    """Make active what may be the containers that functions inside keep: when the function has ended, nobody
-    knows by which names these are changed.
+    """Make active the containers that inner functions may keep.
 
-    Return whether that is news.
+    Once the function has returned, they may be changed under any name.  Return whether that is news.
     """
     found = False
     for name in function.kept():

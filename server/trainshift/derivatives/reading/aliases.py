@@ -563,9 +563,9 @@ class Aliases:
         return given and self.is_called
 
     def _is_in_new(self, node: ast.stmt, place: ast.expr, pairs: Pairs) -> bool:
-        """Whether a place of a new container may hold what an argument is, or has in it.
+        """Whether an element of a new container may be an argument, or a part of one.
 
-        Who calls the function sees a change of that, but not what becomes of the container.
+        The caller sees changes to the argument, but never sees the container.
         """
         given = any(root_of(place) in pair and any(each.endswith(GIVEN) for each in pair) for pair in pairs)
         if not (given and isinstance(place, ast.Subscript)):

@@ -111,9 +111,9 @@ class Module:
         return {each.node: each for each in self.script.scopes}
 
     def forget(self) -> None:
-        """Free at once what was read; nobody may ask for any of it again.
+        """Free everything that was read; the module must not be used afterwards.
 
-        All of it refers to each other, and Python would search long for what nobody refers to.
+        It is full of reference cycles, which the garbage collector would be slow to find.
         """
         script = self.script
         chunks = script.facts
@@ -185,7 +185,7 @@ class Module:
         return self.globals.member(Meaning(library=base or ""), attribute).library or None
 
     def has_operators(self, node: ast.expr | None) -> bool:
-        """Whether an expression names a class of the file that defines or inherits operators."""
+        """Whether an expression names a class of the file that has operator methods, its own or inherited."""
         return any(
             _OPERATOR.fullmatch(getattr(part, "name", ""))
             for each in reachable(self._classes(node), lambda each: [*chain(*map(self._classes, each.bases))])
