@@ -29,9 +29,14 @@ def commit() -> str:
     return asked.stdout.strip() or "0"
 
 
+def _turn(name: str, one_in: int) -> int:
+    """A number below `one_in` for a name, another one with each commit."""
+    return (crc32(name.encode()) + int(commit(), 16)) % one_in
+
+
 def has_turn(name: str, one_in: int) -> bool:
     """True for one in so many names, which ones depends on the commit."""
-    return (crc32(name.encode()) + int(commit(), 16)) % one_in == 0
+    return _turn(name, one_in) == 0
 
 
 class Turns:
@@ -46,4 +51,4 @@ class Turns:
         row = list(inputs)
         if self._every:
             return row
-        return row[(crc32(self._test.encode()) + int(commit(), 16)) % one_in :: one_in]
+        return row[_turn(self._test, one_in) :: one_in]

@@ -104,12 +104,12 @@ def changed_unseen(whole: Whole) -> Iterator[tuple[ast.AST, str]]:
         for state in filter(None, map(flow.after, flow.cfg.all)):
             own = (bits for (owner, _), bits in state.variables.items() if owner is not None)
             known |= flow.within(state, union(own))
+        entry = flow.before(flow.cfg.entry)
         for node in terms.own_nodes(function.node.body):
             if isinstance(node, ast.Call) and not reader.value(node):
                 changed.append((node, flow.changed_by.get(node, 0)))
-            elif isinstance(node, ast.Call):
-                entry = flow.before(flow.cfg.entry)
-                known |= flow.within(entry, flow.given.get(node, 0)) if entry is not None else 0
+            elif isinstance(node, ast.Call) and entry is not None:
+                known |= flow.within(entry, flow.given.get(node, 0))
     for node, bits in changed:
         for name in sorted(_of_file(points.objects, bits & known)):
             said = f"{ast.unparse(node)} changes {name}, which belongs to the file: give it as a parameter"
@@ -117,7 +117,7 @@ def changed_unseen(whole: Whole) -> Iterator[tuple[ast.AST, str]]:
 
 
 def _reads_state(function: Function) -> bool:
-    """Whether a function names anything of the file but functions and libraries."""
+    """Whether a function reads a global variable of its file."""
     module = function.whole.module
     read = {each.id for each in terms.own_nodes(function.node.body) if isinstance(each, ast.Name)}
     return any(

@@ -15,7 +15,7 @@ from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.python.names.scoping import NameUse
 from trainshift.python.rewrite import terms
-from trainshift.python.rewrite.renaming import Renaming, identifiers, parameter_names, scopes_around
+from trainshift.python.rewrite.renaming import Renaming, identifiers, parameters_of, scopes_around
 from trainshift.python.syntax.chunk_syntax import Scope, imported_names
 from trainshift.python.syntax.fresh_names import fresh_name
 
@@ -84,7 +84,7 @@ class _Renaming:
         for use in self.uses:
             name = use.node.id
             if use.owner is not None and id(use.node) in called and name in self.reserved:
-                if name in parameter_names(use.owner) and not isinstance(use.owner.node, ast.Lambda):
+                if name in parameters_of(use.owner) and not isinstance(use.owner.node, ast.Lambda):
                     self._refuse(use.node, f"the parameter {name} has the name of a builtin: rename it")
 
     def _imports(self, scope: Scope) -> None:
@@ -108,7 +108,7 @@ class _Renaming:
             if function.kind != "function":
                 continue
             used = {each.node.id for each in self.uses if self._is_used_in(each, function)}
-            used |= parameter_names(function) | {
+            used |= parameters_of(function) | {
                 each.name for each in scopes if each.parent is not None and each.parent.function() is function
             }
             for scope in scopes:
@@ -130,7 +130,7 @@ class _Renaming:
         for scope in scopes:
             if scope.kind != "function":
                 continue
-            params = parameter_names(scope)
+            params = parameters_of(scope)
             own = set(scope.bindings) - scope.declared_nonlocal - scope.declared_global
             names = (own - params) & self.reserved
             if scope is not self.scope:

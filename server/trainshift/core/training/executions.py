@@ -185,20 +185,13 @@ class Executions:
 
     def functions_reached(self, statement: Statement) -> set[Scope]:
         """The functions of the script that a statement calls, and those that these call in turn."""
-        by_statement, by_function = self._script.code.sites_by_statement, self._sites_by_function
+        code = self._script.code
 
         def called(sites: Iterable[Site]) -> Iterator[Scope]:
             return (function for site in sites for function in self._script.names.called_functions(site))
 
-        starts = called(site for each in statement.walk() for site in by_statement.get(each, ()))
-        return set(reachable(starts, lambda function: called(by_function.get(function, ()))))
-
-    @cached_property
-    def _sites_by_function(self) -> dict[Scope | None, list[Site]]:
-        found: dict[Scope | None, list[Site]] = {}
-        for site in self._script.sites:
-            found.setdefault(site.scope.function(), []).append(site)
-        return found
+        starts = called(site for each in statement.walk() for site in code.sites_by_statement.get(each, ()))
+        return set(reachable(starts, lambda function: called(code.sites_by_function.get(function, ()))))
 
 
 def _hands_over(site: Site, function: Scope) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from trainshift.python.names.scoping import name_uses, owner_of
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.origins import origin
-from trainshift.python.syntax.call_binding import parameters
+from trainshift.python.syntax.call_binding import parameter_names
 from trainshift.python.syntax.chunk_syntax import Scope, imported_names
 
 
@@ -114,13 +114,10 @@ def scopes_around(scope: Scope | None) -> list[Scope]:
     return found
 
 
-def parameter_names(scope: Scope) -> set[str]:
+def parameters_of(scope: Scope) -> set[str]:
     """Return the names of the parameters of a function that a scope belongs to; none for any other scope."""
     arguments = getattr(scope.node, "args", None)
-    if not isinstance(arguments, ast.arguments):
-        return set()
-    rest = (arguments.vararg, arguments.kwarg)
-    return {each.arg for each in (*parameters(arguments), *rest) if each is not None}
+    return set(parameter_names(arguments)) if isinstance(arguments, ast.arguments) else set()
 
 
 def identifiers(node: ast.AST, bound_only: bool = False) -> set[str]:

@@ -34,6 +34,12 @@ def parameters(arguments: ast.arguments) -> list[ast.arg]:
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
 
 
+def parameter_names(arguments: ast.arguments) -> list[str]:
+    """The names of all parameters, those of `*args` and `**kwargs` last."""
+    rest = (arguments.vararg, arguments.kwarg)
+    return [each.arg for each in (*parameters(arguments), *rest) if each is not None]
+
+
 def defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
     """The defaults of parameters, by name."""
     places = [*arguments.posonlyargs, *arguments.args]

@@ -97,6 +97,14 @@ class Code:
         return found
 
     @cached_property
+    def sites_by_function(self) -> dict[Scope | None, list[Site]]:
+        """The calls that stand in each function, not in functions inside it; None is for code outside."""
+        found: dict[Scope | None, list[Site]] = {}
+        for site in self.sites:
+            found.setdefault(site.scope.function(), []).append(site)
+        return found
+
+    @cached_property
     def sites_by_node(self) -> dict[ast.Call, Site]:
         """Every call, by its node."""
         return {site.node: site for site in self.sites}

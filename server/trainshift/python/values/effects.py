@@ -69,7 +69,6 @@ class EffectAnalysis:
         self._sites: dict[Site, OwnEffect] = {}
         self._functions: dict[Scope, SideEffect | None] = {}
         self._bodies: dict[Scope, OwnEffect] = {}
-        self._sites_by_function: dict[Script, dict[Scope, list[Site]]] = {}
         self._bindings: dict[Script, dict[Scope, list[tuple[ast.expr, Binding]]]] = {}
 
     def of_call(self, site: Site) -> SideEffect | None:
@@ -150,14 +149,7 @@ class EffectAnalysis:
                 yield SideEffect(Effect.ACTS, f"sets {shown(target)}", target, function)
 
     def _sites_of(self, function: Scope) -> list[Site]:
-        home = self._script.home(function)
-        if home not in self._sites_by_function:
-            parts = self._sites_by_function[home] = {}
-            for site in home.sites:
-                inside = site.scope.function()
-                if inside is not None:
-                    parts.setdefault(inside, []).append(site)
-        return self._sites_by_function[home].get(function, [])
+        return self._script.home(function).code.sites_by_function.get(function, [])
 
     def _bindings_of(self, function: Scope) -> list[tuple[ast.expr, Binding]]:
         """How the function binds attributes and items: of which object, and the binding."""

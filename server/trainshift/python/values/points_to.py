@@ -19,6 +19,7 @@ from trainshift.python.flow.cfg import Cfg, Point
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.names import uses
 from trainshift.python.flow.solver import Analysis, Solution, solve
+from trainshift.python.syntax.call_binding import parameter_names
 from trainshift.python.values.heap import (
     ANY,
     UNKNOWN,
@@ -40,7 +41,6 @@ from trainshift.python.values.points_transfer import (
     Transfer,
     body_of,
     default_values,
-    parameter_names,
 )
 
 _MOST = 60
@@ -218,23 +218,27 @@ class FunctionPoints(Analysis[State]):
 
     def spread(self, state: State, bits: Bits) -> Bits:
         """A set of objects with all that `UNKNOWN` stands for."""
-        return bits | self.whole.objects.outer | state.escaped if bits & UNKNOWN else bits
+        return self._heap(state).spread(bits)
 
     def may_be_one(self, state: State, one: Bits, other: Bits) -> bool:
         """Whether an object of one set may be one of another set."""
-        return bool(self.spread(state, one) & self.spread(state, other))
+        heap = self._heap(state)
+        return bool(heap.spread(one) & heap.spread(other))
 
     def within(self, state: State, bits: Bits) -> Bits:
         """Objects with all that they may hold, at any depth."""
-        return Heap(self.whole.objects, state).closure(bits)
+        return self._heap(state).closure(bits)
 
     def held(self, state: State, bits: Bits, key: Hashable = ANY) -> Bits:
         """What objects may hold: at a key, as an attribute, or anywhere."""
-        return Heap(self.whole.objects, state).held(bits, key)
+        return self._heap(state).held(bits, key)
 
     def held_twice(self, state: State, bits: Bits) -> Bits:
         """The objects that one of some containers may hold at two places, once made or changed here."""
-        return Heap(self.whole.objects, state).doubled(bits)
+        return self._heap(state).doubled(bits)
+
+    def _heap(self, state: State) -> Heap:
+        return Heap(self.whole.objects, state)
 
     # The analysis.
 

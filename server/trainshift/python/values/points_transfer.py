@@ -10,7 +10,8 @@ from typing import Protocol, TypeAlias
 from trainshift.libraries.containers import METHODS
 from trainshift.python.flow.cfg import Point, Role
 from trainshift.python.flow.names import uses
-from trainshift.python.syntax.call_binding import bind_call, parameters
+from trainshift.python.syntax.call_binding import bind_call, parameter_names
+from trainshift.python.syntax.collect import as_load
 from trainshift.python.values.heap import (
     ANY,
     DEEPEST,
@@ -71,29 +72,6 @@ class Policy(Protocol):
 
     def call(self, node: ast.Call) -> Gives | None:
         """What a call of no function at hand gives; None where that is not known."""
-
-
-class PlainPolicy:
-    """The functions of a file by name, and nothing of libraries."""
-
-    def __init__(self, functions: Mapping[str, FunctionNode]) -> None:
-        self._functions = functions
-
-    def function(self, name: str) -> FunctionNode | None:
-        """The function that a name of the module stands for."""
-        return self._functions.get(name)
-
-    def is_object(self, node: ast.expr, function: FunctionNode) -> bool:
-        """Whether the value of an expression in a function may be something that can be changed."""
-        return True
-
-    def is_view(self, node: ast.Subscript) -> bool:
-        """Whether a part may share the memory of what it is a part of."""
-        return False
-
-    def call(self, node: ast.Call) -> Gives | None:
-        """What a call of no function at hand gives; None where that is not known."""
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +278,7 @@ class Transfer:
                     self.heap.escape(found)
 
     def _augmented(self, node: ast.AugAssign, target: ast.expr, op: ast.operator, value: Bits) -> None:
-        old = self.value(_as_load(target))
+        old = self.value(as_load(target))
         if not (old | value) or not self.policy.is_object(target, self.scope.node):
             self.bind(target, 0, node)
             return
@@ -872,23 +850,6 @@ def _paired(source: ast.expr) -> list[ast.expr]:
         case ast.Call(ast.Name("zip"), args) if not any(isinstance(each, ast.Starred) for each in args):
             return args
     return []
-
-
-def _as_load(target: ast.expr) -> ast.expr:
-    """What a target was before."""
-    match target:
-        case ast.Name(name):
-            return ast.Name(name, ast.Load())
-        case ast.Subscript(base, place):
-            return ast.Subscript(base, place, ast.Load())
-        case ast.Attribute(base, name):
-            return ast.Attribute(base, name, ast.Load())
-    return target
-
-
-def parameter_names(arguments: ast.arguments) -> list[str]:
-    extra = [each.arg for each in (arguments.vararg, arguments.kwarg) if each is not None]
-    return [*(each.arg for each in parameters(arguments)), *extra]
 
 
 def default_values(function: FunctionNode) -> list[ast.expr]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Mapping
 from itertools import pairwise
 from types import FrameType
 from typing import Any
@@ -14,7 +15,30 @@ from random_heaps import Author
 from trainshift.python.values import points_to
 from trainshift.python.values.heap import UNKNOWN, union
 from trainshift.python.values.points_to import FunctionPoints, PointsTo
-from trainshift.python.values.points_transfer import FunctionNode, PlainPolicy
+from trainshift.python.values.points_transfer import FunctionNode, Gives
+
+
+class PlainPolicy:
+    """The functions of a file by name, and nothing of libraries."""
+
+    def __init__(self, functions: Mapping[str, FunctionNode]) -> None:
+        self._functions = functions
+
+    def function(self, name: str) -> FunctionNode | None:
+        """The function that a name of the module stands for."""
+        return self._functions.get(name)
+
+    def is_object(self, node: ast.expr, function: FunctionNode) -> bool:
+        """Whether the value of an expression in a function may be something that can be changed."""
+        return True
+
+    def is_view(self, node: ast.Subscript) -> bool:
+        """Whether a part may share the memory of what it is a part of."""
+        return False
+
+    def call(self, node: ast.Call) -> Gives | None:
+        """What a call of no function at hand gives; None where that is not known."""
+        return None
 
 
 def analysed(text: str, name: str = "f") -> FunctionPoints:
