@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeAlias, TypeVar
 
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import ANYTHING, NOTHING, Values
 
@@ -19,25 +20,67 @@ _MOST_ROUNDS = 6
 _DEEPEST = 120
 
 
+class _Undecided(Generic[T]):
+    """A question without a last answer: it is open, or in a circle with one that is.
+
+    `index` is its place among the undecided ones, `low` that of the first one that it is known to lead to.
+    """
+
+    __slots__ = (
+        "answer",
+        "find",
+        "given",
+        "has_doubts",
+        "index",
+        "is_open",
+        "is_stale",
+        "low",
+        "question",
+        "readers",
+        "turns",
+    )
+
+    def __init__(
+        self, question: Question, index: int, nothing: T, find: Callable[..., T], given: tuple[object, ...]
+    ) -> None:
+        self.question = question
+        self.index = self.low = index
+        self.answer = nothing
+        self.find, self.given = find, given
+        self.is_open = self.is_stale = self.has_doubts = False
+        self.readers: dict[_Undecided[T], None] = {}
+        self.turns = 0
+
+
 class Questions(Generic[T]):
     """Questions that lead to each other, in circles too, and their answers, which only grow.
 
-    A question that is asked again while it is being answered is first assumed to add `nothing`, then what it
-    was found to give, until that is stable.  After the `most` answers, `deepest` questions inside of each
-    other, and too many rounds the answer is `unknown`.
+    This is a local solver of equations.  A question is first assumed to add `nothing`.  The questions of a
+    circle, a strongly connected component of what reads what, are known together, once none of them gives
+    more: as long as one does, its readers are answered anew, and no others.  Components are found as by
+    Tarjan, in the order in which questions are opened.
+
+    After the `most` answers, `deepest` questions inside of each other, and too many `rounds` the answer is
+    `unknown`.
     """
 
-    def __init__(self, nothing: T, unknown: T, most: int = _MOST_ANSWERS, deepest: int = _DEEPEST) -> None:
+    def __init__(
+        self,
+        nothing: T,
+        unknown: T,
+        most: int = _MOST_ANSWERS,
+        deepest: int = _DEEPEST,
+        rounds: int = _MOST_ROUNDS,
+    ) -> None:
         self.known: dict[Question, T] = {}
         self._nothing = nothing
         self._unknown = unknown
-        self._deepest = deepest
-        self._open: dict[Question, int] = {}
-        self._assumed: dict[Question, T] = {}
-        self._cut = 0
-        self._provisional: dict[Question, tuple[T, int]] = {}
-        self._until: list[list[Question]] = []
         self._left = most
+        self._deepest = deepest
+        self._rounds = rounds
+        self._undecided: dict[Question, _Undecided[T]] = {}
+        self._stack: list[_Undecided[T]] = []
+        self._open: list[_Undecided[T]] = []
         self._pause: Callable[[], None] = lambda: None
 
     @property
@@ -55,66 +98,130 @@ class Questions(Generic[T]):
             self._pause = before
 
     def is_open(self, question: Question) -> bool:
-        """Whether a question is being answered just now."""
-        return question in self._open
+        """Whether a question is being answered just now.  Whoever hears so is answered anew afterwards."""
+        asked = self._undecided.get(question)
+        if asked is None or not asked.is_open:
+            return False
+        reader = self._open[-1]
+        reader.low = min(reader.low, asked.low)
+        reader.has_doubts = reader is not asked
+        return True
 
     def ask(self, question: Question, find: Callable[..., T], *given: object) -> T:
-        """What `find` answers of what it is `given`, found once.
-
-        An answer that was cut short by questions further out is not the last word; it is kept as long as
-        all of these are open.  They are numbered by depth, and a set of them is an integer's bits.
-        """
+        """What `find` answers of what it is `given`, found once; so far, where that is not decided yet."""
         known = self.known.get(question)
         if known is not None:
             return known
-        if question in self._open:
-            self._cut |= 1 << self._open[question]
-            return self._assumed.get(question, self._nothing)
-        if question in self._provisional:
-            answer, cut = self._provisional[question]
-            self._cut |= cut
-            return answer
-        depth = len(self._open)
-        if self._left <= 0 or depth >= self._deepest:
-            return self._unknown
-        self._left -= 1
+        asked = self._undecided.get(question)
+        if asked is None:
+            if self._left <= 0 or len(self._open) >= self._deepest:
+                return self._unknown
+            self._left -= 1
+            asked = _Undecided(question, len(self._stack), self._nothing, find, given)
+            self._undecided[question] = asked
+            self._stack.append(asked)
+            try:
+                self._answer(asked)
+                if asked.low == asked.index:
+                    self._decide(asked)
+            except BaseException:
+                self._drop(asked)
+                raise
+            if asked.low == asked.index:
+                return asked.answer
+        reader = self._open[-1]
+        reader.low = min(reader.low, asked.low)
+        asked.readers[reader] = None
+        return asked.answer
+
+    def _answer(self, asked: _Undecided[T]) -> None:
+        """Answer a question by what is known so far; have its readers answered anew if that is more."""
         self._pause()
-        self._open[question] = depth
-        outer = self._cut
+        asked.is_open, asked.is_stale, asked.has_doubts = True, False, False
+        asked.turns += 1
+        self._open.append(asked)
         try:
-            answer = self._round(find, *given)
-            if self._cut >> depth & 1 and answer != self._nothing:
-                answer = self._stable(question, depth, answer, find, *given)
+            answer = asked.find(*asked.given)
         finally:
-            del self._open[question]
-            self._assumed.pop(question, None)
-        cut = self._cut & ((1 << depth) - 1)
-        if cut:
-            self._provisional[question] = answer, cut
-            self._until[cut.bit_length() - 1].append(question)
-        else:
-            self.known[question] = answer
-        self._cut = outer | cut
-        return answer
+            self._open.pop()
+            asked.is_open = False
+        if answer != asked.answer:
+            asked.answer = answer if asked.turns <= self._rounds else self._unknown
+            for reader in asked.readers:
+                reader.is_stale = reader.turns <= self._rounds or reader.answer != self._unknown
+            asked.readers = {}
 
-    def _round(self, find: Callable[..., T], *given: object) -> T:
-        """What is found once, by what is assumed of open questions."""
-        self._until.append([])
-        self._cut = 0
+    def _decide(self, first: _Undecided[T]) -> None:
+        """Answer the questions of a circle, of which one was opened first, until none gives more.
+
+        They stay undecided if they are found to lead to a question that was opened before.
+        """
+        if first is self._stack[-1] and not first.is_stale:
+            self.known[first.question] = first.answer
+            del self._undecided[self._stack.pop().question]
+            return
+        while True:
+            circle = self._stack[first.index :]
+            stale = [each for each in reversed(circle) if each.is_stale]
+            stale = stale or [each for each in circle if each.has_doubts]
+            if not stale:
+                break
+            for each in stale:
+                self._answer(each)
+                first.low = min(first.low, each.low)
+            if first.low < first.index:
+                return
+        for each in circle:
+            self.known[each.question] = each.answer
+        self._drop(first)
+
+    def _drop(self, first: _Undecided[T]) -> None:
+        """Forget a question, and those that were opened after it, as undecided ones."""
+        for each in self._stack[first.index :]:
+            del self._undecided[each.question]
+        del self._stack[first.index :]
+
+
+class Revisable(Questions[T]):
+    """Questions whose answers depend on what may grow later: they are forgotten then, and asked anew.
+
+    Readers are questions, and whatever asks from outside, such as a function that is read: it is `reading`.
+    """
+
+    def __init__(self, nothing: T, unknown: T, rounds: int) -> None:
+        super().__init__(nothing, unknown, rounds=rounds)
+        self._outside: list[Hashable] = []
+        self._readers: dict[Hashable, set[Hashable]] = {}
+
+    @contextmanager
+    def reading(self, reader: Hashable) -> Iterator[None]:
+        """Have a reader ask, within the block."""
+        self._outside.append(reader)
         try:
-            return find(*given)
+            yield
         finally:
-            for each in self._until.pop():
-                del self._provisional[each]
+            self._outside.pop()
 
-    def _stable(self, question: Question, depth: int, answer: T, find: Callable[..., T], *given: object) -> T:
-        """The least answer that a question, which leads to itself, gives when it is assumed."""
-        for _ in range(_MOST_ROUNDS - 1):
-            self._assumed[question] = answer
-            answer = self._round(find, *given)
-            if not self._cut >> depth & 1 or answer == self._assumed[question]:
-                return answer
-        return self._unknown
+    def ask(self, question: Question, find: Callable[..., T], *given: object) -> T:
+        """What `find` answers of what it is `given`, found once until it is forgotten."""
+        self.note(question)
+        return super().ask(question, find, *given)
+
+    def note(self, key: Hashable) -> None:
+        """Note that whoever asks now depends on a key: a question, or something else that may grow."""
+        if self._open:
+            self._readers.setdefault(key, set()).add(self._open[-1].question)
+        elif self._outside:
+            self._readers.setdefault(key, set()).add(self._outside[-1])
+
+    def forget(self, keys: Iterable[Hashable]) -> set[Hashable]:
+        """Forget the answers that depend on some keys; return these, and all that depends on them."""
+        assert not self._open
+        found = set(reachable(keys, lambda key: self._readers.pop(key, ())))
+        for question in found & self.known.keys():
+            del self.known[question]  # type: ignore[arg-type]
+            self._left += 1
+        return found
 
 
 class Memo(Questions[Values]):

@@ -11,6 +11,7 @@ from trainshift.libraries.containers import ADDING, METHODS, MUTATING
 from trainshift.python.names.values import Class, Function, Instance, Library, Member, UserInstance
 from trainshift.python.names.values import Value as Thing
 from trainshift.python.syntax.chunk_syntax import Scope
+from trainshift.python.values.heap import Attribute
 from trainshift.static_graphs.reading.abstract_values import (
     NO_CONSTANT,
     NOTHING,
@@ -34,7 +35,7 @@ from trainshift.static_graphs.reading.elements import (
 from trainshift.static_graphs.reading.entries import NOT_TO_STATIC, TO_STATIC, is_layer
 from trainshift.static_graphs.reading.expressions import Expressions
 from trainshift.static_graphs.reading.frame import Frame
-from trainshift.static_graphs.reading.heap import MUTABLE, Attribute, Cell
+from trainshift.static_graphs.reading.heap import MUTABLE, Cell
 from trainshift.static_graphs.tables import api
 from trainshift.static_graphs.tables.api import Operation
 from trainshift.static_graphs.tables.layers import shape_after

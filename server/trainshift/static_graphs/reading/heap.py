@@ -7,24 +7,15 @@ in it through one name is then seen through all others.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from trainshift.python.syntax.chunk_syntax import Scope
-from trainshift.static_graphs.reading.abstract_values import NOTHING, UNKNOWN, AbstractValue, join, shallow
+from trainshift.python.values.heap import Attribute
+from trainshift.static_graphs.reading.abstract_values import NOTHING, AbstractValue, join, shallow
 
 MUTABLE = frozenset({"list", "dict", "set"})
-_PATIENCE = 20
-"""After so many turns a value that is defined by itself is unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attribute:
-    """An attribute of that name, of any object."""
-
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +27,7 @@ class OuterName:
 
 
 Cell: TypeAlias = "ast.AST | Attribute | OuterName"
-"""A container, by the place where it is made; an attribute; or a name."""
+"""A container, by the place where it is made; an attribute of any object; or a name."""
 Key = TypeVar("Key", bound=Hashable)
 Stores: TypeAlias = dict[Cell, AbstractValue]
 
@@ -82,85 +73,3 @@ def places_in(value: AbstractValue) -> Iterator[ast.AST]:
     yield from value.places
     for each in (*(value.items or ()), *([value.element] if value.element is not None else ())):
         yield from places_in(each)
-
-
-class Lookups:
-    """Values that are worked out when they are first asked for, and that may be defined by each other.
-
-    Only the readers of a value that grows are worked out anew.  `Questions` of `python/names/memo.py` redoes
-    whole circles, which takes minutes where many attributes are defined by each other.
-
-    Readers are other values, and what asks from outside, such as a static function: it is `reading` then.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[Hashable, AbstractValue] = {}
-        self._how: dict[Hashable, Callable[[], AbstractValue]] = {}
-        self._readers: dict[Hashable, set[Hashable]] = {}
-        self._turns: dict[Hashable, int] = {}
-        self._open: list[Hashable] = []
-        self._outside: list[Hashable] = []
-        self._stale: dict[Hashable, None] = {}
-
-    @contextmanager
-    def reading(self, reader: Hashable) -> Iterator[None]:
-        """Have a reader ask, within the block."""
-        self._outside.append(reader)
-        try:
-            yield
-        finally:
-            self._outside.pop()
-
-    def ask(self, key: Hashable, work_out: Callable[[], AbstractValue]) -> AbstractValue:
-        """Return the value of a key; nothing while it is being worked out for the first time."""
-        if key not in self._known:
-            self._known[key] = NOTHING
-            self._how[key] = work_out
-            try:
-                self._work_out(key)
-                while self._stale and not self._open:
-                    stale = next(iter(self._stale))
-                    del self._stale[stale]
-                    self._work_out(stale)
-            except BaseException:
-                if not self._open:  # What was begun is worth nothing.
-                    self._known.clear()
-                    self._stale.clear()
-                raise
-        self.note(key)
-        return self._known[key]
-
-    def note(self, key: Hashable) -> None:
-        """Note that whoever asks now depends on a key, which may be one of another store."""
-        if self._open:
-            self._readers.setdefault(key, set()).add(self._open[-1])
-        elif self._outside:
-            self._readers.setdefault(key, set()).add(self._outside[-1])
-
-    def _work_out(self, key: Hashable) -> None:
-        turn = self._turns[key] = self._turns.get(key, 0) + 1
-        self._open.append(key)
-        try:
-            value = shallow(self._how[key]()) if turn <= _PATIENCE else UNKNOWN
-        finally:
-            self._open.pop()
-        if value != self._known[key]:
-            self._known[key] = value
-            self._stale.update(
-                (reader, None) for reader in self._readers.get(key, ()) if reader in self._known
-            )
-
-    def forget(self, keys: Iterable[Hashable]) -> set[Hashable]:
-        """Have what depends on some keys worked out anew when it is asked for again; return who read it."""
-        assert not self._open
-        found: set[Hashable] = set()
-        waiting = [*keys]
-        while waiting:
-            for reader in self._readers.pop(waiting.pop(), ()):
-                if reader not in found:
-                    found.add(reader)
-                    waiting.append(reader)
-        for key in found & self._known.keys():
-            del self._known[key]
-        self._turns.clear()
-        return found

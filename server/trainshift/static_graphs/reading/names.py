@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trainshift.core.program import Program
+from trainshift.python.names.memo import Revisable
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import (
     Class,
@@ -32,12 +33,13 @@ from trainshift.static_graphs.reading.abstract_values import (
     join,
     ordered,
     python,
+    shallow,
     tensor,
 )
 from trainshift.static_graphs.reading.elements import element_of, item_of
 from trainshift.static_graphs.reading.entries import is_layer
 from trainshift.static_graphs.reading.frame import Frame
-from trainshift.static_graphs.reading.heap import MUTABLE, Lookups
+from trainshift.static_graphs.reading.heap import MUTABLE
 from trainshift.static_graphs.tables import api
 
 # What these make of anything but tensors lacks the methods of tensors.
@@ -56,6 +58,8 @@ _PYTHON_ROOTS = frozenset(
     {"math", "os", "sys", "time", "random", "re", "json", "copy", "itertools", "logging"}
 )
 
+# A value that still grows after so many rounds, such as that of a list in itself, is unknown.
+_MOST_ROUNDS = 20
 # What makes the object of a method: one of its own class.  Heirs are left out, or all files would be read.
 NO_CALL = ast.Call(ast.Name("object", ast.Load()), [], [])
 
@@ -71,7 +75,7 @@ class Names(ABC):
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.lookups = Lookups()
+        self.lookups = Revisable(NOTHING, UNKNOWN, rounds=_MOST_ROUNDS)
 
     def home(self, scope: Scope) -> Script:
         """The script that some code stands in."""
@@ -130,7 +134,7 @@ class Names(ABC):
 
     def of_binding(self, binding: Binding) -> AbstractValue:
         """What a binding outside of static functions gives its name."""
-        return self.lookups.ask(binding, lambda: self._of_binding(binding))
+        return self.lookups.ask((binding,), lambda: shallow(self._of_binding(binding)))
 
     def _of_binding(self, binding: Binding) -> AbstractValue:
         names = self.home(binding.scope).names

@@ -19,6 +19,7 @@ from trainshift.python.names.values import Class, Function, Instance, UserInstan
 from trainshift.python.names.values import Value as Thing
 from trainshift.python.syntax.call_binding import bind_call
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement
+from trainshift.python.values.heap import Attribute
 from trainshift.static_graphs.reading.abstract_values import (
     NOTHING,
     UNKNOWN,
@@ -43,7 +44,6 @@ from trainshift.static_graphs.reading.entries import (
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth, Why
 from trainshift.static_graphs.reading.heap import (
-    Attribute,
     Cell,
     Stores,
     placed,
@@ -529,7 +529,7 @@ class _Walk(Walker):
         known = self.functions.get(function)
         if known is not None:
             return known.returns
-        return self.lookups.ask((function, "returns"), lambda: self._given_by(function))
+        return self.lookups.ask((function, "returns"), lambda: shallow(self._given_by(function)))
 
     def _given_by(self, function: Scope) -> AbstractValue:
         """Return what the `return` statements of a function give that is no static one."""

@@ -12,6 +12,7 @@ from trainshift.python.flow.solver import Analysis, Solution, solve
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Scope, Statement, dotted
 from trainshift.python.syntax.collect import as_load
+from trainshift.python.values.heap import Attribute
 from trainshift.static_graphs.reading.abstract_values import (
     NOTHING,
     UNBOUND,
@@ -31,7 +32,6 @@ from trainshift.static_graphs.reading.frame import Frame, truth_of
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.reading.heap import (
     MUTABLE,
-    Attribute,
     Cell,
     OuterName,
     Stores,
