@@ -348,3 +348,34 @@ def test_what_other_ranks_log_is_told_apart_from_what_they_print() -> None:
     assert (found.verdict, found.do[:22]) == ("fails", "Let rank 0 alone log: ")
     found = judged([run(record(0)), replace(logs, stdout="loss\n")])["output"]
     assert (found.verdict, found.do) == ("fails", "Put it under: if hvd.rank() == 0:")
+
+
+def test_what_is_timed_on_shared_cores_shows_no_gain() -> None:
+    """Nor does a training that reduces nothing, or more than there are ranks to give it."""
+
+    def worth(gpus: int, each: float, **changes: Any) -> Claim:
+        before = run(record(0, ended=[float(step) for step in range(STEPS)]))
+        ranks = pair(ended=[step * each for step in range(STEPS)], **changes)
+        return claims(Seen(before, ranks, limit=STEPS, gpus=gpus))[-1]
+
+    assert worth(2, 1.2).verdict == "holds"
+    assert worth(2, 2.5).verdict == "fails"
+    for gpus in (0, 1):
+        for each in (0.4, 1.2, 2.5):
+            assert worth(gpus, each).verdict == "not seen"
+            assert "share one machine's cores" in worth(gpus, each).says
+    assert (worth(2, 0.5).verdict, worth(2, 0.4).verdict) == ("not seen", "not seen")
+    assert "more than 2 ranks can give" in worth(2, 0.4).says
+    assert worth(2, 1.2, reduced=[]).verdict == "not seen"
+    assert "trains by itself" in worth(2, 1.2, reduced=[]).says
+
+
+def test_a_run_that_failed_does_not_show_that_a_script_prints_nothing() -> None:
+    zero, one = pair()
+    failed = replace(one, exit_code=1, record=Record(error="ValueError: no data\n"))
+    assert judged([zero, one])["output"].says == "The script prints and writes nothing."
+    output = judged([zero, failed])["output"]
+    assert (output.verdict, output.says) == (
+        "not seen",
+        "A rank ended before anything was printed or written.",
+    )

@@ -383,6 +383,8 @@ def output(seen: Seen) -> Found:
             if seen.is_cut
             else ("The script prints and writes nothing.")
         )
+        if any(map(is_failed, seen.ranks)):
+            found.unseen = "A rank ended before anything was printed or written."
     elif any(map(is_failed, seen.ranks)):
         found.unseen = "A rank ended before all was run that prints or writes."
     elif seen.is_left:
@@ -438,13 +440,15 @@ def worth(seen: Seen) -> Found:
     )
     before, after = (f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}" for rate in rates)
     told = f"{before} {unit} a second on one process, {after} on {seen.size}: {ratio:.2f} times."
-    if ratio > 1:
-        found.says = told
-    elif seen.gpus >= seen.size:
-        found.fails.append(told)
-    else:
+    found.says = told
+    if not any(record.reduced for record in seen.records):
+        found.unseen = f"{told} The ranks reduce no gradients, so each of them trains by itself."
+    elif seen.gpus < seen.size:
         found.unseen = f"{told} Here all ranks share one machine's cores; time it on your GPUs."
-        found.do = ""
+    elif ratio > seen.size:
+        found.unseen = f"{told} That is more than {seen.size} ranks can give: the two were not timed alike."
+    elif ratio <= 1:
+        found.fails.append(told)
     return found
 
 
