@@ -16,6 +16,7 @@ from trainshift.core.training.executions import Executions, counted_in
 from trainshift.libraries.containers import ADDING
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
+from trainshift.rewriting.data.turns import Gives, Turns
 from trainshift.rewriting.datasets.draws import Draws
 from trainshift.rewriting.datasets.knowledge import Knowledge
 from trainshift.rewriting.datasets.pipelines import Pipelines
@@ -25,8 +26,6 @@ _HANDING_OUT = ("next_batch",)
 _NEXT = ("get_next", "next")
 # How a test asks whether a counter has grown.
 _GROWN = (ast.Gt, ast.GtE, ast.Lt, ast.LtE)
-# What a loop goes through that is no data.
-_COUNTING = frozenset({"builtins.range", "itertools.count", "itertools.repeat"})
 # Methods by which a container, or a buffer of past steps, comes to hold more.
 _GROWING = ADDING | {"push", "put", "remember", "store"}
 
@@ -75,25 +74,22 @@ def asked_of(program: Program, loop: Statement) -> list[Occurrence]:
 
 def takes_batches(program: Program, loop: Statement) -> bool:
     """Whether each turn of a loop takes other data than the one before, as far as is seen."""
+    turns = program.fact(Turns)
     if isinstance(loop.node, ast.For | ast.AsyncFor):
-        numbers = Occurrence(loop.node.iter, loop.scope, loop)
-        if not isinstance(numbers.node, ast.Call):
+        at = Occurrence(loop.node.iter, loop.scope, loop)
+        if turns.gives(at) is Gives.DATA and not turns.is_of_batch(at, loop):
             return True
-        if _COUNTING.isdisjoint(program.names.full_names(numbers.node.func, loop.scope, loop)):
-            return True
-    inside = list(loop.walk())
-    if any(site.statement in inside for site in program.script.sites_named(*_HANDING_OUT, *_NEXT)):
+    if asks_next(program, loop):
         return True
     if isinstance(loop.node, ast.While) and any(True for _ in _chosen(program, loop)):
         return True
-    counted = {name for statement in inside if statement is not loop for name in _bound(statement)}
-    return any(
-        isinstance(part, ast.Subscript)
-        and isinstance(part.ctx, ast.Load)
-        and any(isinstance(each, ast.Name) and each.id in counted for each in ast.walk(part.slice))
-        for statement in inside
-        for part in statement.own_parts()
-    )
+    return turns.cuts(loop)
+
+
+def asks_next(program: Program, loop: Statement) -> bool:
+    """Whether a statement in a loop asks for the next batch."""
+    inside = set(loop.walk())
+    return any(site.statement in inside for site in program.script.sites_named(*_HANDING_OUT, *_NEXT))
 
 
 def counts_turns(loop: Statement) -> bool:
@@ -103,12 +99,6 @@ def counts_turns(loop: Statement) -> bool:
         return False
     body = loop.branches.get("body", ())
     return len(test.ops) == 1 and any(counted_in(each) == dotted(test.left) != "" for each in body)
-
-
-def _bound(statement: Statement) -> Iterator[str]:
-    for part in statement.own_parts():
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-            yield part.id
 
 
 def _hands_out(program: Program, site: Site) -> bool:

@@ -14,11 +14,12 @@ from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.uses import NameUse, NameUses
-from trainshift.python.syntax.chunk_syntax import Statement, expression_path, last_name
+from trainshift.python.syntax.chunk_syntax import Statement, expression_path
 from trainshift.python.syntax.precedence import does_more
 from trainshift.python.values.effects import Effect
 from trainshift.rewriting.data.batches import draws_batches
 from trainshift.rewriting.data.iterated import Iteration
+from trainshift.rewriting.data.turns import is_arithmetic, made_of, reads
 from trainshift.rewriting.datasets.draws import Draw, Draws
 from trainshift.rewriting.datasets.knowledge import unordered
 
@@ -26,8 +27,6 @@ LISTS = frozenset({"numpy.array_split", "numpy.split"})
 """The functions that cut an array into a list of batches."""
 _RANGE = "builtins.range"
 _SIDE_BY_SIDE = "builtins.zip"
-
-_ARITHMETIC = frozenset({"int", "len", "max", "min", "slice"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ def cut_out(numbered: Numbered, ends: list[ast.expr]) -> Iterator[Occurrence]:
             if not isinstance(part, ast.Subscript) or not isinstance(part.ctx, ast.Load):
                 continue
             rows = part.slice.elts[:1] if isinstance(part.slice, ast.Tuple) else [part.slice]
-            if not any(_reads(each, numbered.names) for each in rows):
+            if not any(reads(each, numbered.names) for each in rows):
                 continue
             slices = any(isinstance(each, ast.Slice) for each in ast.walk(part.slice))
             if slices or ast.dump(part.value) in measured:
@@ -216,25 +215,3 @@ def _only_tells(program: Program, statement: Statement) -> bool:
         if deed is not None and deed.effect is not Effect.FILES:
             return False
     return True
-
-
-def made_of(names: set[str], inside: list[Statement]) -> set[str]:
-    """The names that are worked out of some names in a loop, by arithmetic alone."""
-    found, size = set(names), 0
-    while len(found) > size:
-        size = len(found)
-        for statement in inside:
-            node = statement.node
-            if isinstance(node, ast.Assign) and _reads(node.value, found) and is_arithmetic(node.value):
-                targets = (each for target in node.targets for each in ast.walk(target))
-                found.update(each.id for each in targets if isinstance(each, ast.Name))
-    return found
-
-
-def is_arithmetic(node: ast.expr) -> bool:
-    parts = [part for part in ast.walk(node) if isinstance(part, ast.Call | ast.Subscript)]
-    return all(isinstance(part, ast.Call) and last_name(part.func) in _ARITHMETIC for part in parts)
-
-
-def _reads(node: ast.AST, names: set[str]) -> bool:
-    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))

@@ -14,7 +14,8 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Site, Statement, expression_path
-from trainshift.rewriting.data.batches import draws_batches, takes_batches
+from trainshift.rewriting.data.batches import drawn_in, draws_batches, takes_batches
+from trainshift.rewriting.data.turns import Gives, Turns
 from trainshift.rewriting.keras.fits import Fit, Fits
 
 
@@ -33,6 +34,7 @@ class Iterated:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._script = program.script
+        self._novelties: dict[Statement, int] = {}
 
     @cached_property
     def all(self) -> list[Iteration]:
@@ -42,6 +44,7 @@ class Iterated:
             for statement in self._script.statements
             if isinstance(statement.node, ast.For | ast.AsyncFor)
             and self._program.fact(WhatTrains).statement_trains(statement)
+            and not self._is_of_state(statement)
         ]
         found += self._comprehensions()
         for fit in self._program.fact(Fits).fits:
@@ -59,14 +62,73 @@ class Iterated:
                 for node in expression_path(site.statement.node, site.node):
                     if isinstance(node, COMPREHENSIONS):
                         at = Occurrence(node.generators[0].iter, site.statement.scope, site.statement)
-                        yield Iteration(at, site.statement)
+                        if self._takes(at, site.statement):
+                            yield Iteration(at, site.statement)
                         break
 
     @cached_property
     def data(self) -> list[Iteration]:
-        """Those that go through data, and not through epochs: the innermost loops."""
-        outer = {above for each in self.all for above in each.statement.ancestors() if each.fit is None}
-        return [each for each in self.all if each.fit is not None or each.statement not in outer]
+        """Those that go through data, and not through epochs: the innermost loops that take new ones."""
+        found = [each for each in self.all if each.fit is not None or each.statement not in self.idle]
+        outer = {above for each in found for above in each.statement.ancestors() if each.fit is None}
+        return [each for each in found if each.fit is not None or each.statement not in outer]
+
+    @cached_property
+    def idle(self) -> set[Statement]:
+        """The loops whose turns take no new data, but one around them does: it is that which is divided.
+
+        They go through gradients, optimizers or layers, cut a batch into smaller ones, or step on it again.
+        """
+        trains = self._program.fact(WhatTrains)
+        loops = [
+            each
+            for each in self._script.statements
+            if isinstance(each.node, LOOPS) and trains.statement_trains(each)
+        ]
+        return {each for each in loops if self._is_idle(each)}
+
+    def _is_idle(self, loop: Statement) -> bool:
+        around = [each for each in self.above(loop) if isinstance(each.node, LOOPS)]
+        novelty = self._novelty(loop)
+        if any(self._novelty(each) > novelty for each in around):
+            return True
+        return self._is_of_state(loop) or (bool(around) and self._is_critic(loop))
+
+    def _is_of_state(self, loop: Statement) -> bool:
+        """Tell that a loop goes through gradients, optimizers, layers or the like, and takes no data."""
+        if not isinstance(loop.node, ast.For | ast.AsyncFor):
+            return False
+        at = Occurrence(loop.node.iter, loop.scope, loop)
+        is_of_state = self._program.fact(Turns).gives(at) is Gives.STATE
+        return is_of_state and not takes_batches(self._program, loop)
+
+    def _is_critic(self, loop: Statement) -> bool:
+        """Tell that a loop counts some steps that the loop around it takes beside a step of its own."""
+        turns, outer = self._program.fact(Turns), self._program.fact(Turns).around(loop)
+        if outer is None or not isinstance(loop.node, ast.For) or turns.cuts(loop, by_number=True):
+            return False
+        numbers = Occurrence(loop.node.iter, loop.scope, loop)
+        inside, trains = {*loop.walk(), *self.above(loop)}, self._program.fact(WhatTrains)
+        return turns.gives(numbers) is Gives.NUMBERS and any(
+            site.statement not in inside
+            and next((each for each in site.statement.path() if isinstance(each.node, LOOPS)), None) is outer
+            and trains.site_trains(site)
+            for site in self._script.sites
+        )
+
+    def _novelty(self, loop: Statement) -> int:
+        """How sure it is that the turns of a loop take new data: 2, 1 where they draw, else 0."""
+        if loop not in self._novelties:
+            turns, program = self._program.fact(Turns), self._program
+            takes = takes_batches(program, loop) or turns.cuts(loop, by_number=True)
+            self._novelties[loop] = 2 if takes else int(drawn_in(program, loop) is not None)
+        return self._novelties[loop]
+
+    def _takes(self, at: Occurrence, statement: Statement) -> bool:
+        """Tell that a comprehension goes through new data."""
+        turns = self._program.fact(Turns)
+        gives = turns.gives(at)
+        return gives is Gives.NUMBERS or (gives is Gives.DATA and not turns.is_of_batch(at, statement))
 
     def above(self, statement: Statement) -> set[Statement]:
         """The statements around one, and around the calls of the functions that it is in."""
@@ -89,6 +151,7 @@ class Iterated:
             for each in self._script.statements
             if isinstance(each.node, LOOPS)
             and trains.statement_trains(each)
+            and each not in self.idle
             and (takes_batches(self._program, each) or draws_batches(self._program, each))
         }
         return {above for each in loops for above in self.above(each)}

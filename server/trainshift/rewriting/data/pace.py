@@ -190,6 +190,8 @@ class Pace:
     @cached_property
     def _whole(self) -> list[Statement]:
         """The innermost loops of which each rank takes all turns, and of whose data nothing is known."""
-        outer = {above for each in self.loops for above in self._program.fact(Iterated).above(each)}
-        found = [each for each in self.loops if isinstance(each.node, LOOPS) and each not in outer]
+        iterated = self._program.fact(Iterated)
+        loops = [each for each in self.loops if each not in iterated.idle]
+        outer = {above for each in loops for above in iterated.above(each)}
+        found = [each for each in loops if isinstance(each.node, LOOPS) and each not in outer]
         return [each for each in found if not self.is_shared(each) and self._data.of(each) is None]

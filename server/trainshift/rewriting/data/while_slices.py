@@ -26,11 +26,11 @@ from trainshift.rewriting.data.index_loops import (
     IndexLoop,
     Numbered,
     cut_out,
-    is_arithmetic,
-    made_of,
     shared,
     told_apart,
 )
+from trainshift.rewriting.data.iterated import Iterated
+from trainshift.rewriting.data.turns import is_arithmetic, made_of
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -48,8 +48,9 @@ class Slices:
 def read_slices(program: Program) -> Iterator[Slices]:
     """The training loops of a program that count through arrays, from slice to slice."""
     trains, executions = program.fact(WhatTrains), program.fact(Executions)
+    idle = program.fact(Iterated).idle
     for loop in program.script.statements:
-        if isinstance(loop.node, ast.While) and trains.statement_trains(loop):
+        if isinstance(loop.node, ast.While) and trains.statement_trains(loop) and loop not in idle:
             found = _read(program, loop)
             if found is not None and not executions.is_traced(loop.scope):
                 yield found

@@ -1,0 +1,279 @@
+"""Turns: whether the turns of a loop take new data, or do something with what is there.
+
+A loop over gradients, optimizers or layers takes none, nor does one that cuts the batch of the loop around it
+into smaller ones, or steps on it again.  The loop whose turns take new data is the one that is divided.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from enum import IntEnum
+
+from trainshift.core import tables
+from trainshift.core.program import Program
+from trainshift.core.training.steps import VARIABLE_LISTS, Steps
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.libraries import api
+from trainshift.python.flow.evaluation import LOOPS
+from trainshift.python.flow.traversal import reachable
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Display, Function, UserInstance, Value
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Statement, children, last_name
+from trainshift.rewriting.datasets.pipelines import Pipelines
+
+NEXT = ("get_next", "next", "next_batch")
+"""The functions and methods that ask for the next element."""
+_ARITHMETIC = frozenset({"int", "len", "max", "min", "slice"})
+# What goes through something else, as it is.
+_AROUND = tables.PROGRESS_BARS | {
+    "builtins.enumerate", "builtins.iter", "builtins.list", "builtins.reversed", "builtins.sorted",
+    "builtins.tuple", "builtins.zip", "itertools.chain", "itertools.zip_longest",
+}  # fmt: skip
+_NUMBERS = frozenset({"builtins.range", "itertools.count", "itertools.repeat", "tensorflow.range"})
+_PARTS = ("items", "keys", "values")
+# What has a state that training changes.
+_STATE = (*api.OPTIMIZERS, *api.MODEL, *api.LAYER, *api.METRIC, *api.MODULE, *api.VARIABLE)
+_STATES = frozenset((*VARIABLE_LISTS, "layers", "non_trainable_variables", "non_trainable_weights"))
+_TAKEN = ("compute_gradients", "get_gradients")
+# What draws which elements a batch has.
+_CHOICES = frozenset({"choice", "choices", "integers", "randint", "sample"})
+
+
+class Gives(IntEnum):
+    """What a loop goes through: numbers, parts of the state of a training, or what may be data."""
+
+    NUMBERS = 0
+    STATE = 1
+    DATA = 2
+
+
+class Turns:
+    """What the turns of the loops of one program take."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._pipelines = program.fact(Pipelines)
+
+    def gives(self, at: Occurrence) -> Gives:
+        """What an expression gives that a loop goes through."""
+        return self._gives(at, set())
+
+    def _gives(self, at: Occurrence, seen: set[int]) -> Gives:
+        node = at.node
+        if id(node) in seen or isinstance(node, ast.Constant):
+            return Gives.NUMBERS
+        seen.add(id(node))
+        if isinstance(node, ast.Call):
+            found = self._called(node, at, seen)
+            if found is not None:
+                return found
+        if isinstance(node, ast.Attribute) and node.attr in _STATES:
+            return Gives.STATE
+        values = self._names.values(*at[:3])
+        if values and all(map(self._is_state, values)):
+            return Gives.STATE
+        parts = self._parts(node)
+        if parts is not None:
+            return max((self._gives(at.part(each), seen) for each in parts), default=Gives.NUMBERS)
+        step = self._names.steps_back(at)
+        if step is None or step.unseen or not step.sources:
+            return Gives.DATA
+        return max(self._gives(each, seen) for each in step.sources)
+
+    def _called(self, node: ast.Call, at: Occurrence, seen: set[int]) -> Gives | None:
+        """What a call gives; None where the names tell it."""
+        if node in self._gradients or last_name(node.func) in _TAKEN:
+            return Gives.STATE
+        names = self._names.full_names(node.func, at.scope, at.statement)
+        if names & _NUMBERS:
+            return Gives.NUMBERS
+        receiver = getattr(node.func, "value", None)
+        if not names and last_name(node.func) in _PARTS and receiver is not None and not node.args:
+            return self._gives(at.part(receiver), seen)
+        if names & _AROUND or any(name.startswith("tensorflow.clip_by") for name in names):
+            given = [each.value if isinstance(each, ast.Starred) else each for each in node.args]
+            return max((self._gives(at.part(each), seen) for each in given), default=Gives.DATA)
+        return None
+
+    def _parts(self, node: ast.expr) -> list[ast.expr] | None:
+        """The parts of which each may be what an expression gives; None where these are not written out."""
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+            return node.elts
+        if isinstance(node, ast.Dict):
+            return node.values
+        if isinstance(node, COMPREHENSIONS) and not isinstance(node, ast.DictComp):
+            made = (part for part in ast.walk(node.elt) if isinstance(part, ast.Call))
+            of_library = all(_is_of_gradients(part) for part in made)
+            return [node.generators[0].iter] if of_library else None
+        if isinstance(node, ast.Subscript | ast.Starred):
+            return [node.value]
+        return [node.left, node.right] if isinstance(node, ast.BinOp) else None
+
+    def _is_state(self, value: Value) -> bool:
+        if isinstance(value, Function):
+            return True
+        if isinstance(value, Display) or not self._names.may_be(frozenset({value}), *_STATE):
+            return False
+        # What is gone through one by one is no model.
+        return not isinstance(value, UserInstance) or not self._names.function_named(value.scope, "__iter__")
+
+    @cached_property
+    def _gradients(self) -> set[ast.AST]:
+        return {each.site.node for each in self._program.fact(Steps).gradients}
+
+    # The batch of the loop around
+
+    def cuts(self, loop: Statement, by_number: bool = False) -> bool:
+        """Tell that each turn of a loop cuts, by what it binds, what is no batch of the loop around it.
+
+        The number of a `for` is among that if it is `by_number`.
+        """
+        inside = [each for each in loop.walk() if each is not loop]
+        names = {name for each in inside for name in _bound(each)}
+        if by_number:
+            names |= _targets(loop)
+        return any(
+            isinstance(part, ast.Subscript)
+            and isinstance(part.ctx, ast.Load)
+            and reads(part.slice, names)
+            and self._is_new(Occurrence(part.value, statement.scope, statement), loop)
+            for statement in inside
+            for part in statement.own_parts()
+        )
+
+    def _is_new(self, at: Occurrence, loop: Statement) -> bool:
+        return self.gives(at) is Gives.DATA and not self.is_of_batch(at, loop)
+
+    def is_of_batch(self, at: Occurrence, loop: Statement) -> bool:
+        """Tell that an expression is made of the batch that a turn of the loop around has taken."""
+        outer = self.around(loop)
+        return outer is not None and any(self._is_taken(each, outer) for each in self._behind(at))
+
+    def around(self, loop: Statement) -> Statement | None:
+        """The training loop around another, or around the calls of its function."""
+        trains = self._program.fact(WhatTrains)
+        waiting, seen = [loop.parent], {loop}
+        if loop.parent is None or loop.parent.scope is not loop.scope:
+            waiting = [*self._calling(loop)]
+        while waiting:
+            each = waiting.pop(0)
+            if each is None or each in seen:
+                continue
+            seen.add(each)
+            if isinstance(each.node, LOOPS) and trains.statement_trains(each):
+                return each
+            if each.parent is not None and each.parent.scope is each.scope:
+                waiting.append(each.parent)
+            else:
+                waiting += self._calling(each)
+        return None
+
+    def _calling(self, statement: Statement) -> Iterator[Statement]:
+        function = statement.scope.function()
+        if function is not None:
+            yield from (site.statement for site in self._names.callers(function)[0])
+
+    def _behind(self, at: Occurrence) -> Iterator[Occurrence]:
+        """An expression, its parts, and all that these are made of."""
+
+        def behind(each: Occurrence) -> Iterator[Occurrence]:
+            parts = [part for part in children(each.node) if isinstance(part, ast.expr)]
+            parts += [word.value for word in each.node.keywords] if isinstance(each.node, ast.Call) else []
+            yield from map(each.part, parts)
+            step = self._names.steps_back(each)
+            yield from (*step.sources, *step.within) if step is not None else ()
+
+        return reachable([at], behind, lambda each: id(each.node))
+
+    def _is_taken(self, at: Occurrence, loop: Statement) -> bool:
+        """Tell that a name is bound by what each turn of a loop takes of data."""
+        return isinstance(at.node, ast.Name) and any(
+            self._hands_out(loop)
+            if each.statement is loop
+            else each.statement is not None
+            and each.value is not None
+            and loop in each.statement.ancestors()
+            and self._takes(Occurrence(each.value, each.scope, each.statement), loop)
+            for each in self._names.bindings(at)
+        )
+
+    def _hands_out(self, loop: Statement) -> bool:
+        """Tell that a loop goes through the batches of a dataset, or of a generator of the script's."""
+        if not isinstance(loop.node, ast.For | ast.AsyncFor):
+            return False
+        root = self._pipelines.read(Occurrence(loop.node.iter, loop.scope, loop))
+        nodes = list(self._pipelines.upstream(root))
+        if any(node.is_dataset and node.operation for node in nodes):
+            return True
+        values = [value for node in nodes for value in self._names.values(*node.at[:3])]
+        calls = [node.at.node for node in nodes if isinstance(node.at.node, ast.Call)]
+        functions = [
+            each for call in calls for each in self._names.called_functions(self._script.site_of(call))
+        ]
+        return any(each.is_generator for each in functions) or any(
+            isinstance(value, UserInstance) and self._names.function_named(value.scope, "__getitem__")
+            for value in values
+        )
+
+    def _takes(self, at: Occurrence, loop: Statement) -> bool:
+        """Tell that an expression asks for a next batch, or cuts one by the number of a loop or a draw."""
+        inside = [each for each in loop.walk() if each.scope is loop.scope]
+        names = made_of(_targets(loop), inside)
+        for part in ast.walk(at.node):
+            if isinstance(part, ast.Call) and last_name(part.func) in NEXT:
+                return True
+            if isinstance(part, ast.Subscript) and (
+                reads(part.slice, names)
+                or any(
+                    isinstance(each.node, ast.Call) and last_name(each.node.func) in _CHOICES
+                    for each in self._behind(at.part(part.slice))
+                )
+            ):
+                return True
+        return False
+
+
+def _is_of_gradients(call: ast.Call) -> bool:
+    """Tell that a call makes no data: it clips or scales a gradient, or makes what has its shape."""
+    name = last_name(call.func)
+    return name.startswith(("clip_by", "zeros", "ones")) or name in ("Variable", "cast", "divide", "multiply")
+
+
+def _bound(statement: Statement) -> Iterator[str]:
+    for part in statement.own_parts():
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            yield part.id
+
+
+def _targets(loop: Statement) -> set[str]:
+    """The names that each turn of a `for` binds."""
+    target = getattr(loop.node, "target", None)
+    return {each.id for each in ast.walk(target) if isinstance(each, ast.Name)} if target else set()
+
+
+def made_of(names: set[str], inside: list[Statement]) -> set[str]:
+    """The names that are worked out of some names in a loop, by arithmetic alone."""
+    found, size = set(names), 0
+    while len(found) > size:
+        size = len(found)
+        for statement in inside:
+            node = statement.node
+            if isinstance(node, ast.Assign) and reads(node.value, found) and is_arithmetic(node.value):
+                targets = (each for target in node.targets for each in ast.walk(target))
+                found.update(each.id for each in targets if isinstance(each, ast.Name))
+    return found
+
+
+def is_arithmetic(node: ast.expr) -> bool:
+    """Tell that an expression only works out numbers."""
+    parts = [part for part in ast.walk(node) if isinstance(part, ast.Call | ast.Subscript)]
+    return all(isinstance(part, ast.Call) and last_name(part.func) in _ARITHMETIC for part in parts)
+
+
+def reads(node: ast.AST, names: set[str]) -> bool:
+    """Tell that an expression reads one of some names."""
+    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))
