@@ -79,7 +79,7 @@ class Callers:
         name = function.name
         owner = function.owner()
         if not name:
-            return [], True
+            return self._calls_of_lambda(function), True
         wanted = [function]
         if owner is not None and name == "__init__":
             wanted = [
@@ -95,6 +95,12 @@ class Callers:
                 found.update(dict.fromkeys(sites))
                 passed_on = passed_on or passed
         return list(found), not found or passed_on
+
+    def _calls_of_lambda(self, function: Scope) -> list[Site]:
+        """The calls of the names that a lambda is bound to, in its own file."""
+        names = [name for name, value in self._script.code.bound_values if function.node in _possible(value)]
+        sites = (site for name in dict.fromkeys(names) for site in self.calls_by_name(name, function)[0])
+        return list(dict.fromkeys(sites))
 
     def calls_by_name(self, name: str, function: Scope) -> tuple[list[Site], bool]:
         """This script's calls that may run `function`, and whether it may be used otherwise than called.
@@ -147,13 +153,26 @@ class Callers:
                         returned.setdefault(scope.name, set()).add(last_name(value))
             for name, value in self._script.code.bound_values:
                 if isinstance(value, ast.Call):
-                    origins = {last_name(argument) for argument in value.args[:1]}
-                    origins |= returned.get(last_name(value.func), set())
+                    origins = returned.get(last_name(value.func), set()).copy()
+                    while isinstance(value, ast.Call) and value.args:  # tf.function(partial(step, model))
+                        value = value.args[0]
+                        origins.add(last_name(value))
                 else:
                     origins = _chosen(value)
                 for origin in origins - {"", name}:
                     self._aliases.setdefault(origin, set()).add(name)
+            for name, value in self._script.code.bound_elements:
+                for origin in _holding(value) - {"", name}:
+                    self._aliases.setdefault(origin, set()).add(name)
         return self._aliases
+
+
+def _possible(node: ast.expr) -> list[ast.expr]:
+    """What an expression is one of, as it is or wrapped: ``a if c else b``, ``{"x": a}``, ``wrap(a)``."""
+    parts = node.values if isinstance(node, ast.Dict) else alternatives(node)
+    if isinstance(node, ast.Call):
+        parts = node.args[:1]
+    return [each for part in parts for each in _possible(part)] if parts else [node]
 
 
 def _chosen(node: ast.expr) -> set[str]:
@@ -161,4 +180,16 @@ def _chosen(node: ast.expr) -> set[str]:
     if isinstance(node, ast.Subscript):
         return _chosen(node.value)
     parts = node.values if isinstance(node, ast.Dict) else alternatives(node)
+    if isinstance(node, ast.List | ast.Tuple):
+        parts = node.elts
     return set[str]().union(*map(_chosen, parts)) if parts else {last_name(node)}
+
+
+def _holding(node: ast.expr) -> set[str]:
+    """The names of what a loop goes through the elements of: a list or dictionary, or several side by side."""
+    if not isinstance(node, ast.Call):
+        return _chosen(node)
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "values"):
+        return _chosen(node.func.value)
+    is_row = last_name(node.func) in ("enumerate", "zip")
+    return set[str]().union(*map(_holding, node.args)) if is_row else set()

@@ -144,6 +144,11 @@ class Code:
         """Every name or attribute that is assigned, with what it is assigned."""
         return [named for facts in self.facts for named in facts.once(bound_values)]
 
+    @property
+    def bound_elements(self) -> list[tuple[str, ast.expr]]:
+        """Every name that the script binds to one element after the other, with what they are elements of."""
+        return [named for facts in self.facts for named in facts.once(bound_elements)]
+
     @cached_property
     def renamed_imports(self) -> list[tuple[str, str]]:
         """The new and the old name (its last part) of every ``import ... as``."""
@@ -265,6 +270,17 @@ def bound_values(facts: ChunkSyntax) -> list[tuple[str, ast.expr]]:
         for name, bindings in (*named, *held)
         for each in bindings
         if each.kind == "value" and each.value
+    ]
+
+
+def bound_elements(facts: ChunkSyntax) -> list[tuple[str, ast.expr]]:
+    """Every name that a chunk binds to one element after the other, with what they are elements of."""
+    return [
+        (name, each.value)
+        for scope in (facts.module, *facts.scopes)
+        for name, bindings in scope.bindings.items()
+        for each in bindings
+        if each.kind == "element" and each.value
     ]
 
 

@@ -7,6 +7,7 @@ its own, so only the number of turns is divided.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -63,11 +64,17 @@ def run_in(program: Program, loop: Statement) -> list[Statement]:
     return [each for each in program.script.statements if each in inside or each.scope.function() in called]
 
 
-def asked_of(program: Program, loop: Statement) -> list[Occurrence]:
-    """What each turn of a loop asks for the next element of, in one place: a dataset, or one of several."""
+def asked_of(program: Program, loop: Statement, idle: set[Statement]) -> list[Occurrence]:
+    """What each turn of a loop asks for the next element of, in one place: a dataset, or one of several.
+
+    The loops of `idle` are part of a turn: those of a critic, or of a gradient that is added up.
+    """
     inside = set(loop.walk())
     asked = [site for site in program.script.sites_named(*_NEXT) if site.statement in inside]
-    if len(asked) != 1 or asked[0].statement.parent is not loop or asked[0].statement.scope is not loop.scope:
+    if len(asked) != 1 or asked[0].statement.scope is not loop.scope:
+        return []
+    above = itertools.takewhile(lambda each: each is not loop, asked[0].statement.ancestors())
+    if not all(each in idle for each in above):
         return []
     return _iterated(program, asked[0])
 

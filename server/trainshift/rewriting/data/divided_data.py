@@ -21,7 +21,7 @@ from trainshift.python.syntax.chunk_syntax import Site, Statement
 from trainshift.rewriting.data.arrays import Arrays, is_array, read_arrays
 from trainshift.rewriting.data.batches import asked_of
 from trainshift.rewriting.data.global_batch import GlobalBatch
-from trainshift.rewriting.data.index_loops import IndexLoop, read_index_loop, turns_of
+from trainshift.rewriting.data.index_loops import IndexLoop, called, read_index_loop, turns_of
 from trainshift.rewriting.data.input_fns import InputFn, InputFns
 from trainshift.rewriting.data.iterated import Iterated, Iteration
 from trainshift.rewriting.data.loop_data import How, LoopData
@@ -250,6 +250,8 @@ class DividedData:
     def _of_arrays(self, iteration: Iteration) -> LoopData | None:
         """How arrays are divided that are given to `fit`, or that a loop goes through by number."""
         horovod, fit = self._program.fact(Horovod), iteration.fit
+        if "builtins.map" in called(self._program, iteration.at):
+            return LoopData(iteration, How.WHOLE, reason=_SEVERAL)
         if fit is None and self._index_loop(iteration) is None and self._row(iteration) is None:
             found = self._of_next(iteration)
             if found is not None:
@@ -298,7 +300,7 @@ class DividedData:
         turns = turns_of(numbers.node) if isinstance(numbers.node, ast.Call) else None
         if isinstance(turns, ast.Constant):
             turns = turns if isinstance(turns.value, int) and turns.value >= _MANY else None
-        sources = asked_of(self._program, statement) if turns is not None else []
+        sources = asked_of(self._program, statement, self._iterated.idle) if turns is not None else []
         if turns is None or not sources or self._is_outer(iteration) or self._iterated.is_part(statement):
             return None
         known = self._knowledge
@@ -392,6 +394,7 @@ class DividedData:
 _HOLDING: dict[type[ast.expr] | None, Form] = {ast.List: Form.LIST, ast.Dict: Form.DICTIONARY}
 
 
+_SEVERAL = "a share of one row would no longer fit the others; go through them with `zip`"
 _ALONE = (
     "what rank 0 alone prints goes through the same `shuffle`, and has another order drawn for it; go "
     "through that in a statement of its own"

@@ -13,9 +13,11 @@ from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Site, Statement, expression_path
+from trainshift.python.names.values import Function
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Site, Statement, argument, expression_path
 from trainshift.rewriting.data.batches import drawn_in, draws_batches, takes_batches
 from trainshift.rewriting.data.turns import Gives, Turns
+from trainshift.rewriting.datasets.pipelines import Pipelines
 from trainshift.rewriting.keras.fits import Fit, Fits
 
 
@@ -46,7 +48,7 @@ class Iterated:
             and self._program.fact(WhatTrains).statement_trains(statement)
             and not self._is_of_state(statement)
         ]
-        found += self._comprehensions()
+        found += [*self._comprehensions(), *self._applied()]
         for fit in self._program.fact(Fits).fits:
             data = fit.given("x") or fit.given("generator")
             if data is not None:
@@ -65,6 +67,27 @@ class Iterated:
                         if self._takes(at, site.statement):
                             yield Iteration(at, site.statement)
                         break
+
+    def _applied(self) -> Iterator[Iteration]:
+        """The calls that hand each element to a step: ``map(step, data)``, ``data.reduce(0.0, step)``."""
+        names = self._program.names
+        for site in self._script.sites_named("map", "reduce"):
+            by_python = names.calls(site, "builtins.map", "functools.reduce")
+            function = argument(site.node, 0 if by_python else 1, "reduce_func")
+            data = argument(site.node, 1) if by_python else getattr(site.node.func, "value", None)
+            if function is None or data is None or not self._is_step(function, site):
+                continue
+            if by_python and site.name == "map" and len(site.node.args) != 2:
+                data = site.node  # A share of one row would no longer fit the others.
+            root = self._program.fact(Pipelines).read(Occurrence(data, site.scope, site.statement))
+            if by_python or (site.name == "reduce" and root.is_dataset):
+                yield Iteration(root.at, site.statement)
+
+    def _is_step(self, function: ast.expr, site: Site) -> bool:
+        """Tell that a function that is handed to another one trains."""
+        trains = self._program.fact(WhatTrains).functions
+        values = self._program.names.site_values(function, site)
+        return any(isinstance(each, Function) and each.scope in trains for each in values)
 
     @cached_property
     def data(self) -> list[Iteration]:
