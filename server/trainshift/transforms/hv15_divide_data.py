@@ -21,6 +21,10 @@ divided only where their length is known. The division comes before `shuffle`, s
 another order, and before batches are made of shuffled elements. Where it must come later, since a function
 makes the test data too, say, the `shuffle` gets a seed, so that all ranks have one order.
 
+Of loops inside each other the innermost one is divided whose turns take new data. One that goes through
+gradients, optimizers or layers takes none, nor does one that cuts a batch into smaller ones or steps on it
+again.
+
 So too with arrays that `fit` is given, and with loops that cut batches out of arrays by number. A permutation
 that is drawn there is sent by rank 0; `train_test_split` gets a seed, and `random.shuffle` of a list a
 generator that has one. A loop whose turns draw batches at

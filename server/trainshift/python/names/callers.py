@@ -186,7 +186,7 @@ def _chosen(node: ast.expr) -> set[str]:
 
 
 def _holding(node: ast.expr) -> set[str]:
-    """The names of what a loop goes through the elements of: a list or dictionary, or several side by side."""
+    """The names of the lists and dictionaries that a loop goes through, perhaps several side by side."""
     if not isinstance(node, ast.Call):
         return _chosen(node)
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "values"):
