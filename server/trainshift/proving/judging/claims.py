@@ -378,13 +378,7 @@ def output(seen: Seen) -> Found:
     lines, files = len((zero.stdout + zero.stderr + zero.native).splitlines()), len(zero.files)
     elsewhere = len(zero.record.written_elsewhere) if zero.record else 0
     if not lines and not files and not elsewhere:
-        found.unseen = (
-            "Nothing was printed or written before the training was stopped."
-            if seen.is_cut
-            else ("The script prints and writes nothing.")
-        )
-        if any(map(is_failed, seen.ranks)):
-            found.unseen = "A rank ended before anything was printed or written."
+        found.unseen = silence(seen)
     elif any(map(is_failed, seen.ranks)):
         found.unseen = "A rank ended before all was run that prints or writes."
     elif seen.is_left:
@@ -395,6 +389,15 @@ def output(seen: Seen) -> Found:
     rank_0 = f"In {counted(seen.steps, 'step')} rank 0" if seen.is_cut else "Rank 0"
     found.says = f"{rank_0} printed {printed} and wrote {wrote}, the others nothing."
     return found
+
+
+def silence(seen: Seen) -> str:
+    """Why nothing was seen to be printed or written."""
+    if any(map(is_failed, seen.ranks)):
+        return "A rank ended before anything was printed or written."
+    if seen.is_cut:
+        return "Nothing was printed or written before the training was stopped."
+    return "The script prints and writes nothing."
 
 
 def by_host(seen: Seen) -> dict[str, list[Record]]:
