@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.libraries.containers import MUTATING
+from trainshift.python.flow.names import names_bound
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Statement, dotted
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.parts import bound_by
 from trainshift.static_graphs.reporting import calls
 
 _CONTAINERS = frozenset({"list", "dict", "set"})
@@ -150,5 +150,5 @@ def counted(function: StaticFunction, statement: Statement) -> str:
         return ""
     if isinstance(target, ast.Attribute) and dotted(target).startswith("self."):
         return dotted(target)
-    names = set(bound_by(target)) & function.scope.declared_global
+    names = set(names_bound(target)) & function.scope.declared_global
     return names.pop() if names else ""

@@ -30,7 +30,8 @@ class Uses:
     """What code does to the names of the scope that it stands in."""
 
     read: set[str] = field(default_factory=set)
-    bound: set[str] = field(default_factory=set)
+    bound: dict[str, None] = field(default_factory=dict)
+    """In text order."""
     captured: set[str] = field(default_factory=set)
     """Read by functions, lambdas and generators inside, whenever these run."""
     rebound: set[str] = field(default_factory=set)
@@ -52,6 +53,17 @@ def uses(*nodes: ast.AST | None) -> Uses:
     return found
 
 
+def names_read(node: ast.AST) -> Names:
+    """Return the names of its scope that some code reads, those that functions inside read included."""
+    found = uses(node)
+    return frozenset(found.read | found.captured)
+
+
+def names_bound(*nodes: ast.AST | None) -> tuple[str, ...]:
+    """Return the names that targets or statements bind in their scope, in text order."""
+    return tuple(uses(*nodes).bound)
+
+
 def point_uses(point: Point) -> Uses:
     """Return what is done to names at one point of a graph."""
     found = Uses()
@@ -64,7 +76,7 @@ def point_uses(point: Point) -> Uses:
             found.read.clear()
         case Role.CAUGHT:
             name = getattr(point.node, "name", None)
-            found.bound.update([name] if name else ())
+            found.bound.update({name: None} if name else {})
         case _:
             for part in point.parts:
                 _collect(part, found)
@@ -78,17 +90,17 @@ def _collect(node: ast.AST, found: Uses) -> None:
                 found.read.add(name)
             elif isinstance(context, ast.Del):
                 found.read.add(name)
-                found.bound.add(name)
+                found.bound[name] = None
             else:
-                found.bound.add(name)
+                found.bound[name] = None
         case ast.AugAssign(target=ast.Name(id=name)):
             found.read.add(name)
-            found.bound.add(name)
+            found.bound[name] = None
             _collect(node.value, found)
         case ast.AnnAssign(target=ast.Name(), value=None):
             _collect(node.annotation, found)  # it binds nothing
         case ast.FunctionDef() | ast.AsyncFunctionDef():
-            found.bound.add(node.name)
+            found.bound[node.name] = None
             for part in (*node.decorator_list, node.args, node.returns):
                 if part is not None:
                     _collect(part, found)
@@ -112,14 +124,14 @@ def _collect(node: ast.AST, found: Uses) -> None:
             if name == "*":
                 found.binds_any = True
             else:
-                found.bound.add(alias or name.partition(".")[0])
+                found.bound[alias or name.partition(".")[0]] = None
         case ast.Global(names=names) | ast.Nonlocal(names=names):
             found.declared.update(names)
         case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            found.bound.add(name)
+            found.bound[name] = None
             _collect_parts(node, found)
         case ast.MatchMapping(rest=str(name)):
-            found.bound.add(name)
+            found.bound[name] = None
             _collect_parts(node, found)
         case ast.Constant():
             pass
@@ -143,7 +155,7 @@ def _consumes(func: ast.expr) -> bool:
 
 def _capture(inner: Uses, found: Uses) -> None:
     found.captured |= inner.read | inner.captured
-    found.rebound |= inner.bound | inner.rebound
+    found.rebound |= inner.bound.keys() | inner.rebound
     found.reads_all |= inner.reads_all
 
 
@@ -151,10 +163,10 @@ def function_uses(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> 
     """Return what the body of a function does to the names of scopes around it, when it runs."""
     body: Sequence[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else node.body
     own = uses(*body)
-    local = (own.bound | parameters(node.args)) - own.declared
+    local = (own.bound.keys() | parameters(node.args)) - own.declared
     return Uses(
         read=own.read - local,
-        bound=own.bound & own.declared,
+        bound={name: None for name in own.bound if name in own.declared},
         captured=own.captured - local,
         rebound=own.rebound - local,
         reads_all=own.reads_all,
@@ -180,9 +192,9 @@ def _of_class(node: ast.ClassDef, found: Uses) -> None:
     found.read |= own.read
     found.captured |= own.captured
     found.rebound |= own.rebound
-    found.bound |= own.bound & own.declared
+    found.bound |= {name: None for name in own.bound if name in own.declared}
     found.reads_all |= own.reads_all
-    found.bound.add(node.name)
+    found.bound[node.name] = None
 
 
 def _of_comprehension(
@@ -202,10 +214,10 @@ def _of_comprehension(
     read = inner.read - targets
     if lazy:
         found.captured |= read
-        found.rebound |= inner.bound - targets
+        found.rebound |= inner.bound.keys() - targets
     else:
         found.read |= read
-        found.bound |= inner.bound - targets  # by `:=`
+        found.bound |= {name: None for name in inner.bound if name not in targets}  # by `:=`
     found.captured |= inner.captured - targets
     found.rebound |= inner.rebound - targets
     found.reads_all |= inner.reads_all

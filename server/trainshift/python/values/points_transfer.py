@@ -269,7 +269,7 @@ class Transfer:
                     if isinstance(inner, ast.FunctionDef):
                         self.heap.escape(self.objects.intern(Object(Sort.FUNCTION, inner)))
                 self.unknown(union(self.named(name) for name in used.read | used.captured), node)
-                for name in used.bound | used.rebound:
+                for name in used.bound.keys() | used.rebound:
                     self.heap.variables[self.scope.variable(name)] = UNKNOWN
             case _:
                 parts = (each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 
 from trainshift.libraries.containers import ADDING
+from trainshift.python.flow.names import names_bound, names_read
 from trainshift.python.source.comments import Comments
 from trainshift.python.syntax.chunk_syntax import Statement, dotted
 from trainshift.static_graphs.expanding.conditions import unseen
@@ -22,7 +23,6 @@ from trainshift.static_graphs.expanding.ir import (
     VarInfo,
     bound_in,
     exits,
-    reading_names,
     walk,
 )
 from trainshift.static_graphs.expanding.knowledge import info_of, unused
@@ -32,7 +32,6 @@ from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.expanding.statements import Statements
 from trainshift.static_graphs.reading.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.function import Truth
-from trainshift.static_graphs.reading.parts import bound_by
 from trainshift.static_graphs.reporting import exits as leaving
 
 _COUNTER = VarInfo(number="int", tensor=True, dtype="int64", rank=0)
@@ -195,7 +194,7 @@ class Builder(Statements):
         if rest is None:
             return branch
         first = " and ".join(_bracketed(self.write.text(each), each) for each in rest[:-1])
-        reads = frozenset[str]().union(*(reading_names(each) for each in rest[:-1]))
+        reads = frozenset[str]().union(*(names_read(each) for each in rest[:-1]))
         branch.leading = []
         return Kept([(Plain([f"if {first}:"], reads), [branch])], node, above)
 
@@ -282,7 +281,7 @@ class Builder(Statements):
             if is_endless:
                 pass
             elif is_left and not isinstance(node.test, ast.BoolOp | ast.UnaryOp):
-                loop.test = Code(self.write.operand(node.test), reading_names(node.test))
+                loop.test = Code(self.write.operand(node.test), names_read(node.test))
             else:
                 loop.test = self.write.condition(node.test, truth)
             self.write.applied("PS02", node)
@@ -309,10 +308,10 @@ class Builder(Statements):
 
     def _is_target_read(self, statement: Statement, node: ast.For, body: list[Form]) -> bool:
         """Whether the variable of a loop is read after it, or is returned."""
-        names = frozenset(bound_by(node.target))
+        names = frozenset(names_bound(node.target))
         returned = [each.value for each in _walk_exits(body) if each.value is not None]
         live = self.know.function.live_after(statement)
-        return bool(names & live) or any(names & reading_names(each) for each in returned)
+        return bool(names & live) or any(names & names_read(each) for each in returned)
 
     def _for(self, loop: Loop, statement: Statement, node: ast.For, *, is_left: bool) -> None:
         changed = bound_in(loop.body)
@@ -343,12 +342,12 @@ class Builder(Statements):
     def _start(self, loop: Loop, node: ast.For, first: ast.expr) -> str:
         """What `enumerate` counts from: a name of its own, where the body may change what it is."""
         text = self.write.text(first)
-        changed = set(bound_in(loop.body)) | set(bound_by(node.target))
-        if isinstance(first, ast.Constant | ast.Name) and not reading_names(first) & changed:
+        changed = set(bound_in(loop.body)) | set(names_bound(node.target))
+        if isinstance(first, ast.Constant | ast.Name) and not names_read(first) & changed:
             return text
         name = self.fresh("start")
         known = info_of(self.know.kind(first))
-        loop.before.append(Plain([f"{name} = {text}"], reading_names(first), (name,), gives={name: known}))
+        loop.before.append(Plain([f"{name} = {text}"], names_read(first), (name,), gives={name: known}))
         return name
 
     def _may_be_rows(self, value: AbstractValue, target: ast.expr) -> bool:
@@ -371,16 +370,14 @@ class Builder(Statements):
         sign = _sign(call.args[2]) if len(given) > 2 else 1
         if not sign:
             raise CannotExpand(call.args[2], "the step of this `range` is no literal", "PD10")
-        changed = set(bound_in(loop.body)) | set(bound_by(node.target))
+        changed = set(bound_in(loop.body)) | set(names_bound(node.target))
         end = call.args[1] if len(given) > 1 else call.args[0]
-        if not isinstance(end, ast.Constant | ast.Name) or reading_names(end) & changed:
+        if not isinstance(end, ast.Constant | ast.Name) or names_read(end) & changed:
             name = self.fresh("stop")
-            loop.before.append(
-                Plain([f"{name} = {last}"], reading_names(end), (name,), gives={name: _COUNTER})
-            )
+            loop.before.append(Plain([f"{name} = {last}"], names_read(end), (name,), gives={name: _COUNTER}))
             last, reads = name, frozenset({name})
         else:
-            reads = reading_names(end)
+            reads = names_read(end)
         counter = self.fresh("index") if own else node.target.id
         must_be_tensor = is_left and not self.know.kind(end).is_tensor
         start = (
@@ -388,7 +385,7 @@ class Builder(Statements):
             if must_be_tensor or node.target.id in self.write.pinned
             else first
         )
-        begin = reading_names(call.args[0]) if len(given) > 1 else frozenset()
+        begin = names_read(call.args[0]) if len(given) > 1 else frozenset()
         known = (
             _COUNTER
             if start is not first
@@ -418,17 +415,17 @@ class Builder(Statements):
         self.write.applied("PS03", node)
 
     def _rows(self, loop: Loop, node: ast.For, given: ast.expr, start: str, *, is_enumerated: bool) -> None:
-        changed = set(bound_in(loop.body)) | set(bound_by(node.target))
+        changed = set(bound_in(loop.body)) | set(names_bound(node.target))
         target: ast.expr = node.target
         rows = self.write.text(given)
         if not isinstance(given, ast.Name) or given.id in changed:
             name = self.fresh("rows")
             loop.before.append(
-                Plain([f"{name} = {rows}"], reading_names(given), (name,), gives={name: VarInfo(tensor=True)})
+                Plain([f"{name} = {rows}"], names_read(given), (name,), gives={name: VarInfo(tensor=True)})
             )
             rows, reads = name, frozenset({name})
         else:
-            reads = reading_names(given)
+            reads = names_read(given)
         if any(isinstance(each, Loop) and isinstance(each.node, ast.For) for each in walk(loop.body)):
             if not self._has_known_length(given):
                 raise CannotExpand(
@@ -455,7 +452,7 @@ class Builder(Statements):
                 )
             )
             target = target.elts[1]
-        bound = tuple(bound_by(target))
+        bound = names_bound(target)
         gives = {
             each.id: replace(info_of(self.know.kind(each)), is_alias=False)
             for each in ast.walk(target)

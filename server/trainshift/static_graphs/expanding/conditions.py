@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from abc import ABC, abstractmethod
 
-from trainshift.static_graphs.expanding.ir import Code, reading_names
+from trainshift.python.flow.names import names_read
+from trainshift.static_graphs.expanding.ir import Code
 from trainshift.static_graphs.expanding.knowledge import Knowledge
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
 from trainshift.static_graphs.reading.abstract_values import NUMBERS
@@ -33,7 +34,7 @@ class Conditions(ABC):
 
     def condition(self, node: ast.expr, truth: Truth) -> Code:
         """A condition as the graph takes it: a tensor of type bool, or what Python takes."""
-        return Code(self._condition(node, truth), reading_names(node))
+        return Code(self._condition(node, truth), names_read(node))
 
     def _condition(self, node: ast.expr, truth: Truth) -> str:
         if isinstance(node, ast.BoolOp):
@@ -67,10 +68,10 @@ class Conditions(ABC):
             guarding = frozenset[str]().union(*map(self._guarding, node.values[:index]))
             for each in ast.walk(right):
                 if isinstance(each, ast.Subscript) and not self.knowledge.is_size(each):
-                    if reading_names(each) & guarding:
+                    if names_read(each) & guarding:
                         raise CannotExpand(right, _GUARDED, "PD15")
                 if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div | ast.FloorDiv | ast.Mod):
-                    if reading_names(each.right) & guarding:
+                    if names_read(each.right) & guarding:
                         raise CannotExpand(right, _GUARDED, "PD15")
         self.applied("PS08", node)
         found = texts[0]
@@ -102,8 +103,8 @@ class Conditions(ABC):
                 return self._condition(node, truth)
         elif value.is_tensor:
             return self._condition(node, Truth.GRAPH)
-        changed = reading_names(node) & self.knowledge.became_tensors
-        if isinstance(node, ast.Compare) and reading_names(node) & self.knowledge.sizes:
+        changed = names_read(node) & self.knowledge.became_tensors
+        if isinstance(node, ast.Compare) and names_read(node) & self.knowledge.sizes:
             return self._condition(node, Truth.GRAPH)
         if value.is_python and isinstance(node, ast.Compare) and (changed or self.knowledge.has_size(node)):
             if self.knowledge.has_size(node) or changed & self.pinned:
@@ -152,7 +153,7 @@ class Conditions(ABC):
     def _negated(self, node: ast.UnaryOp, truth: Truth) -> str:
         self.applied("PS08", node)
         if truth is not Truth.GRAPH and not (
-            self._is_flag(node.operand) and reading_names(node.operand) <= self.pinned
+            self._is_flag(node.operand) and names_read(node.operand) <= self.pinned
         ):
             if not self._may_be_asked(node.operand):
                 raise CannotExpand(node, "this may be a tensor or not; Trainshift cannot tell")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from trainshift.python.flow.names import names_read
 from trainshift.python.rewrite.single_exit import Leave, SingleExit
 from trainshift.static_graphs.expanding.expressions import Expressions
 from trainshift.static_graphs.expanding.ir import (
@@ -21,7 +22,6 @@ from trainshift.static_graphs.expanding.ir import (
     again,
     always_leaves,
     exits,
-    reading_names,
     walk,
 )
 from trainshift.static_graphs.expanding.refusal import CannotExpand
@@ -206,7 +206,7 @@ def _counters_that_are_returned(loop: Loop, after: list[Form], write: Expression
     function = write.knowledge.function
     before = function.before.get(function.statement_of[loop.node], {})
     returned = [each.value for each in walk(after) if isinstance(each, Exit) and each.value is not None]
-    wanted = frozenset[str]().union(*map(reading_names, returned))
+    wanted = frozenset[str]().union(*map(names_read, returned))
     for inner in walk(loop.body):
         for each in inner.before if isinstance(inner, Loop) else ():
             for name, info in each.gives.items():

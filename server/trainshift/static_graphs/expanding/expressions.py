@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, ClassVar
 
+from trainshift.python.flow.names import names_read
 from trainshift.python.names.script import Script
 from trainshift.static_graphs.expanding.conditions import (
     KEEP,
@@ -16,7 +17,7 @@ from trainshift.static_graphs.expanding.conditions import (
     short,
     unseen,
 )
-from trainshift.static_graphs.expanding.ir import Code, VarInfo, reading_names
+from trainshift.static_graphs.expanding.ir import Code, VarInfo
 from trainshift.static_graphs.expanding.knowledge import Knowledge, info_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.expanding.words import (
@@ -66,7 +67,7 @@ class Expressions(Conditions):
 
     def code(self, node: ast.expr) -> Code:
         """The text of an expression, and what it reads."""
-        return Code(self.text(node), reading_names(node))
+        return Code(self.text(node), names_read(node))
 
     def text(self, node: ast.AST) -> str:
         """The text of an expression or a simple statement."""

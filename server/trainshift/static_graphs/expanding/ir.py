@@ -15,9 +15,8 @@ from functools import partial
 from typing import TypeAlias
 
 from trainshift.python.flow.exits import leaves
-from trainshift.static_graphs.reading.parts import bound_by, read_in
+from trainshift.python.flow.names import Names, names_read
 
-Names = frozenset[str]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -237,7 +236,7 @@ def _before(form: Form, live: Names) -> Names:
             )
             return (live - frozenset(form.binds if is_whole else ())) | form.reads
         case Exit():
-            return live | (read_in(form.value) if form.value is not None else frozenset())
+            return live | (names_read(form.value) if form.value is not None else frozenset())
         case Branch():
             return live_before(form.body, live) | live_before(form.orelse, live) | form.test.reads
         case Loop():
@@ -330,21 +329,3 @@ def always_leaves(forms: Sequence[Form]) -> bool:
         case Kept():
             return last.is_whole and all(always_leaves(block) for _, block in last.blocks)
     return False
-
-
-def binding_names(node: ast.stmt) -> tuple[str, ...]:
-    """The names that a simple statement binds, in text order."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return (node.name,)
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return tuple((each.asname or each.name.partition(".")[0]) for each in node.names)
-    return tuple(dict.fromkeys(bound_by(node)))
-
-
-def reading_names(node: ast.AST) -> Names:
-    """The names that a statement or expression reads."""
-    found = read_in(node)
-    for each in ast.walk(node):
-        if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name):
-            found |= {each.target.id}
-    return found

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Container, Iterator
 from dataclasses import replace
 
+from trainshift.python.flow.names import Names, names_bound
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, own_parts
 from trainshift.python.syntax.fresh_names import fresh_name
-from trainshift.static_graphs.expanding.ir import UNBOUND, Env, Names, VarInfo
+from trainshift.static_graphs.expanding.ir import UNBOUND, Env, VarInfo
 from trainshift.static_graphs.expanding.tensor_arrays import Held
 from trainshift.static_graphs.reading.abstract_values import AbstractValue, Dim, Tensor
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
-from trainshift.static_graphs.reading.parts import bound_by
 
 _CONTAINERS = frozenset({"list", "dict", "tuple", "set"})
 _NUMBERS = frozenset({"int", "float", "bool"})
@@ -91,7 +91,7 @@ class Knowledge:
                 if (is_number and self.reads_any(node.value, known)) or self._gives_sizes(node.value):
                     for target in targets:
                         if isinstance(target, ast.Name | ast.Tuple | ast.List):
-                            yield from bound_by(target)
+                            yield from names_bound(target)
 
     @cached_property
     def sizes(self) -> Names:

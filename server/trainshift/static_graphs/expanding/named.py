@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from trainshift.python.flow.names import names_read
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 from trainshift.static_graphs.expanding.expressions import Expressions
-from trainshift.static_graphs.expanding.ir import Loop, Plain, exits, reading_names
+from trainshift.static_graphs.expanding.ir import Loop, Plain, exits
 from trainshift.static_graphs.expanding.knowledge import info_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 
@@ -34,7 +35,7 @@ def taken_out(test: ast.expr, write: Expressions) -> list[Plain]:
             raise CannotExpand(node, f"what `{name}` is bound to goes over several lines; assign it before")
         write.taken_out.add(node)
         known = replace(known, is_alias=isinstance(node.value, _SHARING))
-        found.append(Plain([text], reading_names(node.value), (name,), gives={name: known}))
+        found.append(Plain([text], names_read(node.value), (name,), gives={name: known}))
     return found
 
 

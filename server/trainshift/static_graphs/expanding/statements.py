@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from trainshift.python.flow.names import names_bound, names_read
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.expanding.ir import (
     Plain,
-    binding_names,
-    reading_names,
 )
 from trainshift.static_graphs.expanding.named import stay
 from trainshift.static_graphs.expanding.places import (
@@ -21,7 +20,6 @@ from trainshift.static_graphs.expanding.places import (
 )
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.reading.function import Truth
-from trainshift.static_graphs.reading.parts import bound_by
 
 
 class Statements(Places):
@@ -32,10 +30,10 @@ class Statements(Places):
         self._check(statement)
         bound = stay(node, self.write) if not statement.branches else frozenset[str]()
         lines = self._text(statement)
-        reads = frozenset[str]().union(*(reading_names(each.node) for each in _own(statement))) - bound
+        reads = frozenset[str]().union(*(names_read(each.node) for each in _own(statement))) - bound
         binds: dict[str, None] = {}
         for each in _own(statement):
-            binds.update(dict.fromkeys(binding_names(each.node)))
+            binds.update(dict.fromkeys(names_bound(each.node)))
             changed = self.know.held.is_changed_by(each)
             if changed:
                 binds[changed] = None
@@ -197,12 +195,12 @@ class Statements(Places):
         binds: tuple[str, ...] = ()
         if isinstance(node, ast.For):
             parts: tuple[ast.AST, ...] = (node.target, node.iter)
-            binds = tuple(bound_by(node.target))
+            binds = names_bound(node.target)
         elif isinstance(node, ast.With):
             parts = tuple(
                 each for item in node.items for each in (item.context_expr, item.optional_vars) if each
             )
-            binds = tuple(each for item in node.items for each in bound_by(item.optional_vars))
+            binds = tuple(each for item in node.items for each in names_bound(item.optional_vars))
         else:
             assert isinstance(node, ast.If | ast.While)
             parts = (node.test,)
@@ -213,7 +211,7 @@ class Statements(Places):
         else:
             end = self.source.line_end(self.source.line_starts[self._header_end(block) - 1])
         text = self.write.rewritten(start, end, _Parts(parts))
-        reads = frozenset[str]().union(*(reading_names(each) for each in parts))
+        reads = frozenset[str]().union(*(names_read(each) for each in parts))
         return Plain(self._relative(text, start, node), reads, binds, [], "", node)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainshift.python.flow.names import Names
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
-from trainshift.static_graphs.expanding.ir import Names
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.reading.abstract_values import NUMBER, AbstractValue
 from trainshift.static_graphs.reading.function import StaticFunction

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
+from trainshift.python.flow.names import Names, names_bound
 from trainshift.python.syntax.chunk_syntax import own_parts
 from trainshift.static_graphs.expanding.conditions import unseen
 from trainshift.static_graphs.expanding.expressions import Expressions
@@ -17,7 +18,6 @@ from trainshift.static_graphs.expanding.ir import (
     Form,
     Kept,
     Loop,
-    Names,
     Plain,
     VarInfo,
     bound_in,
@@ -28,7 +28,6 @@ from trainshift.static_graphs.expanding.ir import (
 from trainshift.static_graphs.expanding.knowledge import info_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
 from trainshift.static_graphs.expanding.words import NUMBER_TYPES
-from trainshift.static_graphs.reading.parts import bound_by
 
 _MOST_LOOPS = 6
 _PINNED = {**NUMBER_TYPES, "float": "float32"}
@@ -436,7 +435,7 @@ def _always_bound(node: ast.stmt) -> frozenset[str]:
     ways = [[*node.body, *node.orelse], *(each.body for each in node.handlers)]
     leaving = (ast.Raise, ast.Return, ast.Break, ast.Continue)
     bound = [
-        frozenset(name for each in way if not hasattr(each, "body") for name in bound_by(each))
+        frozenset(name for each in way if not hasattr(each, "body") for name in names_bound(each))
         for way in ways
         if not isinstance(way[-1], leaving)
     ]

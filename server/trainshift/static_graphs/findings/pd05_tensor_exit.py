@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.python.flow.names import names_bound
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.python.syntax.precedence import handed_to
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
-from trainshift.static_graphs.reading.parts import bound_by
 from trainshift.static_graphs.reporting import Judge, exits, is_call_of, loops
 
 _RAISES = "raises: python while pred change from bool to variable"
@@ -77,7 +77,7 @@ def _is_set_by_tensors(function: StaticFunction, loop: Statement, test: ast.expr
         return False
     for statement in loop.walk():
         inside = [each for each in function.graph_around(statement) if loop in each.ancestors()]
-        if inside and statement in function.reached and set(bound_by(statement.node)) & asked:
+        if inside and statement in function.reached and set(names_bound(statement.node)) & asked:
             return True
     return False
 
@@ -109,7 +109,7 @@ def _fixed(judge: Judge, function: StaticFunction, loop: Statement) -> Change | 
         return None
     if not is_call_of(function, node.iter, "builtins.range") or len(node.iter.args) != 1:
         return None
-    names = set(bound_by(node.target))
+    names = set(names_bound(node.target))
     if names & function.live_after(loop):
         return None
     for statement in loop.walk():

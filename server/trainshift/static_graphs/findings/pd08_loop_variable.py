@@ -18,9 +18,9 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.python.flow.names import names_bound, names_read
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.parts import bound_by, read_in
 from trainshift.static_graphs.reporting import Judge, bound_in, exits, first_read, is_call_of, loops
 
 
@@ -34,7 +34,7 @@ def check(program: Program) -> Iterator[Finding]:
 
 
 def _read_after(judge: Judge, function: StaticFunction, loop: Statement, node: ast.For) -> Iterator[Finding]:
-    for name in sorted(set(bound_by(node.target)) & function.live_after(loop)):
+    for name in sorted(set(names_bound(node.target)) & function.live_after(loop)):
         found = first_read(function, loop, name)
         if found is not None and exits(loop, ast.Break):
             yield from judge.say(
@@ -52,11 +52,11 @@ def _bound_inside(
 ) -> Iterator[Finding]:
     bound = bound_in(loop.branches.get("body", []))
     ranged = is_call_of(function, node.iter, "builtins.range")
-    watched = set(bound_by(node.target))
+    watched = set(names_bound(node.target))
     if ranged:
-        watched |= read_in(node.iter) - {"range"}
+        watched |= names_read(node.iter) - {"range"}
     for name in sorted(watched & bound.keys()):
-        of = "the loop's variable" if name in set(bound_by(node.target)) else "what its range was made of"
+        of = "the loop's variable" if name in set(names_bound(node.target)) else "what its range was made of"
         yield from judge.say(
             function,
             bound[name],

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.python.flow.names import names_read
 from trainshift.python.syntax.chunk_syntax import own_parts
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
-from trainshift.static_graphs.reading.parts import read_in
 from trainshift.static_graphs.reporting import Judge, reached
 
 
@@ -101,7 +101,7 @@ def _guards(function: StaticFunction, node: ast.BoolOp) -> bool:
             for part in ast.walk(right):
                 if isinstance(part, ast.Subscript) and function.kind(part.value).may_be_tensor:
                     base = part.value.id if isinstance(part.value, ast.Name) else ""
-                    if read_in(part.slice) & tested or base in sized:
+                    if names_read(part.slice) & tested or base in sized:
                         return True
     return False
 

@@ -22,10 +22,10 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.python.flow.names import names_bound
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.parts import bound_by
 from trainshift.static_graphs.reporting import Judge, first_read, reached
 from trainshift.static_graphs.tables.api import is_in_place
 
@@ -90,7 +90,7 @@ def _views(
         found = first_read(function, statement, name)
         if found is None or (isinstance(written, ast.Name) and written.id == name):
             continue
-        if isinstance(statement.node, ast.Assign) and name in bound_by(statement.node):
+        if isinstance(statement.node, ast.Assign) and name in names_bound(statement.node):
             continue  # It is what was written.
         value = function.kind(found[1])
         if value.is_tensor and value.views & base.sources and _is_bound_before(function, name, statement):

@@ -23,12 +23,12 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.python.flow.names import names_read
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.python.syntax.precedence import handed_to
 from trainshift.static_graphs.reading.abstract_values import Env
 from trainshift.static_graphs.reading.function import Mode, StaticFunction
-from trainshift.static_graphs.reading.parts import read_in
 from trainshift.static_graphs.reporting import Judge, bound_in, loops, may_be_unrolled, reached
 
 
@@ -97,7 +97,7 @@ def _of_loop(judge: Judge, function: StaticFunction, loop: Statement) -> Iterato
     before = function.before.get(loop, {})
     body = loop.branches.get("body", [])
     bound = bound_in(body)
-    read = function.live_after(loop).union(*(read_in(each.node) for each in body))
+    read = function.live_after(loop).union(*(names_read(each.node) for each in body))
     for name in bound:
         value = before.get(name)
         if value is None or value.tensor is None:

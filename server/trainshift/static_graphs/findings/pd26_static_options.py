@@ -18,13 +18,13 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.python.flow.names import names_bound, names_read
 from trainshift.python.source.edit import Change
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Statement, argument
 from trainshift.static_graphs.codes import STATIC_CODES
 from trainshift.static_graphs.reading.entries import SAVING, Entry, no_place, saves
 from trainshift.static_graphs.reading.function import Mode
-from trainshift.static_graphs.reading.parts import bound_by, read_in
 from trainshift.static_graphs.reading.reading import Reading
 from trainshift.static_graphs.reporting import Judge, calls, reached
 
@@ -85,11 +85,11 @@ def _statement(program: Program, entry: Entry) -> Statement | None:
 
 def _is_handed_out(statement: Statement) -> bool:
     """Whether what is made static leaves the function, and may be saved elsewhere."""
-    names = set(bound_by(statement.node))
+    names = set(names_bound(statement.node))
     around = statement.scope.function()
     parts = ast.walk(around.node) if around is not None and around.node is not None else ()
     returned = (each.value for each in parts if isinstance(each, ast.Return) and each.value is not None)
-    return isinstance(statement.node, ast.Return) or any(names & read_in(each) for each in returned)
+    return isinstance(statement.node, ast.Return) or any(names & names_read(each) for each in returned)
 
 
 def _place(judge: Judge, entry: Entry) -> str:

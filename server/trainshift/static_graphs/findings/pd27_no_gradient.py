@@ -25,11 +25,11 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.python.flow.names import names_read
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.static_graphs.reading.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.entries import SAVING
 from trainshift.static_graphs.reading.function import Mode, StaticFunction
-from trainshift.static_graphs.reading.parts import read_in
 from trainshift.static_graphs.reporting import Judge, bound_in, loops, may_be_unrolled, reached
 
 _DO = "Train it without `full_graph=True`."
@@ -102,9 +102,9 @@ def _problem(function: StaticFunction, statement: Statement) -> str:
         for top in block:
             for each in top.walk():
                 if isinstance(each.node, ast.If) and function.may_be_graph(each.node):
-                    read = set(read_in(each.node)) & set(bound_in(block[: block.index(top)]))
+                    exposed = names_read(each.node) & set(bound_in(block[: block.index(top)]))
                     now = function.before.get(each, {})
-                    read = {name for name in read if name not in now or _may_have_gradient(now[name])}
+                    read = {name for name in exposed if name not in now or _may_have_gradient(now[name])}
                     if read:
                         return f"A graph loses the gradient of `{min(read)}`, read by a branch in a branch"
         number = Counter(
@@ -128,7 +128,7 @@ def _computed_from(block: list[Statement], tensors: set[str]) -> tuple[str, str]
         node = statement.node
         if isinstance(node, ast.Assign):
             names = [each.id for each in node.targets if isinstance(each, ast.Name)]
-            used = set(read_in(node.value)) & seen & tensors
+            used = names_read(node.value) & seen & tensors
             for name in names:
                 if used - {name} and name in tensors:
                     return min(used - {name}), name

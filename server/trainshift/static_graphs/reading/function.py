@@ -9,13 +9,13 @@ from enum import Enum, IntEnum
 from trainshift.python.flow.cfg import Cfg
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.liveness import Liveness
+from trainshift.python.flow.names import Names
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function, UserInstance
 from trainshift.python.syntax.chunk_syntax import FunctionNode, Scope, Statement
 from trainshift.static_graphs.reading.abstract_values import NOTHING, UNKNOWN, AbstractValue, Env
 from trainshift.static_graphs.reading.heap import Stores
-from trainshift.static_graphs.reading.parts import Names
 
 
 class Mode(IntEnum):

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from trainshift.core.program import Program
 from trainshift.python.flow.exits import leaves
+from trainshift.python.flow.names import names_read
 from trainshift.python.flow.solver import Diverges
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
@@ -52,7 +53,6 @@ from trainshift.static_graphs.reading.heap import (
     with_stored,
 )
 from trainshift.static_graphs.reading.names import NO_CALL, is_self_member
-from trainshift.static_graphs.reading.parts import read_in
 from trainshift.static_graphs.reading.uses import Uses, may_be_told
 from trainshift.static_graphs.reading.walker import Walker
 from trainshift.static_graphs.tables.shapes import dtype_of
@@ -478,7 +478,7 @@ class _Walk(Walker):
             found = []
             is_nested = inner.parent is not None and inner.parent.function() is not None
             assert inner.node is not None
-            for name in sorted(read_in(inner.node) | inner.declared_nonlocal) if is_nested else ():
+            for name in sorted(names_read(inner.node) | inner.declared_nonlocal) if is_nested else ():
                 holder, _ = self.home(inner).names.lookup(name, inner, None)
                 if holder is not None and holder is not inner:
                     found.append((name, holder))
