@@ -78,6 +78,8 @@ class Conditions:
 
     def _outcomes_at(self, statement: Statement) -> _Outcomes:
         """The tests whose outcome is the same whichever way control comes to a statement."""
+        if not self._flow.has_tests(statement):
+            return frozenset()
         cfg = self._flow.graph(statement)
         if cfg not in self._solved:
             self._solved[cfg] = solve(cfg, _SureOutcomes(self._flow.decisions(cfg)))

@@ -9,17 +9,18 @@ from trainshift.core.program import Program
 from trainshift.python.flow import exits
 from trainshift.python.flow.cfg import Cfg, Edge, EdgeKind, Point, Role, reached
 from trainshift.python.flow.cfg_builder import build
-from trainshift.python.flow.evaluation import FUNCTIONS, WITHS, never_ends
+from trainshift.python.flow.evaluation import FUNCTIONS, LOOPS, WITHS, never_ends
 from trainshift.python.flow.exits import Completions
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Function, Library, UserInstance
-from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
+from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Scope, Site, Statement
 
 _EXITS = ("sys.exit", "os._exit", "os.abort", "builtins.exit", "builtins.quit")
 _LAST_NAMES = frozenset(name.rpartition(".")[2] for name in _EXITS)
 _SUPPRESSING = ("contextlib.suppress", "pytest.raises")
+_TESTING = (ast.If, ast.While, ast.Match, ast.Assert)
 _LEFT = frozenset({exits.FALL, exits.RETURN})
 
 
@@ -162,6 +163,13 @@ class ControlFlow:
         """Return the definition whose own code a statement is part of; None for the code of a file."""
         return _topmost(statement).parent
 
+    def has_tests(self, statement: Statement) -> bool:
+        """Tell that a test stands in the function, class or file whose own code a statement is part of."""
+        scope = statement.scope
+        chunks = self._script.home(scope).facts if scope.kind == "module" else ()
+        scopes = [facts.module for facts in chunks] or [scope]
+        return any(each in each.facts.once(_with_tests) for each in scopes)
+
     def decisions(self, cfg: Cfg) -> Iterator[tuple[Edge, Occurrence, bool]]:
         """Yield the edges of a graph that tests lead along, the tests, and whether they hold there."""
         for point in cfg.all:
@@ -184,6 +192,8 @@ class ControlFlow:
 
     def repeats(self, statement: Statement) -> bool:
         """Tell that a loop of its own function may come to a statement again."""
+        if not any(isinstance(each.node, LOOPS) for each in _within(statement)):
+            return False
         cfg = self.graph(statement)
         if cfg not in self._repeated:
             self._repeated[cfg] = frozenset(
@@ -230,11 +240,24 @@ class ControlFlow:
                     yield self._statements[node], comes[EdgeKind.TRUE]
 
 
+def _within(statement: Statement) -> Iterator[Statement]:
+    """A statement and those around it in the same function, class, or file, the outermost last."""
+    around: Statement | None = statement
+    while around is not None:
+        yield around
+        around = around.parent
+        if around is not None and isinstance(around.node, (*FUNCTIONS, ast.ClassDef)):
+            return
+
+
 def _topmost(statement: Statement) -> Statement:
     """The outermost statement around one in the same function, class, or file."""
-    while statement.parent is not None and not isinstance(statement.parent.node, (*FUNCTIONS, ast.ClassDef)):
-        statement = statement.parent
-    return statement
+    return [*_within(statement)][-1]
+
+
+def _with_tests(facts: ChunkSyntax) -> set[Scope]:
+    """The scopes of a chunk in whose own code a test stands: of an `if`, a loop, a case, or an `assert`."""
+    return {each.scope for each in facts.statements if isinstance(each.node, _TESTING)}
 
 
 def _only_fails(cfg: Cfg, edge: Edge, test: Point) -> bool:
