@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.evaluation import FUNCTIONS, TRIES
+from trainshift.python.flow.reaching import Definition
 from trainshift.python.flow.reaching import Definitions as Reached
 from trainshift.python.flow.reaching import Reaching as Definitions
 from trainshift.python.lazy import cached_property
@@ -135,11 +136,32 @@ class _Sketch:
         roots.sort(key=self._place)
         code = self._block(roots, (roots[0].parent, roots[0].branch) if roots else (None, "body"))
         self._end = code[-1]
+        self._before: dict[ast.stmt, Reached] = {}
+        self._behind: dict[ast.stmt, Reached] = {}
+        if all(
+            isinstance(each, ast.Assign) and each is not root.node
+            for root, each in zip(roots, code[1:], strict=True)
+        ):
+            self._follow_in_order(code)
+        else:
+            self._follow(code)
+
+    def _follow_in_order(self, code: list[ast.stmt]) -> None:
+        """Note what reaches statements that surely bind the name, one after the other: no graph is needed."""
+        reaching = frozenset({Definition(self._name, None)} if self._bindings[None] else ())
+        for node in code:
+            self._before[node] = reaching
+            if node in self._bindings:
+                reaching = frozenset({Definition(self._name, node)})
+            self._behind[node] = reaching
+
+    def _follow(self, code: list[ast.stmt]) -> None:
         cfg = build(code, swallows=_may_suppress)
-        reaching = Definitions(cfg, outside={name} if outside else (), only={name})
-        nodes = [each for _, block in self._blocks.values() for each in block]
-        self._before = {each: reaching.before(each) for each in nodes}
-        self._behind = {each: reaching.after(each) for each in nodes}
+        outside = {self._name} if self._bindings[None] else ()
+        reaching = Definitions(cfg, outside=outside, only={self._name})
+        for _, block in self._blocks.values():
+            for node in block:
+                self._before[node], self._behind[node] = reaching.before(node), reaching.after(node)
         cfg.dissolve()
 
     def bindings_before(self, statement: Statement) -> dict[Binding, None]:
