@@ -7,6 +7,7 @@ import ast
 from trainshift.derivatives.reading.function import Function, Whole
 from trainshift.derivatives.reading.nodes import Node, Nodes
 from trainshift.derivatives.tables import templates
+from trainshift.derivatives.tables.table import Row
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.terms import rebuilt
 
@@ -59,6 +60,15 @@ class Writer:
                     elif owner is None and id(each) not in originals and self.is_function(each):
                         new[id(each)] = self.as_function(each)
         return rebuilt(expr, new)
+
+    def value(self, node: Node) -> ast.expr:
+        """The value of an operation, by its name if it has one."""
+        return terms.name(node.held) if node.held else self.plain(node.expr)
+
+    def operands(self, node: Node, row: Row) -> dict[str, ast.expr]:
+        """What stands in a template of an operation for its operands, and for its value `y`."""
+        values = {param: self.nodes.by_part(row, child, self.value(child)) for param, child in node.params}
+        return values if "y" in values else {**values, "y": self.value(node)}
 
     def _of_value(self, func: ast.expr) -> bool:
         """Whether a call is one of a function that is a value."""

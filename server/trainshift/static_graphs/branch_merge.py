@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainshift.static_graphs.reading.abstract_values import NO_CONSTANT, NUMBER, AbstractValue
+from trainshift.static_graphs.reading.abstract_values import NO_CONSTANT, NUMBER, AbstractValue, Tensor
 
 _NO_RESULTS = {"str": "a string", "function": "a function", "layer": "a layer", "class": "a class"}
 
@@ -21,14 +21,18 @@ def difference(one: AbstractValue, other: AbstractValue) -> str:
     sequences = [each.among("tuple", "list") for each in (one, other)]
     if sequences[0] != sequences[1] and (one.is_tensor or other.is_tensor):
         return "a tensor or a tuple"
-    if one.is_tensor and other.is_tensor and one.tensor is not None and other.tensor is not None:
-        dtypes = {one.dtype, other.dtype}
-        if len(dtypes) == 2 and not dtypes & {"", NUMBER}:
-            return f"a tensor of {one.dtype} or of {other.dtype}"
-        ranks = one.tensor.rank, other.tensor.rank
-        if None not in ranks and ranks[0] != ranks[1]:
-            return f"a tensor of rank {ranks[0]} or {ranks[1]}"
-    return ""
+    are_tensors = one.is_tensor and other.is_tensor
+    return _difference_of_tensors(one.tensor, other.tensor) if are_tensors else ""
+
+
+def _difference_of_tensors(one: Tensor | None, other: Tensor | None) -> str:
+    assert one is not None
+    assert other is not None
+    dtypes = {one.dtype, other.dtype}
+    if len(dtypes) == 2 and not dtypes & {"", NUMBER}:
+        return f"a tensor of {one.dtype} or of {other.dtype}"
+    ranks = one.rank, other.rank
+    return f"a tensor of rank {ranks[0]} or {ranks[1]}" if None not in ranks and ranks[0] != ranks[1] else ""
 
 
 def _number(number: int) -> str:

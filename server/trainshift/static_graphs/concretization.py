@@ -57,10 +57,8 @@ def _needed(function: StaticFunction, node: ast.AST) -> Iterator[tuple[ast.expr,
                 if kind(one).among("list", "tuple", "str") and kind(other).may_be_tensor:
                     yield other, "`*` of a list"
         case ast.Subscript():
-            base = kind(node.value)
-            is_held = base.tensor is None and bool(base.python & _HOLDERS) and not base.unknown
-            if is_held and not isinstance(node.slice, ast.Slice) and kind(node.slice).may_be_tensor:
-                yield node.slice, "the key of a dict" if base.among("dict") else "the index of a list"
+            if not isinstance(node.slice, ast.Slice) and kind(node.slice).may_be_tensor:
+                yield from _by_index(kind(node.value), node.slice)
         case ast.FormattedValue():
             counts = kind(node.value).tensor
             if kind(node.value).may_be_tensor and (
@@ -76,57 +74,62 @@ def _needed(function: StaticFunction, node: ast.AST) -> Iterator[tuple[ast.expr,
                     yield node.value, "the number of elements of `*`"
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             for part in node.generators:
-                if _is_range(function, part.iter):
-                    yield from (
-                        (each, "a range in a comprehension") for each in _numbers(function, part.iter)
-                    )
-                for test in part.ifs:
-                    if function.truth(test) is Truth.GRAPH:
-                        yield test, "the condition of a comprehension"
+                yield from _by_generator(function, part)
         case ast.Match():
             if kind(node.subject).may_be_tensor:
                 yield node.subject, "the subject of a `match`"
+
+
+def _by_index(base: AbstractValue, index: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+    if base.tensor is None and base.python & _HOLDERS and not base.unknown:
+        yield index, "the key of a dict" if base.among("dict") else "the index of a list"
+
+
+def _by_generator(function: StaticFunction, part: ast.comprehension) -> Iterator[tuple[ast.expr, str]]:
+    if _is_range(function, part.iter):
+        yield from ((each, "a range in a comprehension") for each in _numbers(function, part.iter))
+    for test in part.ifs:
+        if function.truth(test) is Truth.GRAPH:
+            yield test, "the condition of a comprehension"
 
 
 def _is_range(function: StaticFunction, node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and "builtins.range" in function.named.get(node, ())
 
 
-def _numbers(function: StaticFunction, node: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(node, ast.Call):
-        yield from (each for each in node.args if function.kind(each).may_be_tensor)
+def _numbers(function: StaticFunction, node: ast.expr) -> list[ast.expr]:
+    """The arguments of a call that may be tensors."""
+    given = node.args if isinstance(node, ast.Call) else []
+    return [each for each in given if function.kind(each).may_be_tensor]
 
 
 def _by_call(function: StaticFunction, node: ast.Call) -> Iterator[tuple[ast.expr, str]]:
-    kind = function.kind
+    tensors = _numbers(function, node)
     for name in sorted(function.named.get(node, ())):
         root, _, last = name.rpartition(".")
         if root == "math":
-            yield from ((each, f"`math.{last}`") for each in node.args if kind(each).may_be_tensor)
-        elif root == "builtins" and last in _COMPARING:
-            for each in node.args:
-                value = kind(each)
-                element = value.whole_element
-                if value.may_be_tensor or (
-                    element is not None and element.may_be_tensor and len(node.args) == 1
-                ):
-                    yield each, f"`{last}`"
-        elif root == "builtins" and last in ("str", "repr"):
-            yield from ((each, f"`{last}`") for each in node.args[:1] if kind(each).may_be_tensor)
-        elif (
-            root == "builtins"
-            and last in ("list", "tuple")
-            and node.args
-            and _is_range(function, node.args[0])
-        ):
-            yield from ((each, "a list of a range") for each in _numbers(function, node.args[0]))
+            yield from ((each, f"`math.{last}`") for each in tensors)
         elif name.startswith("numpy."):
-            for each in node.args:
-                parts = each.elts if isinstance(each, ast.Tuple | ast.List) else [each]
-                for part in parts:
-                    known = kind(part).tensor
-                    if known is not None and known.counts:
-                        yield part, f"`{name.replace('numpy', 'np', 1)}`"
+            yield from ((each, f"`{name.replace('numpy', 'np', 1)}`") for each in _sizes(function, node))
+        elif root != "builtins" or not node.args:
+            continue
+        elif last in _COMPARING:
+            held = function.kind(node.args[0]).whole_element if len(node.args) == 1 else None
+            is_held = held is not None and held.may_be_tensor
+            yield from ((each, f"`{last}`") for each in (node.args if is_held else tensors))
+        elif last in ("str", "repr"):
+            yield from ((each, f"`{last}`") for each in tensors if each is node.args[0])
+        elif last in ("list", "tuple") and _is_range(function, node.args[0]):
+            yield from ((each, "a list of a range") for each in _numbers(function, node.args[0]))
+
+
+def _sizes(function: StaticFunction, node: ast.Call) -> Iterator[ast.expr]:
+    """The dimensions of tensors that a call is given, also in a tuple or list."""
+    for each in node.args:
+        for part in each.elts if isinstance(each, ast.Tuple | ast.List) else [each]:
+            known = function.kind(part).tensor
+            if known is not None and known.counts:
+                yield part
 
 
 def _by_comparison(function: StaticFunction, node: ast.Compare) -> Iterator[tuple[ast.expr, str]]:

@@ -10,6 +10,7 @@ from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Edit, apply
+from trainshift.python.source.offset_map import OffsetMap
 from trainshift.python.syntax.chunk_syntax import Scope
 from trainshift.static_graphs.codes import STATIC_CODES
 from trainshift.static_graphs.reading.abstract_values import NUMBER, Dim, Size, Tensor
@@ -115,13 +116,14 @@ def make_static(program: Program, function: Scope, read: Callable[[str], Program
         if tried is None:
             continue
         edits, after = tried
-        found = _violated(after).values()
-        new = [each for each in found if (each.code, _back(each.span.start, edits)) not in before]
+        back = OffsetMap(edits).back
+        found = [(each, back(each.span).start) for each in _violated(after).values()]
+        new = [(each, at) for each, at in found if (each.code, at) not in before]
         if not new:
             made.edits, made.decorator = edits, f"@{_spelled(program)}.jit.to_static{options}"
             made.is_full, made.has_free_batch, made.in_the_way = True, is_free, []
             return made
-        made.in_the_way = [InTheWay(each.code, _back(each.span.start, edits), each.message) for each in new]
+        made.in_the_way = [InTheWay(each.code, at, each.message) for each, at in new]
     made.edits, made.decorator = plain[0], f"@{_spelled(program)}.jit.to_static"
     return made
 
@@ -219,15 +221,6 @@ def _violated(program: Program) -> dict[tuple[str, int], Finding]:
             if finding.verdict is Verdict.VIOLATED:
                 found[code.code, finding.span.start] = finding
     return found
-
-
-def _back(offset: int, edits: list[Edit]) -> int:
-    """Where something of the new text stood in the old one."""
-    moved = 0
-    for edit in edits:
-        if edit.start + moved + len(edit.text) <= offset:
-            moved += len(edit.text) - (edit.end - edit.start)
-    return offset - moved
 
 
 # What is given

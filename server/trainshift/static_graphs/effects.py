@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from trainshift.libraries.containers import MUTATING
 from trainshift.python.flow.names import names_bound
 from trainshift.python.names.values import Instance
-from trainshift.python.syntax.chunk_syntax import Statement, dotted
+from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import calls
 
@@ -43,11 +43,7 @@ def _is_own_name(function: StaticFunction, name: str, seen: frozenset[str]) -> b
 
 def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.AST, str]]:
     """The containers, attributes and items that are not the function's own and that a statement changes."""
-    node = statement.node
-    targets = node.targets if isinstance(node, ast.Assign) else []
-    if isinstance(node, ast.AugAssign | ast.AnnAssign):
-        targets = [node.target]
-    for target in targets:
+    for target in targets_of(statement.node):
         if isinstance(target, ast.Subscript):
             base = function.kind(target.value)
             is_held = bool(base.python & _CONTAINERS) or not base.unknown
@@ -122,9 +118,7 @@ def _changed_names(function: StaticFunction) -> set[str]:
     """The names of the containers of which a function changes the elements."""
     found: set[str] = set()
     for statement in function.statements:
-        node = statement.node
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        held = [each.value for each in targets if isinstance(each, ast.Subscript)]
+        held = [each.value for each in targets_of(statement.node) if isinstance(each, ast.Subscript)]
         for call in calls(statement):
             if isinstance(call.func, ast.Attribute) and call.func.attr in MUTATING:
                 held.append(call.func.value)

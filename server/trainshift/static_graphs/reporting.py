@@ -43,6 +43,19 @@ class Judge:
         """The static functions of the file."""
         return self.program.fact(Reading).functions
 
+    def reached(self) -> Iterator[tuple[StaticFunction, Statement]]:
+        """The statements of the file's static functions that some way leads to, in text order."""
+        for function in self.functions:
+            yield from ((function, statement) for statement in reached(function))
+
+    def loops(self) -> Iterator[tuple[StaticFunction, Statement]]:
+        """The loops among these statements."""
+        return ((function, each) for function, each in self.reached() if isinstance(each.node, LOOPS))
+
+    def calls(self) -> Iterator[tuple[StaticFunction, Statement, ast.Call]]:
+        """The calls that these statements themselves make."""
+        return ((function, each, call) for function, each in self.reached() for call in calls(each))
+
     def say(
         self,
         function: StaticFunction,

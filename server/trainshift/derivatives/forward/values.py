@@ -131,9 +131,6 @@ class Values(Writer):
         dots = [ast.keyword(Values(target).dot(each), self._zero(values[each])) for each in asked]
         return [*given, *dots]
 
-    def _value(self, node: Node) -> ast.expr:
-        return terms.name(node.held) if node.held else self.plain(node.expr)
-
     def _tangent(self, node: Node) -> ast.expr:
         """The tangent of an operation."""
         if not node.active:
@@ -170,7 +167,7 @@ class Values(Writer):
                 return ast.BinOp(left, ast.Add(), right)
             case "repeated":
                 (_, one), (_, count) = node.params
-                return ast.BinOp(self._tangent(one), ast.Mult(), self._value(count))
+                return ast.BinOp(self._tangent(one), ast.Mult(), self.value(count))
         raise AssertionError(node.sort)
 
     def _own_tangent(self, node: Node, kind: Kind | None = None, name: str = "") -> ast.expr:
@@ -194,13 +191,11 @@ class Values(Writer):
         assert row is not None
         if row.name in JOINT:
             parts = [
-                self._value(child) if param == "index" else self._tangent(child)
+                self.value(child) if param == "index" else self._tangent(child)
                 for param, child in node.params
             ]
             return self.helper(row.name, *parts)
-        values = {param: self.nodes.by_part(row, child, self._value(child)) for param, child in node.params}
-        if "y" not in values:
-            values["y"] = self._value(node)
+        values = self.operands(node, row)
         total: ast.expr | None = None
         for param, child in node.params:
             if not child.active or param not in row.forward:
@@ -226,7 +221,7 @@ class Values(Writer):
         if self.whole.arrays and row.name in ("Add", "Sub", "numpy.add", "numpy.subtract"):
             for _, child in node.params:
                 if not child.active and not self.nodes.settled(child.expr):
-                    total = terms.summed(total, self.wide(self._value(child)))
+                    total = terms.summed(total, self.wide(self.value(child)))
         return total
 
     def _is_altered(self, name: str) -> bool:

@@ -111,10 +111,6 @@ class Pull(Writer):
 
     # The way back.
 
-    def value(self, node: Node) -> ast.expr:
-        """The value of an operation, on the way back."""
-        return terms.name(node.held) if node.held else self.plain(node.expr)
-
     def named(self, bar: ast.expr, base: str) -> ast.expr:
         """A cotangent that is used more than once, by a name."""
         if isinstance(bar, ast.Name | ast.Constant):
@@ -162,8 +158,7 @@ class Pull(Writer):
             uses = sum(_count(row.reverse[param]) for param, _ in active)
             if uses > 1:
                 bar = self.named(bar, node.held or "t")
-        values = {param: self.nodes.by_part(row, child, self.value(child)) for param, child in node.params}
-        values["y"] = self.value(node) if "y" not in values else values["y"]
+        values = self.operands(node, row)
         for param, child in active:
             template = row.reverse[param]
             self.use(template)

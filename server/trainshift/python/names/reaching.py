@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.evaluation import FUNCTIONS, TRIES
@@ -104,7 +104,7 @@ class Reaching:
     @cached_property
     def _sketch(self) -> _Sketch:
         outside = [each for each in self.bindings if each.statement is None]
-        return _Sketch(self._name, self._by_statement, outside, self._top_index)
+        return _Sketch(self._name, self._by_statement, outside, self._place)
 
 
 class _Sketch:
@@ -115,11 +115,11 @@ class _Sketch:
         name: str,
         by_statement: Mapping[Statement, list[Binding]],
         outside: list[Binding],
-        top_index: Mapping[Statement, int],
+        place: Callable[[Statement], int],
     ) -> None:
         self._name = name
         self._own = by_statement
-        self._top_index = top_index
+        self._place = place
         self._inside: dict[Statement, None] = {}
         roots: list[Statement] = []
         for statement in by_statement:
@@ -192,9 +192,6 @@ class _Sketch:
 
     def _position(self, statement: Statement) -> tuple[int, ...]:
         return tuple(self._place(each) for each in statement.path())[::-1]
-
-    def _place(self, statement: Statement) -> int:
-        return statement.index if statement.parent is not None else self._top_index[statement]
 
     # The sketch
 

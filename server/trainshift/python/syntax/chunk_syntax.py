@@ -327,6 +327,15 @@ def own_parts(statement: ast.stmt) -> Iterator[ast.AST]:
             waiting += [child for child in children(node) if not isinstance(child, ast.stmt)]
 
 
+def targets_of(node: ast.AST) -> list[ast.expr]:
+    """The targets that an assignment of any kind gives a value; none of anything else."""
+    if isinstance(node, ast.Assign):
+        return node.targets
+    if isinstance(node, ast.AugAssign | ast.AnnAssign) and node.value is not None:
+        return [node.target]
+    return []
+
+
 def expression_path(statement: ast.stmt, node: ast.expr) -> list[ast.AST]:
     """The nodes from a statement down to one of its own expressions, both included; empty if not there."""
     above: dict[ast.AST, ast.AST] = {}

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from trainshift.python.flow.names import Names, names_bound
 from trainshift.python.lazy import cached_property
-from trainshift.python.syntax.chunk_syntax import Binding, Statement, own_parts
+from trainshift.python.syntax.chunk_syntax import Binding, Statement, own_parts, targets_of
 from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.static_graphs.expanding.ir import UNBOUND, Env, VarInfo
 from trainshift.static_graphs.expanding.tensor_arrays import Held
@@ -86,10 +86,9 @@ class Knowledge:
                         if self.kind(each).python & _NUMBERS and (is_loop or each.id in live):
                             yield each.id
             elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 is_number = not isinstance(self.kind(node.value).tensor, Tensor)
                 if (is_number and self.reads_any(node.value, known)) or self._gives_sizes(node.value):
-                    for target in targets:
+                    for target in targets_of(node):
                         if isinstance(target, ast.Name | ast.Tuple | ast.List):
                             yield from names_bound(target)
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from trainshift.python.flow.names import names_bound, names_read
-from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.chunk_syntax import Statement, targets_of
 from trainshift.static_graphs.expanding.ir import (
     Plain,
 )
@@ -94,11 +94,10 @@ class Statements(Places):
         if isinstance(node, ast.Global | ast.Nonlocal):
             raise CannotExpand(node, "names of other scopes are bound here", "PD20")
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.FloorDiv):
                 if self.write.halved(node, node.target, node.value) is not None:
                     raise CannotExpand(node, "write this `//=` as `=` and `//`")
-            for target in targets:
+            for target in targets_of(node):
                 for each in ast.walk(target):
                     if not self.know.held.is_changed_by(statement):
                         self._check_target(each, node, inside=inside)

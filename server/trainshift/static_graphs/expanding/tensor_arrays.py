@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.python.flow.names import Names
-from trainshift.python.syntax.chunk_syntax import Statement, own_parts
+from trainshift.python.syntax.chunk_syntax import Statement, own_parts, targets_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.reading.abstract_values import NUMBER, AbstractValue
 from trainshift.static_graphs.reading.function import StaticFunction
@@ -28,12 +28,9 @@ def appended(statement: Statement) -> str:
 
 def written(statement: Statement) -> str:
     """The name of the container of which a statement sets an element; empty for any other statement."""
-    node = statement.node
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    if isinstance(node, ast.Assign | ast.AugAssign) and len(targets) == 1:
-        target = targets[0]
-        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-            return target.value.id
+    match targets_of(statement.node):
+        case [ast.Subscript(value=ast.Name(id=name))]:
+            return name
     return ""
 
 

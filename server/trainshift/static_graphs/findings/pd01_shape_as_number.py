@@ -24,7 +24,7 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.static_graphs.concretization import needs
 from trainshift.static_graphs.reading.abstract_values import Dim
-from trainshift.static_graphs.reporting import Judge, reached
+from trainshift.static_graphs.reporting import Judge
 
 _BECAUSE = {
     Dim.SPEC: "because of None in `input_spec`",
@@ -36,17 +36,16 @@ _BECAUSE = {
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD01")
-    for function in judge.functions:
-        for statement in reached(function):
-            for need in needs(function, statement):
-                if need.counts is not None:
-                    yield from judge.say(
-                        function,
-                        statement,
-                        f"`{judge.code_of(need.value, statement)}` is a tensor {_BECAUSE[need.counts]}, "
-                        f"and {need.what} needs a number",
-                        "Use a function of Paddle's, or give the dimension.",
-                        at=need.node if hasattr(need.node, "lineno") else need.value,
-                        sure=need.is_sure,
-                        always=need.counts is Dim.DATA,
-                    )
+    for function, statement in judge.reached():
+        for need in needs(function, statement):
+            if need.counts is not None:
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"`{judge.code_of(need.value, statement)}` is a tensor {_BECAUSE[need.counts]}, "
+                    f"and {need.what} needs a number",
+                    "Use a function of Paddle's, or give the dimension.",
+                    at=need.node if hasattr(need.node, "lineno") else need.value,
+                    sure=need.is_sure,
+                    always=need.counts is Dim.DATA,
+                )

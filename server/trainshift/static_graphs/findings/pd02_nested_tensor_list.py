@@ -16,33 +16,31 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.static_graphs.reporting import Judge, calls, may_be_unrolled, reached
+from trainshift.static_graphs.reporting import Judge, may_be_unrolled
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD02")
-    for function in judge.functions:
-        for statement in reached(function):
-            for call in calls(statement):
-                if not isinstance(call.func, ast.Attribute) or call.func.attr not in (
-                    "append",
-                    "pop",
-                    "insert",
-                ):
-                    continue
-                base = function.kind(call.func.value)
-                element = base.whole_element
-                given = [function.kind(each) for each in call.args]
-                holds = [each for each in (element, *given) if each is not None]
-                if "list" in base.python and any(each.python & {"list", "tuple"} for each in holds):
-                    around = function.graph_around(statement)
-                    if around:
-                        name = judge.code_of(call.func.value, statement)
-                        yield from judge.say(
-                            function,
-                            statement,
-                            f"`{name}` becomes a TensorArray here, which holds tensors and no lists",
-                            "Keep one list for each part.",
-                            at=call,
-                            sure=not all(may_be_unrolled(function, each) for each in around),
-                        )
+    for function, statement, call in judge.calls():
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in (
+            "append",
+            "pop",
+            "insert",
+        ):
+            continue
+        base = function.kind(call.func.value)
+        element = base.whole_element
+        given = [function.kind(each) for each in call.args]
+        holds = [each for each in (element, *given) if each is not None]
+        if "list" in base.python and any(each.python & {"list", "tuple"} for each in holds):
+            around = function.graph_around(statement)
+            if around:
+                name = judge.code_of(call.func.value, statement)
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"`{name}` becomes a TensorArray here, which holds tensors and no lists",
+                    "Keep one list for each part.",
+                    at=call,
+                    sure=not all(may_be_unrolled(function, each) for each in around),
+                )

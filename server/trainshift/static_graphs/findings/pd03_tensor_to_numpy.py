@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.source.edit import Change, Edit
-from trainshift.python.syntax.chunk_syntax import Statement, own_parts
+from trainshift.python.syntax.chunk_syntax import Statement, own_parts, targets_of
 from trainshift.static_graphs.reading.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge, calls, reached
@@ -101,10 +101,7 @@ def _after_numpy(
 ) -> Iterator[Finding]:
     """What follows a `.numpy()` that is cut out: a write to the tensor itself, or what no tensor has."""
     node = statement.node
-    targets = node.targets if isinstance(node, ast.Assign) else []
-    if isinstance(node, ast.AugAssign):
-        targets = [node.target]
-    for target in targets:
+    for target in targets_of(node):
         held = target.value if isinstance(target, ast.Subscript) else target
         is_written = isinstance(target, ast.Subscript) or isinstance(node, ast.AugAssign)
         if is_written and ((isinstance(held, ast.Name) and held.id in cut) or _is_numpy(function, held)):

@@ -19,25 +19,21 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reporting import Judge, calls, reached
+from trainshift.static_graphs.reporting import Judge
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD04")
-    for function in judge.functions:
-        for statement in reached(function):
-            for call in calls(statement):
-                called = function.calls.get(call, ())
-                if any(_reaches(each, function) for each in called) and _hangs_on_a_tensor(
-                    function, statement
-                ):
-                    yield from judge.say(
-                        function,
-                        statement,
-                        f"`{function.name}` reaches itself by this call, and only a tensor stops it",
-                        "Write a loop.",
-                        at=call,
-                    )
+    for function, statement, call in judge.calls():
+        called = function.calls.get(call, ())
+        if any(_reaches(each, function) for each in called) and _hangs_on_a_tensor(function, statement):
+            yield from judge.say(
+                function,
+                statement,
+                f"`{function.name}` reaches itself by this call, and only a tensor stops it",
+                "Write a loop.",
+                at=call,
+            )
 
 
 def _reaches(function: StaticFunction, wanted: StaticFunction) -> bool:

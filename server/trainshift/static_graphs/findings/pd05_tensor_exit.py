@@ -23,47 +23,44 @@ from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.python.syntax.precedence import handed_to
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
-from trainshift.static_graphs.reporting import Judge, exits, is_call_of, loops
+from trainshift.static_graphs.reporting import Judge, exits, is_call_of
 
 _RAISES = "raises: python while pred change from bool to variable"
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD05")
-    for function in judge.functions:
-        for loop in loops(function):
-            node = loop.node
-            if isinstance(node, ast.While):
-                begins = function.at_first.get(node, Truth.PYTHON)
-                becomes = function.kind(node.test).may_be_tensor or _is_set_by_tensors(
-                    function, loop, node.test
+    for function, loop in judge.loops():
+        node = loop.node
+        if isinstance(node, ast.While):
+            begins = function.at_first.get(node, Truth.PYTHON)
+            becomes = function.kind(node.test).may_be_tensor or _is_set_by_tensors(function, loop, node.test)
+            if begins is Truth.PYTHON and becomes:
+                yield from judge.say(
+                    function,
+                    loop,
+                    f"`{judge.code_of(node.test, loop)}` becomes a tensor, which {_RAISES}",
+                    "Begin with a tensor.",
                 )
-                if begins is Truth.PYTHON and becomes:
-                    yield from judge.say(
-                        function,
-                        loop,
-                        f"`{judge.code_of(node.test, loop)}` becomes a tensor, which {_RAISES}",
-                        "Begin with a tensor.",
-                    )
-                    continue
-            elif _is_iterated(function, node):
                 continue
-            begins = function.truth(node) if not isinstance(node, ast.While) else begins
-            if begins is not Truth.PYTHON:
-                continue
-            for leaving in exits(loop, ast.Break):
-                inside = _conditions(function, leaving, loop)
-                if leaving in function.reached and inside:
-                    yield from judge.say(
-                        function,
-                        loop,
-                        f"This loop begins as Python and is left by a tensor, which {_RAISES}",
-                        "Begin with a tensor.",
-                        at=judge.between(loop, leaving),
-                        sure=any(function.truth(each.node) is Truth.GRAPH for each in inside),
-                        related=[(leaving.node, "it is left here")],
-                        fix=_fixed(judge, function, loop),
-                    )
+        elif _is_iterated(function, node):
+            continue
+        begins = function.truth(node) if not isinstance(node, ast.While) else begins
+        if begins is not Truth.PYTHON:
+            continue
+        for leaving in exits(loop, ast.Break):
+            inside = _conditions(function, leaving, loop)
+            if leaving in function.reached and inside:
+                yield from judge.say(
+                    function,
+                    loop,
+                    f"This loop begins as Python and is left by a tensor, which {_RAISES}",
+                    "Begin with a tensor.",
+                    at=judge.between(loop, leaving),
+                    sure=any(function.truth(each.node) is Truth.GRAPH for each in inside),
+                    related=[(leaving.node, "it is left here")],
+                    fix=_fixed(judge, function, loop),
+                )
 
 
 def _is_set_by_tensors(function: StaticFunction, loop: Statement, test: ast.expr) -> bool:

@@ -22,21 +22,20 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.static_graphs.reporting import Judge, exits, loops
+from trainshift.static_graphs.reporting import Judge, exits
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD06")
-    for function in judge.functions:
-        for loop in loops(function):
-            outer = function.loops_around(loop)
-            for leaving in exits(loop, ast.Break, ast.Return) if outer else ():
-                if leaving in function.reached and function.loops_around(leaving)[:1] == [loop]:
-                    word = "return" if isinstance(leaving.node, ast.Return) else "break"
-                    yield from judge.say(
-                        function,
-                        leaving,
-                        f"This `{word}` keeps the inner loop from running in later turns of the outer loop",
-                        "Move the inner loop to a function of its own.",
-                        related=[(outer[0].node, "the outer loop")],
-                    )
+    for function, loop in judge.loops():
+        outer = function.loops_around(loop)
+        for leaving in exits(loop, ast.Break, ast.Return) if outer else ():
+            if leaving in function.reached and function.loops_around(leaving)[:1] == [loop]:
+                word = "return" if isinstance(leaving.node, ast.Return) else "break"
+                yield from judge.say(
+                    function,
+                    leaving,
+                    f"This `{word}` keeps the inner loop from running in later turns of the outer loop",
+                    "Move the inner loop to a function of its own.",
+                    related=[(outer[0].node, "the outer loop")],
+                )

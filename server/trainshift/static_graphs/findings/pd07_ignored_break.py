@@ -21,26 +21,25 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.static_graphs.reporting import Judge, exits, is_call_of, loops
+from trainshift.static_graphs.reporting import Judge, exits, is_call_of
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD07")
-    for function in judge.functions:
-        for loop in loops(function):
-            node = loop.node
-            if not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call):
-                continue
-            if is_call_of(function, node.iter, "builtins.range", "builtins.enumerate"):
-                continue
-            if function.kind(node.iter).may_be_tensor:
-                continue
-            for leaving in exits(loop, ast.Break):
-                if leaving in function.reached:
-                    yield from judge.say(
-                        function,
-                        leaving,
-                        f"Paddle drops this `break` of a loop over `{judge.code_of(node.iter, loop)}`",
-                        "Bind a list of it to a name, loop over that, and unpack in the body.",
-                        related=[(node.iter, "what the loop goes through")],
-                    )
+    for function, loop in judge.loops():
+        node = loop.node
+        if not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call):
+            continue
+        if is_call_of(function, node.iter, "builtins.range", "builtins.enumerate"):
+            continue
+        if function.kind(node.iter).may_be_tensor:
+            continue
+        for leaving in exits(loop, ast.Break):
+            if leaving in function.reached:
+                yield from judge.say(
+                    function,
+                    leaving,
+                    f"Paddle drops this `break` of a loop over `{judge.code_of(node.iter, loop)}`",
+                    "Bind a list of it to a name, loop over that, and unpack in the body.",
+                    related=[(node.iter, "what the loop goes through")],
+                )

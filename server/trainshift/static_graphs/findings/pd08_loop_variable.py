@@ -21,16 +21,15 @@ from trainshift.core.program import Program
 from trainshift.python.flow.names import names_bound, names_read
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reporting import Judge, bound_in, exits, first_read, is_call_of, loops
+from trainshift.static_graphs.reporting import Judge, bound_in, exits, first_read, is_call_of
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD08")
-    for function in judge.functions:
-        for loop in loops(function):
-            if isinstance(loop.node, ast.For) and exits(loop, ast.Break, ast.Return):
-                yield from _read_after(judge, function, loop, loop.node)
-                yield from _bound_inside(judge, function, loop, loop.node)
+    for function, loop in judge.loops():
+        if isinstance(loop.node, ast.For) and exits(loop, ast.Break, ast.Return):
+            yield from _read_after(judge, function, loop, loop.node)
+            yield from _bound_inside(judge, function, loop, loop.node)
 
 
 def _read_after(judge: Judge, function: StaticFunction, loop: Statement, node: ast.For) -> Iterator[Finding]:

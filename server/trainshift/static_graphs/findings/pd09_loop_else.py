@@ -21,31 +21,30 @@ from trainshift.core.program import Program
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.static_graphs.reporting import Judge, exits, loops
+from trainshift.static_graphs.reporting import Judge, exits
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD09")
-    for function in judge.functions:
-        for loop in loops(function):
-            orelse = loop.branches.get("orelse", [])
-            if not orelse:
-                continue
-            at = _else_of(judge, loop, orelse[0])
-            left = bool(exits(loop, ast.Break))
-            do = (
-                "Set a flag before the `break`, and test it after the loop."
-                if left
-                else "Write it after the loop."
-            )
-            yield from judge.say(
-                function,
-                loop,
-                "Paddle drops the `else` of this loop",
-                do,
-                at=Span(judge.script.statement_span(loop).start, at.end),
-                fix=None if left else _dedented(judge, loop, orelse, at),
-            )
+    for function, loop in judge.loops():
+        orelse = loop.branches.get("orelse", [])
+        if not orelse:
+            continue
+        at = _else_of(judge, loop, orelse[0])
+        left = bool(exits(loop, ast.Break))
+        do = (
+            "Set a flag before the `break`, and test it after the loop."
+            if left
+            else "Write it after the loop."
+        )
+        yield from judge.say(
+            function,
+            loop,
+            "Paddle drops the `else` of this loop",
+            do,
+            at=Span(judge.script.statement_span(loop).start, at.end),
+            fix=None if left else _dedented(judge, loop, orelse, at),
+        )
 
 
 def _else_of(judge: Judge, loop: Statement, first: Statement) -> Span:

@@ -23,35 +23,34 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reporting import Judge, exits, is_call_of, loops
+from trainshift.static_graphs.reporting import Judge, exits, is_call_of
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD10")
-    for function in judge.functions:
-        for loop in loops(function):
-            node = loop.node
-            if not isinstance(node, ast.For):
-                continue
-            breaks = exits(loop, ast.Break)
-            returns = [each for each in loop.branches.get("body", []) if isinstance(each.node, ast.Return)]
-            if len(breaks) > 1:
-                problem, last = "two `break`s", breaks[1]
-            elif breaks and _is_unpacked(function, node):
-                problem, last = "a `break`, and unpacks its variable", breaks[0]
-            elif breaks and _has_a_step(function, node):
-                problem, last = "a `break`, and a step that is no literal", breaks[0]
-            elif returns:
-                problem, last = "a `return` as a statement of its own", returns[0]
-            else:
-                continue
-            yield from judge.say(
-                function,
-                loop,
-                f"This loop has {problem}, and the conversion stops at it",
-                _advice(problem),
-                at=judge.between(loop, last),
-            )
+    for function, loop in judge.loops():
+        node = loop.node
+        if not isinstance(node, ast.For):
+            continue
+        breaks = exits(loop, ast.Break)
+        returns = [each for each in loop.branches.get("body", []) if isinstance(each.node, ast.Return)]
+        if len(breaks) > 1:
+            problem, last = "two `break`s", breaks[1]
+        elif breaks and _is_unpacked(function, node):
+            problem, last = "a `break`, and unpacks its variable", breaks[0]
+        elif breaks and _has_a_step(function, node):
+            problem, last = "a `break`, and a step that is no literal", breaks[0]
+        elif returns:
+            problem, last = "a `return` as a statement of its own", returns[0]
+        else:
+            continue
+        yield from judge.say(
+            function,
+            loop,
+            f"This loop has {problem}, and the conversion stops at it",
+            _advice(problem),
+            at=judge.between(loop, last),
+        )
 
 
 def _advice(problem: str) -> str:

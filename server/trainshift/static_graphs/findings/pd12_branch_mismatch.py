@@ -23,26 +23,25 @@ from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.static_graphs.branch_merge import mixture
 from trainshift.static_graphs.reading.abstract_values import NOTHING
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reporting import Judge, bound_in, reached
+from trainshift.static_graphs.reporting import Judge, bound_in
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD12")
-    for function in judge.functions:
-        for statement in reached(function):
-            if isinstance(statement.node, ast.If) and function.may_be_graph(statement.node):
-                yield from _of_branches(judge, function, statement)
-            for node in own_parts(statement.node):
-                if isinstance(node, ast.IfExp) and function.may_be_graph(node):
-                    how = mixture(function.kind(node.body), function.kind(node.orelse))
-                    if how:
-                        yield from judge.say(
-                            function,
-                            statement,
-                            f"`{judge.code_of(node, statement)}` is {how}, and a graph has one type for it",
-                            "Give both the same type.",
-                            at=node,
-                        )
+    for function, statement in judge.reached():
+        if isinstance(statement.node, ast.If) and function.may_be_graph(statement.node):
+            yield from _of_branches(judge, function, statement)
+        for node in own_parts(statement.node):
+            if isinstance(node, ast.IfExp) and function.may_be_graph(node):
+                how = mixture(function.kind(node.body), function.kind(node.orelse))
+                if how:
+                    yield from judge.say(
+                        function,
+                        statement,
+                        f"`{judge.code_of(node, statement)}` is {how}, and a graph has one type for it",
+                        "Give both the same type.",
+                        at=node,
+                    )
 
 
 def _of_branches(judge: Judge, function: StaticFunction, statement: Statement) -> Iterator[Finding]:

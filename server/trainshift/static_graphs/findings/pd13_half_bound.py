@@ -18,33 +18,32 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.static_graphs.reading.abstract_values import UNBOUND, AbstractValue
 from trainshift.static_graphs.reading.function import Truth
-from trainshift.static_graphs.reporting import Judge, bound_in, reached
+from trainshift.static_graphs.reporting import Judge, bound_in
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD13")
-    for function in judge.functions:
-        for statement in reached(function):
-            if not isinstance(statement.node, ast.If) or function.truth(statement.node) is Truth.PYTHON:
+    for function, statement in judge.reached():
+        if not isinstance(statement.node, ast.If) or function.truth(statement.node) is Truth.PYTHON:
+            continue
+        body, orelse = function.ends.get(statement, (None, None))
+        if body is None or orelse is None:
+            continue
+        blocks = [each for branch in statement.branches.values() for each in branch]
+        for name, binding in bound_in(blocks).items():
+            if name not in function.live_after(statement):
                 continue
-            body, orelse = function.ends.get(statement, (None, None))
-            if body is None or orelse is None:
-                continue
-            blocks = [each for branch in statement.branches.values() for each in branch]
-            for name, binding in bound_in(blocks).items():
-                if name not in function.live_after(statement):
-                    continue
-                problem = _problem(body.get(name, UNBOUND), orelse.get(name, UNBOUND))
-                if problem:
-                    yield from judge.say(
-                        function,
-                        statement,
-                        f"`{name}` {problem} after this `if`, and a graph reads a placeholder",
-                        "Bind it to a tensor before the `if`.",
-                        at=judge.between(statement, binding),
-                        sure=function.truth(statement.node) is Truth.GRAPH,
-                        related=[(binding.node, f"`{name}` is bound on one way")],
-                    )
+            problem = _problem(body.get(name, UNBOUND), orelse.get(name, UNBOUND))
+            if problem:
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"`{name}` {problem} after this `if`, and a graph reads a placeholder",
+                    "Bind it to a tensor before the `if`.",
+                    at=judge.between(statement, binding),
+                    sure=function.truth(statement.node) is Truth.GRAPH,
+                    related=[(binding.node, f"`{name}` is bound on one way")],
+                )
 
 
 def _problem(one: AbstractValue, other: AbstractValue) -> str:

@@ -22,40 +22,39 @@ from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.python.syntax.precedence import Frame, Level
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reporting import Judge, is_call_of, reached
+from trainshift.static_graphs.reporting import Judge, is_call_of
 
 _COMPARED = Frame("", " > 0", Level.BIT_OR, Level.COMPARISON)
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD14")
-    for function in judge.functions:
-        for statement in reached(function):
-            for node in _tested(function, statement):
-                value = function.kind(node)
-                known = value.tensor
-                if known is None or isinstance(node, ast.BoolOp):
-                    continue
-                is_number = known.dtype not in ("", "bool") and not known.counts
-                if known.has_one_element is False:
-                    yield from judge.say(
-                        function,
-                        statement,
-                        f"`{judge.code_of(node, statement)}` has several elements: a graph tests one",
-                        "Write which are meant, such as `.all()` or `.any()`.",
-                        at=node,
-                        sure=value.is_tensor,
-                    )
-                elif is_number:
-                    yield from judge.say(
-                        function,
-                        statement,
-                        f"`{judge.code_of(node, statement)}` is a number: it means `> 0`, in a graph `!= 0`",
-                        "Write `> 0`.",
-                        at=node,
-                        sure=value.is_tensor,
-                        fix=_fixed(judge, statement, node),
-                    )
+    for function, statement in judge.reached():
+        for node in _tested(function, statement):
+            value = function.kind(node)
+            known = value.tensor
+            if known is None or isinstance(node, ast.BoolOp):
+                continue
+            is_number = known.dtype not in ("", "bool") and not known.counts
+            if known.has_one_element is False:
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"`{judge.code_of(node, statement)}` has several elements: a graph tests one",
+                    "Write which are meant, such as `.all()` or `.any()`.",
+                    at=node,
+                    sure=value.is_tensor,
+                )
+            elif is_number:
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"`{judge.code_of(node, statement)}` is a number: it means `> 0`, in a graph `!= 0`",
+                    "Write `> 0`.",
+                    at=node,
+                    sure=value.is_tensor,
+                    fix=_fixed(judge, statement, node),
+                )
 
 
 def _fixed(judge: Judge, statement: Statement, node: ast.expr) -> Change:

@@ -20,38 +20,37 @@ from trainshift.core.program import Program
 from trainshift.python.flow.names import names_read
 from trainshift.python.syntax.chunk_syntax import own_parts
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
-from trainshift.static_graphs.reporting import Judge, reached
+from trainshift.static_graphs.reporting import Judge
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD15")
-    for function in judge.functions:
-        for statement in reached(function):
-            conditions = _conditions(statement.node)
-            for node in own_parts(statement.node):
-                if not isinstance(node, ast.BoolOp) or not function.may_be_graph(node):
-                    continue
-                word = "and" if isinstance(node.op, ast.And) else "or"
-                if _guards(function, node):
-                    yield from judge.say(
-                        function,
-                        statement,
-                        f"Both sides of this `{word}` run in a graph, where the left guards the right",
-                        "Write an `if` of its own for the left side.",
-                        at=node,
-                        sure=function.truth(node) is Truth.GRAPH,
-                        always=True,
-                    )
-                elif node not in conditions and _changes(function, node):
-                    yield from judge.say(
-                        function,
-                        statement,
-                        f"In a graph `{judge.code_of(node, statement)}` is a bool, not one of its sides",
-                        "Write `paddle.where`, or an `if`.",
-                        at=node,
-                        sure=function.truth(node) is Truth.GRAPH,
-                        always=True,
-                    )
+    for function, statement in judge.reached():
+        conditions = _conditions(statement.node)
+        for node in own_parts(statement.node):
+            if not isinstance(node, ast.BoolOp) or not function.may_be_graph(node):
+                continue
+            word = "and" if isinstance(node.op, ast.And) else "or"
+            if _guards(function, node):
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"Both sides of this `{word}` run in a graph, where the left guards the right",
+                    "Write an `if` of its own for the left side.",
+                    at=node,
+                    sure=function.truth(node) is Truth.GRAPH,
+                    always=True,
+                )
+            elif node not in conditions and _changes(function, node):
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"In a graph `{judge.code_of(node, statement)}` is a bool, not one of its sides",
+                    "Write `paddle.where`, or an `if`.",
+                    at=node,
+                    sure=function.truth(node) is Truth.GRAPH,
+                    always=True,
+                )
 
 
 def _conditions(statement: ast.stmt) -> set[ast.AST]:

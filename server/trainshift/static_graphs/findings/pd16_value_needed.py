@@ -26,7 +26,7 @@ from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.concretization import Need, needs
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reporting import Judge, may_be_unrolled, reached
+from trainshift.static_graphs.reporting import Judge, may_be_unrolled
 
 # Functions of `math` that Paddle has by the same name, for tensors.
 _MATH = frozenset({"sqrt", "exp", "log", "sin", "cos", "tanh"})
@@ -35,20 +35,19 @@ _OF_TWO = {"max": "maximum", "min": "minimum"}
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD16")
-    for function in judge.functions:
-        for statement in reached(function):
-            for need in needs(function, statement):
-                if need.counts is None:
-                    yield from judge.say(
-                        function,
-                        statement,
-                        f"{need.what[:1].upper()}{need.what[1:]} needs the value of "
-                        f"`{judge.code_of(need.value, statement)}`, which a graph has not",
-                        _advice(need.node),
-                        at=need.node if hasattr(need.node, "lineno") else need.value,
-                        sure=need.is_sure and not _may_be_counted(function, statement, need.value),
-                        fix=_fixed(judge, function, statement, need),
-                    )
+    for function, statement in judge.reached():
+        for need in needs(function, statement):
+            if need.counts is None:
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"{need.what[:1].upper()}{need.what[1:]} needs the value of "
+                    f"`{judge.code_of(need.value, statement)}`, which a graph has not",
+                    _advice(need.node),
+                    at=need.node if hasattr(need.node, "lineno") else need.value,
+                    sure=need.is_sure and not _may_be_counted(function, statement, need.value),
+                    fix=_fixed(judge, function, statement, need),
+                )
 
 
 def _may_be_counted(function: StaticFunction, statement: Statement, node: ast.AST) -> bool:

@@ -26,24 +26,22 @@ from trainshift.core.program import Program
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reporting import Judge, calls, reached
+from trainshift.static_graphs.reporting import Judge
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD17")
-    for function in judge.functions:
-        for statement in reached(function):
-            for call in calls(statement):
-                way = function.unconverted.get(call)
-                if way:
-                    yield from judge.say(
-                        function,
-                        statement,
-                        f"Called through {way}, its conditions on tensors are not converted",
-                        "Call it plainly.",
-                        at=call,
-                        fix=_fixed(judge, function, statement, call),
-                    )
+    for function, statement, call in judge.calls():
+        way = function.unconverted.get(call)
+        if way:
+            yield from judge.say(
+                function,
+                statement,
+                f"Called through {way}, its conditions on tensors are not converted",
+                "Call it plainly.",
+                at=call,
+                fix=_fixed(judge, function, statement, call),
+            )
 
 
 def _fixed(judge: Judge, function: StaticFunction, statement: Statement, call: ast.Call) -> Change | None:

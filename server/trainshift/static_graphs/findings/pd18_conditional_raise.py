@@ -19,24 +19,23 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.static_graphs.reporting import Judge, reached
+from trainshift.static_graphs.reporting import Judge
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD18")
-    for function in judge.functions:
-        for statement in reached(function):
-            around = function.graph_around(statement)
-            if isinstance(statement.node, ast.Raise) and around:
-                yield from judge.say(
-                    function,
-                    statement,
-                    "This is raised when the function is converted, whatever the tensor",
-                    "Write an `assert` of the opposite.",
-                    sure=not _is_guarded(statement, around[0]),
-                    related=[(around[0].node, "the condition on a tensor")],
-                    fix=_fixed(judge, statement, around[0]),
-                )
+    for function, statement in judge.reached():
+        around = function.graph_around(statement)
+        if isinstance(statement.node, ast.Raise) and around:
+            yield from judge.say(
+                function,
+                statement,
+                "This is raised when the function is converted, whatever the tensor",
+                "Write an `assert` of the opposite.",
+                sure=not _is_guarded(statement, around[0]),
+                related=[(around[0].node, "the condition on a tensor")],
+                fix=_fixed(judge, statement, around[0]),
+            )
 
 
 def _is_guarded(raised: Statement, around: Statement) -> bool:

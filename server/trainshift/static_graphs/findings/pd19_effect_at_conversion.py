@@ -17,45 +17,44 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.static_graphs.effects import changed, counted, is_made_inside, told
-from trainshift.static_graphs.reporting import Judge, reached
+from trainshift.static_graphs.reporting import Judge
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD19")
-    for function in judge.functions:
-        for statement in reached(function):
-            name = counted(function, statement)
-            if name:
+    for function, statement in judge.reached():
+        name = counted(function, statement)
+        if name:
+            yield from judge.say(
+                function,
+                statement,
+                f"`{name}` is counted up once, when the graph is built",
+                "Count outside of the static function.",
+            )
+        if not function.graph_around(statement):
+            continue
+        for node, what in changed(function, statement):
+            if is_made_inside(function, statement, node):
                 yield from judge.say(
                     function,
                     statement,
-                    f"`{name}` is counted up once, when the graph is built",
-                    "Count outside of the static function.",
+                    f"`{what}` has no value before this branch or loop, and the conversion fails",
+                    "Bind it before, or after.",
+                    at=node,
                 )
-            if not function.graph_around(statement):
                 continue
-            for node, what in changed(function, statement):
-                if is_made_inside(function, statement, node):
-                    yield from judge.say(
-                        function,
-                        statement,
-                        f"`{what}` has no value before this branch or loop, and the conversion fails",
-                        "Bind it before, or after.",
-                        at=node,
-                    )
-                    continue
-                yield from judge.say(
-                    function,
-                    statement,
-                    f"`{what}` is changed once, when the graph is built, in both branches",
-                    "Keep it in a tensor, or return it.",
-                    at=node,
-                )
-            for node, what in told(function, statement):
-                yield from judge.say(
-                    function,
-                    statement,
-                    f"This is {what} once, when the graph is built, in both branches",
-                    "Print a tensor, or do it outside of the static function.",
-                    at=node,
-                )
+            yield from judge.say(
+                function,
+                statement,
+                f"`{what}` is changed once, when the graph is built, in both branches",
+                "Keep it in a tensor, or return it.",
+                at=node,
+            )
+        for node, what in told(function, statement):
+            yield from judge.say(
+                function,
+                statement,
+                f"This is {what} once, when the graph is built, in both branches",
+                "Print a tensor, or do it outside of the static function.",
+                at=node,
+            )

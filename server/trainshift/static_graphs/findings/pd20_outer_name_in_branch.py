@@ -17,23 +17,22 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.python.syntax.chunk_syntax import Statement, dotted
+from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reporting import Judge, reached
+from trainshift.static_graphs.reporting import Judge
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD20")
-    for function in judge.functions:
-        for statement in reached(function):
-            what = _outer(function, statement)
-            if what and function.graph_around(statement):
-                yield from judge.say(
-                    function,
-                    statement,
-                    f"{what} in a branch or loop on a tensor, and the conversion fails",
-                    "Bind a local name here, and the other one after it.",
-                )
+    for function, statement in judge.reached():
+        what = _outer(function, statement)
+        if what and function.graph_around(statement):
+            yield from judge.say(
+                function,
+                statement,
+                f"{what} in a branch or loop on a tensor, and the conversion fails",
+                "Bind a local name here, and the other one after it.",
+            )
 
 
 def _outer(function: StaticFunction, statement: Statement) -> str:
@@ -42,10 +41,7 @@ def _outer(function: StaticFunction, statement: Statement) -> str:
     if isinstance(node, ast.Delete):
         names = [each.id for each in node.targets if isinstance(each, ast.Name)]
         return f"`{names[0]}` is deleted" if names else ""
-    targets = node.targets if isinstance(node, ast.Assign) else []
-    if isinstance(node, ast.AugAssign):
-        targets = [node.target]
-    for target in targets:
+    for target in targets_of(node):
         if isinstance(target, ast.Name) and target.id in function.scope.declared_global:
             return f"The global `{target.id}` is bound"
         if isinstance(target, ast.Attribute) and function.kind(target).may_be_tensor:

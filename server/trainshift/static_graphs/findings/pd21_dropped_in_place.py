@@ -24,30 +24,29 @@ from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.flow.names import names_bound
 from trainshift.python.source.edit import Change, Edit
-from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.chunk_syntax import Statement, targets_of
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reporting import Judge, first_read, reached
+from trainshift.static_graphs.reporting import Judge, first_read
 from trainshift.static_graphs.tables.api import is_in_place
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD21")
-    for function in judge.functions:
-        for statement in reached(function):
-            written = _written(function, statement)
-            if isinstance(statement.node, ast.Expr) and written is not None:
-                yield from judge.say(
-                    function,
-                    statement,
-                    f"A graph loses what `{judge.code_of(statement.node.value, statement)}` gives, and "
-                    f"`{judge.code_of(written, statement)}` stays as it is",
-                    "Bind the result to the name.",
-                    always=True,
-                    fix=_kept(judge, statement, written),
-                )
-            target = written if written is not None else _set(statement)
-            if target is not None:
-                yield from _views(judge, function, statement, target)
+    for function, statement in judge.reached():
+        written = _written(function, statement)
+        if isinstance(statement.node, ast.Expr) and written is not None:
+            yield from judge.say(
+                function,
+                statement,
+                f"A graph loses what `{judge.code_of(statement.node.value, statement)}` gives, and "
+                f"`{judge.code_of(written, statement)}` stays as it is",
+                "Bind the result to the name.",
+                always=True,
+                fix=_kept(judge, statement, written),
+            )
+        target = written if written is not None else _set(statement)
+        if target is not None:
+            yield from _views(judge, function, statement, target)
 
 
 def _written(function: StaticFunction, statement: Statement) -> ast.expr | None:
@@ -72,11 +71,7 @@ def _written(function: StaticFunction, statement: Statement) -> ast.expr | None:
 
 def _set(statement: Statement) -> ast.expr | None:
     """The value of which a statement sets elements."""
-    node = statement.node
-    targets = node.targets if isinstance(node, ast.Assign) else []
-    if isinstance(node, ast.AugAssign):
-        targets = [node.target]
-    return next((each.value for each in targets if isinstance(each, ast.Subscript)), None)
+    return next((each.value for each in targets_of(statement.node) if isinstance(each, ast.Subscript)), None)
 
 
 def _views(

@@ -29,18 +29,15 @@ from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.python.syntax.precedence import handed_to
 from trainshift.static_graphs.reading.abstract_values import Env
 from trainshift.static_graphs.reading.function import Mode, StaticFunction
-from trainshift.static_graphs.reporting import Judge, bound_in, loops, may_be_unrolled, reached
+from trainshift.static_graphs.reporting import LOOPS, Judge, bound_in, may_be_unrolled
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD22")
-    for function in judge.functions:
-        for statement in reached(function):
-            if isinstance(statement.node, ast.If) and function.may_be_graph(statement.node):
-                yield from _of_branches(judge, function, statement)
-        for loop in loops(function):
-            if function.may_be_graph(loop.node):
-                yield from _of_loop(judge, function, loop)
+    for function, statement in judge.reached():
+        if isinstance(statement.node, (ast.If, *LOOPS)) and function.may_be_graph(statement.node):
+            check_one = _of_branches if isinstance(statement.node, ast.If) else _of_loop
+            yield from check_one(judge, function, statement)
 
 
 def _of_branches(judge: Judge, function: StaticFunction, statement: Statement) -> Iterator[Finding]:

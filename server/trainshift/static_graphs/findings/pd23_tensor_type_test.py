@@ -21,7 +21,7 @@ from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.static_graphs.reading.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reporting import Judge, calls, is_call_of, library_names, reached
+from trainshift.static_graphs.reporting import Judge, is_call_of, library_names
 
 _TENSORS = frozenset({"paddle.Tensor", "paddle.fluid.core.eager.Tensor", "paddle.base.core.eager.Tensor"})
 _NUMBERS = frozenset({"builtins.int", "builtins.float", "builtins.bool"})
@@ -29,10 +29,8 @@ _NUMBERS = frozenset({"builtins.int", "builtins.float", "builtins.bool"})
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD23")
-    for function in judge.functions:
-        for statement in reached(function):
-            for call in calls(statement):
-                yield from _of_call(judge, function, statement, call)
+    for function, statement, call in judge.calls():
+        yield from _of_call(judge, function, statement, call)
 
 
 def _of_call(

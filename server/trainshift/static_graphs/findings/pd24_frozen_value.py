@@ -21,7 +21,7 @@ from trainshift.python.syntax.chunk_syntax import Binding, Statement, dotted, ow
 from trainshift.static_graphs.effects import changed_default
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.reading import Reading
-from trainshift.static_graphs.reporting import Judge, calls, reached
+from trainshift.static_graphs.reporting import Judge, calls
 
 _DRAWING = ("random.", "numpy.random.", "secrets.", "uuid.")
 _SEEDING = frozenset({"seed", "getstate", "setstate", "get_state", "set_state"})
@@ -36,15 +36,14 @@ _DO = "Give it as an argument."
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD24")
-    for function in judge.functions:
-        for statement in reached(function):
-            for call in calls(statement):
-                for name in sorted(function.named.get(call, ())):
-                    is_drawn = name.startswith(_DRAWING) and name.rpartition(".")[2] not in _SEEDING
-                    if is_drawn or name in _CLOCKS:
-                        what = f"The graph keeps the first value of `{judge.code_of(call, statement)}`"
-                        yield from judge.say(function, statement, what, "Use Paddle's, or give it.", at=call)
-            yield from _of_names(judge, function, statement)
+    for function, statement in judge.reached():
+        for call in calls(statement):
+            for name in sorted(function.named.get(call, ())):
+                is_drawn = name.startswith(_DRAWING) and name.rpartition(".")[2] not in _SEEDING
+                if is_drawn or name in _CLOCKS:
+                    what = f"The graph keeps the first value of `{judge.code_of(call, statement)}`"
+                    yield from judge.say(function, statement, what, "Use Paddle's, or give it.", at=call)
+        yield from _of_names(judge, function, statement)
 
 
 def _of_names(judge: Judge, function: StaticFunction, statement: Statement) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from trainshift.libraries.containers import ADDING, METHODS, MUTATING
@@ -44,7 +44,13 @@ from trainshift.static_graphs.tables.results import result
 Words = Mapping[str, AbstractValue]
 # What going through the container gives, of a list as a list: `zip` and its like pair it.
 _HOLDING = frozenset({"LayerList", "Sequential", "LayerDict", "ParameterList", "ModuleList", "ModuleDict"})
-_STRINGS = frozenset({"str", "repr", "format", "chr", "hex", "bin"})
+_ALWAYS = {
+    **dict.fromkeys(("isinstance", "hasattr", "callable", "issubclass", "any", "all"), python("bool")),
+    **dict.fromkeys(("str", "repr", "format", "chr", "hex", "bin"), python("str")),
+    **dict.fromkeys(("type", "id", "hash", "open", "input", "object"), python("object")),
+    "print": python("None"),
+}
+"""What functions of Python's give, whatever they are given."""
 _CASTS = {"int": "int64", "float": "float32", "bool": "bool"}
 _ARRAYS = frozenset({"paddle.tensor.create_array", "paddle.tensor.array.create_array"})
 
@@ -316,32 +322,12 @@ class Calls(Expressions):
         self, name: str, node: ast.Call, given: tuple[AbstractValue, ...], words: Words, frame: Frame
     ) -> AbstractValue:
         first = given[0] if given else NOTHING
-        if name in _CASTS:
-            if first.tensor is not None:
-                made = tensor(_CASTS[name], (), counts=first.tensor.counts)
-                return made if first.is_tensor else made.joined(python(name))
-            return python(name) if not first.unknown else python(name).joined(UNKNOWN)
+        if name in _ALWAYS:
+            return _ALWAYS[name]
+        if name in _BY_ARGUMENTS:
+            return _BY_ARGUMENTS[name](name, given)
         if name == "len":
             return self._length(first)
-        if name == "range":
-            if any(each.is_tensor for each in given):
-                return python("range", element=tensor("int64", ()))
-            if any(each.tensor is not None or each.unknown for each in given):
-                return python("range", element=tensor("int64", ()).joined(python("int")))
-            return python("range", element=python("int"))
-        if name == "enumerate":
-            item = element_of(first)
-            number = tensor("int64", ()) if first.is_tensor else python("int")
-            return python("enumerate", element=python("tuple", items=(number, item)))
-        if name == "zip":
-            return python("zip", element=python("tuple", items=tuple(map(element_of, given))))
-        if name in ("list", "tuple", "set", "sorted", "reversed", "iter"):
-            kind = name if name in ("list", "tuple", "set") else "list"
-            if not given:
-                return python(kind, items=())
-            if first.items is None or first.keys is not None or name in ("sorted", "reversed", "set"):
-                return python(kind, element=element_of(first))
-            return python(kind, items=first.items)
         if name == "dict":
             made = python("dict", items=(), keys=())
             if given:
@@ -349,26 +335,6 @@ class Calls(Expressions):
             for word, value in words.items():
                 made = put_under(made, constant(word), value)
             return made
-        if name == "abs" and first.is_tensor and first.tensor is not None:
-            return tensor(first.dtype or NUMBER, first.tensor.shape, counts=first.tensor.counts)
-        if name in ("max", "min", "sum", "abs", "round", "pow", "divmod"):
-            parts = [part for each in given for part in _summands(each)]
-            values = [element_of(each) if each.python & {"list", "tuple"} else each for each in given]
-            known = [each.tensor for each in values if each.tensor is not None]
-            if known:
-                made = tensor(NUMBER, counts=next((each.counts for each in known if each.counts), None))
-                is_sure = any(each.is_tensor for each in parts) and name not in ("max", "min")
-                if is_sure or all(each.is_tensor for each in parts):
-                    return made
-                others = join(values)
-                return replace(others, tensor=made.tensor, constant=NO_CONSTANT)
-            return join(values) if not any(each.unknown for each in values) else UNKNOWN
-        if name in ("isinstance", "hasattr", "callable", "issubclass", "any", "all"):
-            if name == "isinstance" and first.unknown:
-                return python("bool")
-            return python("bool")
-        if name in _STRINGS:
-            return python("str")
         if name == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
             named = node.args[1].value
             found = self.member(first, named, frame) if isinstance(named, str) else UNKNOWN
@@ -376,8 +342,6 @@ class Calls(Expressions):
         if name == "setattr" and len(given) > 2 and isinstance(given[1].constant, str):
             self.store({Attribute(given[1].constant): given[2]}, frame)
             return python("None")
-        if name in ("type", "id", "hash", "print", "open", "input", "object"):
-            return python("None" if name == "print" else "object")
         if name in ("map", "filter") and len(given) > 1:
             elements = tuple(map(element_of, given[1:]))
             results = [
@@ -414,21 +378,71 @@ class Calls(Expressions):
     ) -> AbstractValue:
         """What a function of the workspace gives that Paddle does not convert with its caller."""
 
-    @abstractmethod
-    def called(
-        self,
-        function: Scope,
-        owner: UserInstance | None,
-        given: tuple[AbstractValue, ...],
-        words: dict[str, AbstractValue],
-        frame: Frame,
-        node: ast.Call | None,
-    ) -> AbstractValue: ...
 
-    @abstractmethod
-    def assign(
-        self, target: ast.expr, value: AbstractValue, frame: Frame, *, is_change: bool = False
-    ) -> None: ...
+def _cast(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
+    """What `int`, `float` or `bool` makes of its argument."""
+    first = given[0] if given else NOTHING
+    if first.tensor is not None:
+        made = tensor(_CASTS[name], (), counts=first.tensor.counts)
+        return made if first.is_tensor else made.joined(python(name))
+    return python(name) if not first.unknown else python(name).joined(UNKNOWN)
+
+
+def _range(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
+    number = tensor("int64", ())
+    if not any(each.is_tensor for each in given):
+        may_be_tensor = any(each.tensor is not None or each.unknown for each in given)
+        number = number.joined(python("int")) if may_be_tensor else python("int")
+    return python("range", element=number)
+
+
+def _enumerated(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
+    first = given[0] if given else NOTHING
+    number = tensor("int64", ()) if first.is_tensor else python("int")
+    return python("enumerate", element=python("tuple", items=(number, element_of(first))))
+
+
+def _zipped(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
+    return python("zip", element=python("tuple", items=tuple(map(element_of, given))))
+
+
+def _gathered(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
+    """What a function of Python's makes of the elements of its argument: a list, or what it is called."""
+    kind = name if name in ("list", "tuple", "set") else "list"
+    if not given:
+        return python(kind, items=())
+    first = given[0]
+    if first.items is None or first.keys is not None or name in ("sorted", "reversed", "set"):
+        return python(kind, element=element_of(first))
+    return python(kind, items=first.items)
+
+
+def _reckoned(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
+    """What a function of Python's makes of numbers, or of containers of numbers."""
+    first = given[0] if given else NOTHING
+    if name == "abs" and first.is_tensor and first.tensor is not None:
+        return tensor(first.dtype or NUMBER, first.tensor.shape, counts=first.tensor.counts)
+    parts = [part for each in given for part in _summands(each)]
+    values = [element_of(each) if each.python & {"list", "tuple"} else each for each in given]
+    known = [each.tensor for each in values if each.tensor is not None]
+    if not known:
+        return join(values) if not any(each.unknown for each in values) else UNKNOWN
+    made = tensor(NUMBER, counts=next((each.counts for each in known if each.counts), None))
+    is_sure = any(each.is_tensor for each in parts) and name not in ("max", "min")
+    if is_sure or all(each.is_tensor for each in parts):
+        return made
+    return replace(join(values), tensor=made.tensor, constant=NO_CONSTANT)
+
+
+_BY_ARGUMENTS: dict[str, Callable[[str, tuple[AbstractValue, ...]], AbstractValue]] = {
+    **dict.fromkeys(_CASTS, _cast),
+    **dict.fromkeys(("list", "tuple", "set", "sorted", "reversed", "iter"), _gathered),
+    **dict.fromkeys(("max", "min", "sum", "abs", "round", "pow", "divmod"), _reckoned),
+    "range": _range,
+    "enumerate": _enumerated,
+    "zip": _zipped,
+}
+"""What functions of Python's give, by their name and what they are given."""
 
 
 def _summands(value: AbstractValue) -> list[AbstractValue]:

@@ -90,9 +90,7 @@ class Expressions(Names):
         """What an operator makes of two operands."""
         found = NOTHING
         if left.tensor is not None or right.tensor is not None:
-            plain = (left.tensor is None and left.among("list", "tuple")) or (
-                right.tensor is None and right.among("list", "tuple", "str")
-            )
+            plain = left.among("list", "tuple") or right.among("list", "tuple", "str")
             if plain and isinstance(node.op, ast.Add | ast.Mult):
                 return python("list", element=left.whole_element or right.whole_element)
             bits = isinstance(node.op, ast.BitAnd | ast.BitOr | ast.BitXor)
@@ -107,16 +105,7 @@ class Expressions(Names):
             known = found.joined(_concatenated(left, right, node))
             both = left.python & NUMBERS and right.python & NUMBERS
             return known.joined(python(*(types & NUMBERS))) if both else known
-        if left.python and right.python:
-            work_out = _ARITHMETIC.get(kind_of(node.op))  # type: ignore[arg-type]
-            one, other = left.constant, right.constant
-            if work_out is not None and _is_int(one) and _is_int(other):
-                return found.joined(constant(work_out(one, other)))  # type: ignore[arg-type]
-            if types <= NUMBERS:
-                divided = isinstance(node.op, ast.Div | ast.Pow)
-                return found.joined(python("float") if "float" in types or divided else python("int"))
-            return found.joined(python("object" if "object" in types else sorted(types)[0]))
-        return found
+        return found.joined(_reckoned(left, right, node.op)) if left.python and right.python else found
 
     def _unary(self, node: ast.UnaryOp, frame: Frame) -> AbstractValue:
         value = self.evaluate(node.operand, frame)
@@ -274,8 +263,10 @@ class Expressions(Names):
         return python("function", things=frozenset({Function(inner)}))
 
     @abstractmethod
-    def assign(self, target: ast.expr, value: AbstractValue, frame: Frame) -> None:
-        """Give a value to a target."""
+    def assign(
+        self, target: ast.expr, value: AbstractValue, frame: Frame, *, is_change: bool = False
+    ) -> None:
+        """Give a value to a target; as a change of what it holds if it `is_change`."""
 
     _READERS: ClassVar[dict[type[ast.AST], Callable[..., AbstractValue]]] = {
         ast.Constant: Names._constant,
@@ -322,6 +313,19 @@ def _either(truths: list[Truth]) -> Truth:
 
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _reckoned(left: AbstractValue, right: AbstractValue, operator: ast.operator) -> AbstractValue:
+    """What an operator makes of two values of Python's, such as numbers."""
+    types = left.python | right.python
+    work_out = _ARITHMETIC.get(kind_of(operator))  # type: ignore[arg-type]
+    one, other = left.constant, right.constant
+    if work_out is not None and _is_int(one) and _is_int(other):
+        return constant(work_out(one, other))  # type: ignore[arg-type]
+    if types <= NUMBERS:
+        is_float = "float" in types or isinstance(operator, ast.Div | ast.Pow)
+        return python("float" if is_float else "int")
+    return python("object" if "object" in types else sorted(types)[0])
 
 
 def _concatenated(left: AbstractValue, right: AbstractValue, node: ast.BinOp) -> AbstractValue:
