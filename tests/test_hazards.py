@@ -144,6 +144,16 @@ def test_a_file_without_horovod_is_judged_with_the_one_that_uses_it() -> None:
     assert check(network, settings, "/p/network.py", plain).diagnostics == ()
 
 
+def test_a_rank_is_known_through_any_number_of_names() -> None:
+    def codes(names: int) -> list[str]:
+        chain = "".join(f"rank{number} = rank{number - 1}\n" for number in range(1, names))
+        tested = f"rank0 = hvd.rank()\n{chain}if rank{names - 1} == 0:\n    hvd.allreduce([1.0])\n"
+        return [each.code for each in check(TRAIN + tested, Settings(select=("HZ",))).diagnostics]
+
+    assert "HZ12" in codes(2)
+    assert codes(200) == codes(2)
+
+
 def test_nothing_of_hazards_is_loaded_without_horovod() -> None:
     ask = (
         "import sys\nfrom trainshift.engine.checking import check\n"

@@ -98,6 +98,28 @@ def test_a_file_that_programs_share_shows_the_hazards_of_each() -> None:
     assert [each.message.partition(" So in ")[2] for each in found] == ["", "the program of one.py."]
 
 
+def test_the_hazards_of_each_of_many_programs_are_told() -> None:
+    guarded = f"{USING}if hvd.rank() == 0:\n    keep(model)\n"
+    texts = {"/p/shared.py": SHARED, "/p/z.py": f"{USING}keep(model)\n"}
+    texts |= {f"/p/p{number}.py": guarded for number in range(8)}
+    found = check(SHARED, path="/p/shared.py", files=files_in_memory(texts)).diagnostics
+    messages = [each.message for each in found if each.code == "HZ20"]
+    assert [each.partition(" So in ")[2] for each in messages] == ["the program of z.py."]
+
+
+def test_a_conversion_says_that_not_all_files_were_searched_for_programs_that_share_one() -> None:
+    texts = {"/p/net.py": NET.format(rate=0.1), "/p/train.py": TRAIN, "/p/other.py": "import os\n"}
+
+    def doubts() -> list[str]:
+        files = files_in_memory(texts)
+        return [each.text for each in convert_program(TRAIN, "/p/train.py", files).doubts]
+
+    assert not any("too many files" in each for each in doubts())
+    texts |= {f"/p/data/m{number}.py": "" for number in range(5000)}
+    texts["/p/further/start.py"] = TRAIN
+    assert any("too many files" in each for each in doubts())
+
+
 def test_the_program_of_a_file_is_found_through_any_number_of_importers() -> None:
     texts = {f"/p/m{number}.py": f"from m{number - 1} import model\n" for number in range(1, 220)}
     texts |= {

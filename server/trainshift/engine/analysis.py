@@ -56,6 +56,8 @@ class Analysis:
     withheld: tuple[Withheld, ...]
     remarks: tuple[Remark, ...]
     defects: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
+    """What was assumed of other programs, which no one change depends on."""
 
     @property
     def scripts(self) -> tuple[Script, ...]:

@@ -395,6 +395,7 @@ def _apply(
         return only in (None, analysis.file_at(target.start)[0].path)
 
     unsure = [_note(analysis, "", each.span, each.text) for each in analysis.faults if is_wanted(each.span)]
+    unsure += [_note(analysis, "", Span(0, 0), each) for each in analysis.doubts]
     ordered = sorted(plan.changes, key=lambda change: (change.target.start, change.rule))
     ordered = [change for change in ordered if is_wanted(change.target)]
     remarks = [remark for remark in remarks if is_wanted(remark.target)]

@@ -30,6 +30,11 @@ _HARMLESS = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up or rule.h
 # The choices by which a program does without a rule.
 _CHOSEN = {rule.code: rule.choice for rule in TRANSFORMS if rule.choice}
 
+_NOT_SEARCHED = (
+    "the project has too many files for all to be searched for imports: "
+    "another program may need a file that this one changes as it is"
+)
+
 
 class Programs:
     """The programs of a workspace, told by its files' imports; paths are absolute."""
@@ -185,7 +190,9 @@ def analyze_program(
         left = [replace(each, essential=False) for each in found if each.rule in _CHOSEN]
         analysis = analyze_script(script, pause, choices=replace(choices or Choices(), **without))
         found = [*left, *(each for rival in rivals for each in _disagreements(analysis, rival))]
-    return replace(analysis, withheld=(*analysis.withheld, *dict.fromkeys(found))) if found else analysis
+    doubts = () if all(map(files.searches_all, shared)) else (_NOT_SEARCHED,)
+    withheld = (*analysis.withheld, *dict.fromkeys(found))
+    return replace(analysis, withheld=withheld, doubts=doubts) if found or doubts else analysis
 
 
 def _disagreements(analysis: Analysis, rival: Claims) -> Iterator[Withheld]:

@@ -7,6 +7,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_FILES, Workspace
@@ -28,6 +29,13 @@ _IMPORT = re.compile(r"^[ \t]*(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.M)
 _ROOT_MARKS = frozenset({".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg", "trainshift.toml"})
 
 
+class _Around(NamedTuple):
+    """The files of a project; `is_whole` unless there are more than are searched."""
+
+    paths: dict[str, None]
+    is_whole: bool
+
+
 class ParsedFiles:
     """Files as the core wants them, parsed once for all scripts that import them.
 
@@ -42,7 +50,7 @@ class ParsedFiles:
         self._entries = entries
         self._words: dict[str, frozenset[str]] = {}
         self._by_word: dict[str, set[str]] = {}
-        self._listed: dict[str, dict[str, None]] = {}
+        self._listed: dict[str, _Around] = {}
         self._parsed: OrderedDict[str, Code | None] = OrderedDict()
         self._failures: dict[str, ParseFailure] = {}
         self._edited: dict[str, ChunkCache] = {}
@@ -118,7 +126,7 @@ class ParsedFiles:
 
     def survey(self, path: str, pause: Callable[[], None]) -> None:
         """Read the imports of all files of the project that holds `path`; `pause` may raise to give up."""
-        for other in self._around(posixpath.dirname(path)):
+        for other in self._around(posixpath.dirname(path)).paths:
             pause()
             self._imported_words(other)
 
@@ -133,16 +141,20 @@ class ParsedFiles:
 
     def may_be_imported(self, path: str) -> bool:
         """Whether another file of the project may import the one at `path`."""
-        around = self._around(posixpath.dirname(path))
+        around = self._around(posixpath.dirname(path)).paths
         return any(other != path and self.names(other, path) for other in around)
 
     def naming(self, path: str) -> list[str]:
         """The files of the project that have a word of an import which may mean the file at `path`."""
-        around = self._around(posixpath.dirname(path))
+        around = self._around(posixpath.dirname(path)).paths
         for other in around:
             self._imported_words(other)
         found = self._by_word.get(_module_of(path), set())
         return sorted(other for other in found if other != path and other in around)
+
+    def searches_all(self, path: str) -> bool:
+        """Whether all files of the project are searched for imports of the file at `path`, however many."""
+        return self._around(posixpath.dirname(path)).is_whole
 
     def is_used_beside(self, path: str, module: str) -> bool:
         """Whether a file that may import the one at `path`, from however far, imports a module as well."""
@@ -160,7 +172,7 @@ class ParsedFiles:
         """Whether a word of an import of the file at `path` may mean the `other` file."""
         return _module_of(other) in self._imported_words(path)
 
-    def _around(self, directory: str) -> dict[str, None]:
+    def _around(self, directory: str) -> _Around:
         """The files of the project of a directory; without a project, those that are nearest."""
         root, most = directory, _MOST_SEARCHED
         for _ in range(_MOST_LEVELS):
@@ -173,7 +185,7 @@ class ParsedFiles:
                 above = posixpath.dirname(root)
                 root = above if self.has_modules(above) else root
         if root not in self._listed:
-            self._listed[root] = dict.fromkeys(self._files_in(root, most))
+            self._listed[root] = self._files_in(root, most)
         return self._listed[root]
 
     def _imported_words(self, path: str) -> frozenset[str]:
@@ -185,20 +197,20 @@ class ParsedFiles:
                 self._by_word.setdefault(word, set()).add(path)
         return self._words[path]
 
-    def _files_in(self, root: str, most: int) -> list[str]:
+    def _files_in(self, root: str, most: int) -> _Around:
         """The Python files in or below `root`, those that are nearest to it if there are too many."""
         found: list[str] = []
         waiting = [root]
         for directory in waiting:
             if len(found) + len(waiting) > most:
-                break
+                return _Around(dict.fromkeys(found), is_whole=False)
             for name in sorted(self._entries(directory)):
                 path = posixpath.join(directory, name)
                 if name.endswith(".py"):
                     found.append(path)
                 elif "." not in name and name not in _FOREIGN:
                     waiting.append(path)
-        return found
+        return _Around(dict.fromkeys(found), is_whole=True)
 
     def is_root(self, directory: str) -> bool:
         """Whether a project begins here, so that modules are not looked for above."""

@@ -14,6 +14,7 @@ from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import counted_in
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.python.flow.cfg import Cfg, Point, reached
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.memo import Questions
 from trainshift.python.names.occurrence import Occurrence
@@ -38,8 +39,10 @@ _SETTING_UP = ("init", "local_rank")
 # What the flag of a broadcast is at first.
 _NONE_YET = ("False", "set()")
 _NO_VALUE_YET = ".Variable(False, trainable=False)"
-# A test is not followed through more names and functions than this: then it does not tell the rank.
+# Tests inside of tests are not read deeper than this: then nothing is known to run on rank 0 alone.
 _DEEPEST = 60
+# What may only hand a value on; tests and what decides between values are read for themselves.
+_HANDING = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 # Keywords that tell what a call shows of its progress, and change no value.
 _SHOWING = ("disable", "verbose")
 
@@ -330,11 +333,30 @@ class Horovod:
         It need not hold of constants, which stand in for it where one process trains by itself:
         ``rank = 0``.
         """
-        step = self._script.names.steps_back(at)
-        if step is None or step.unseen:
-            return False
-        asked = [source for source in step.sources if not isinstance(source.node, ast.Constant)]
-        return bool(asked) and all(map(holds, asked))
+        found: list[Occurrence] = []
+        is_seen = True
+
+        def behind(each: Occurrence) -> list[Occurrence]:
+            nonlocal is_seen
+            if each is not at and not self._hands_on(each):
+                found.append(each)
+                return []
+            step = self._script.names.steps_back(each)
+            sources = [] if step is None or step.unseen else step.sources
+            asked = [source for source in sources if not isinstance(source.node, ast.Constant)]
+            is_seen = is_seen and bool(asked)
+            return asked
+
+        # However many names and functions hand it on.
+        for _ in reachable([at], behind, lambda each: (id(each.node), id(each.scope))):
+            if not is_seen:
+                return False
+        return is_seen and bool(found) and all(map(holds, found))
+
+    def _hands_on(self, at: Occurrence) -> bool:
+        node = at.node
+        is_rank = isinstance(node, ast.Call) and self._names_rank(at.part(node.func))
+        return isinstance(node, _HANDING) and not is_rank
 
 
 def _stands_in_for(binding: Binding, imports: Sequence[Binding]) -> bool:

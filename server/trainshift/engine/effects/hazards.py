@@ -31,8 +31,6 @@ _MENDING = {rule.code: rule.mended_by for rule in HAZARDS if rule.mended_by}
 # Rules whose change of a place mends it for sure; of all others this is tried, so many times at most.
 _SURE = frozenset({"HV07", "HV08"})
 _MOST_TRIED = 12
-# Of more programs that share a file no more are judged for it.
-_MOST_PROGRAMS = 5
 _BY_WEIGHT = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.HARMLESS)
 # What these change somebody may want otherwise: how fast, and how long it trains.
 _ASKING = frozenset({"HV02", "HV06", "HV15", "HV16"})
@@ -100,7 +98,7 @@ def _started_elsewhere(
     found: dict[str, _Elsewhere] = {}
     if files is None or not path or not files.naming(path):
         return found
-    for start in Programs(files).starts(path)[:_MOST_PROGRAMS]:
+    for start in Programs(files).starts(path):
         if start == path:
             continue
         key = start, codes, program.choices

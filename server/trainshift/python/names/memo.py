@@ -17,7 +17,7 @@ _MOST_ANSWERS = 500_000
 # An answer that still grows after so many rounds, such as that of ``x = x.child``, is unknown.
 _MOST_ROUNDS = 6
 # Questions are not followed through more questions than this, so that Python's stack is enough.
-_DEEPEST = 120
+_DEEPEST = 80
 
 
 class _Undecided(Generic[T]):
