@@ -89,6 +89,8 @@ class Averaging:
         site = loop.sites[0]
         if self.has_own_step(loop) or any(map(self.averages, loop.models)) or self.is_distributed(loop):
             return
+        if self.is_given_average(loop):
+            return
         optimizers = loop.optimizers or self._compiled
         if not optimizers:
             yield Flaw(
@@ -132,6 +134,35 @@ class Averaging:
     def _is_distributed_at(self, compile: Site) -> bool:
         assert isinstance(compile.node.func, ast.Attribute)
         return self._program.fact(OwnHorovod).is_distributed(compile.node.func.value, compile)
+
+    def is_given_average(self, loop: Loop) -> bool:
+        """Whether a model surely gets an optimizer that averages before it is fitted.
+
+        So it is for a loaded one: ``model.optimizer = hvd.DistributedOptimizer(model.optimizer)``.
+        """
+        origins, fit = self._program.fact(Origins), loop.sites[0]
+        for attribute in self._script.attribute_bindings("optimizer"):
+            where, given = attribute.binding.statement, attribute.binding.taken
+            if (
+                where is None
+                or given is None
+                or not self.averages(Occurrence(given, attribute.binding.scope, where))
+            ):
+                continue
+            made = origins.inside_and_out(Occurrence(attribute.base, attribute.binding.scope, where))
+            same = bool(loop.models) and all(origins.creations(each) & made for each in loop.models)
+            if same and self._stands_before(where, fit):
+                return not any(self._stands_before(where, each) for each in self.compiles(loop))
+        return False
+
+    def _stands_before(self, statement: Statement, site: Site) -> bool:
+        """Whether a statement stands further up in the block of a call, or in one around it."""
+        for each in site.statement.path():
+            if each.scope.function() is site.scope.function():
+                block, index = self._script.siblings(each)
+                if statement in block[:index]:
+                    return True
+        return False
 
     def compiles(self, loop: Loop) -> Iterator[Site]:
         """The calls of `compile` that a fitted model gets its optimizer by."""

@@ -277,6 +277,8 @@ class Together:
                 continue
             if any(map(averaging.averages, loop.models)) or averaging.is_distributed(loop):
                 continue
+            if averaging.is_given_average(loop):
+                continue
             groups = averaging.compiles_by_model(loop)
             if not any(groups):
                 unheeded = next(filter(None, map(averaging.unheeded, loop.models)), None)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.training.control_flow import ControlFlow
+from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import is_plain
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import dotted
@@ -50,7 +52,10 @@ class Compiled:
     def is_averaged_loaded(self, fit: Fit) -> bool:
         """Whether a model that is loaded with its optimizer averages, or is made to, where it is fitted."""
         own = self._program.fact(OwnHorovod).is_distributed(fit.model, fit.site)
-        return self._program.fact(Target).is_keras3 and (own or fit in self.loaded)
+        if self._program.fact(Target).is_keras3:
+            return own or fit in self.loaded
+        given = (each for each in self._program.fact(Loops).own if fit.site in each.sites)
+        return any(map(self._program.fact(Averaging).is_given_average, given))
 
     @cached_property
     def to_run_without_xla(self) -> list[Compile]:
