@@ -10,10 +10,10 @@ from trainshift.core.program import Program
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.origins import Origins
+from trainshift.core.training.rate_cases import RateCases
+from trainshift.core.training.rate_kinds import RateKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script, read_script
-from trainshift.rewriting.rates.rate_cases import RateCases
-from trainshift.rewriting.rates.rate_kinds import RateKind
 
 # Ways for a value `made()` to reach the last line, with `other()` beside it where that is named.
 WAYS = [

@@ -16,6 +16,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.beginning import Beginning
 from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.training.executions import Executions
+from trainshift.core.training.fits import Fits, is_compiled_optimizer
 from trainshift.core.training.horovod import Horovod, is_first_value
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Step, Steps
@@ -25,7 +26,6 @@ from trainshift.python.names.script import Script
 from trainshift.python.names.values import Instance, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments, dotted
 from trainshift.rewriting.keras.first_batches import FirstBatches
-from trainshift.rewriting.keras.fits import Fits, is_compiled_optimizer
 from trainshift.rewriting.keras.set_weights import SetWeights
 from trainshift.rewriting.target import Target
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from trainshift.core import tables
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
@@ -25,7 +26,6 @@ from trainshift.python.syntax.chunk_syntax import Binding, Statement, root_name
 from trainshift.rewriting.flags import Flag, Flags
 from trainshift.rewriting.import_effects import ImportEffects, imports_package, is_import
 from trainshift.rewriting.keras.batch_norms import BatchNorms
-from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.keras.helpers import Helpers
 from trainshift.rewriting.keras.legacy import Legacy
 from trainshift.rewriting.pinning import Pinning

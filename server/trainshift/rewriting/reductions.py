@@ -10,13 +10,13 @@ from enum import Enum
 
 from trainshift.core.choices import ADASUM, FP16
 from trainshift.core.program import Program
+from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.rewriting.data.global_batch import GlobalBatch
-from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.keras.wraps import Wraps
 from trainshift.rewriting.tf1.graphs import Graphs
 

@@ -33,14 +33,14 @@ import ast
 
 from trainshift.core.choices import KERAS_3, KERAS_NAMES
 from trainshift.core.program import Program
+from trainshift.core.training.fits import Fits
 from trainshift.core.training.loops import Loops
+from trainshift.core.training.rate_cases import RateCases
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change, Remark
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import argument
-from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.rates.rate_cases import RateCases
 from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Guard, Proposals, Transform
 

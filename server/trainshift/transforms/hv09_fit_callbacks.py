@@ -36,6 +36,7 @@ from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.ranks.own_horovod import BROADCAST
 from trainshift.core.training.executions import Executions
+from trainshift.core.training.fits import Fit, hides
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.source.edit import Change, Edit, Withheld
 from trainshift.python.syntax.chunk_syntax import Site
@@ -44,7 +45,6 @@ from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, pu
 from trainshift.rewriting.edits.rank_guards import guard_changes, only_argument
 from trainshift.rewriting.keras.callbacks import CallbackLists, Callbacks
 from trainshift.rewriting.keras.first_batches import FirstBatches
-from trainshift.rewriting.keras.fits import Fit, hides
 from trainshift.rewriting.keras.helpers import Helpers
 from trainshift.rewriting.keras.set_weights import OTHER_BEGINNING, SetWeights
 from trainshift.rewriting.keras.warm_ups import WARM_UP, WarmUps

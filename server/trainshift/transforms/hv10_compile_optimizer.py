@@ -33,6 +33,7 @@ from itertools import count
 from trainshift.core import tables
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.training.fits import Compile, Fit, Fits, method_argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
 from trainshift.libraries import api
@@ -40,7 +41,6 @@ from trainshift.python.source.edit import Change, Edit, Side, Withheld
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.python.syntax.precedence import comments, handed_to
 from trainshift.rewriting.keras.compiled import Compiled, model_of
-from trainshift.rewriting.keras.fits import Compile, Fit, Fits, method_argument
 from trainshift.rewriting.keras.helpers import DISTRIBUTE, Helpers
 from trainshift.rewriting.keras.wraps import Named, Unnamed, Wrap, Wraps
 from trainshift.rewriting.prerequisites import Prerequisites

@@ -11,6 +11,7 @@ from trainshift.core.ranks.for_keras2 import ForKeras2
 from trainshift.core.ranks.keras_signs import TENSORFLOW, KerasSigns
 from trainshift.core.ranks.own_horovod import HOOK
 from trainshift.core.training.executions import is_of_one_branch
+from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import LOOKED_FOR, Loops
@@ -26,7 +27,6 @@ from trainshift.python.names.values import Function
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument
 from trainshift.rewriting.device_places import DevicePlaces, Where
-from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.strategies.leaving import Leaving
 from trainshift.rewriting.strategies.uses import Strategies
 from trainshift.rewriting.target import Target

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
+from trainshift.core.training.fits import Fit
 from trainshift.core.training.steps import is_plain
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Display, Values
 from trainshift.python.syntax.chunk_syntax import Site, hides_arguments
 from trainshift.rewriting.datasets.draws import Draw, Draws
 from trainshift.rewriting.datasets.knowledge import unordered
-from trainshift.rewriting.keras.fits import Fit
 
 _GIVEN = ("x", "y", "sample_weight")
 # Libraries whose functions give arrays, tensors or tables.

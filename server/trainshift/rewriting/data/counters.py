@@ -12,6 +12,8 @@ from trainshift.core.program import Program
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import counted_in
 from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.rate_cases import RateCases
+from trainshift.core.training.rate_settings import RateSetting, RateSettings
 from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
@@ -26,8 +28,6 @@ from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.pace import Pace
 from trainshift.rewriting.data.places import Form
 from trainshift.rewriting.ranks.root_only import RootOnly
-from trainshift.rewriting.rates.rate_cases import RateCases
-from trainshift.rewriting.rates.rate_settings import RateSetting, RateSettings
 
 _LEAVING = frozenset({exits.BREAK, exits.RETURN, exits.RAISE, exits.END})
 _COMPARED = (ast.Eq, ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.NotEq)

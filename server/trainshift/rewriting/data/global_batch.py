@@ -11,13 +11,13 @@ import ast
 from collections.abc import Iterable
 
 from trainshift.core.program import Program
+from trainshift.core.training.fits import method_argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.uses import parts_of
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.python.values.backward_slice import sliced
-from trainshift.rewriting.keras.fits import method_argument
 
 # Methods of a dataset that are given the size of a batch first; all else calls it so.
 _BATCHING = ("batch", "padded_batch", "ragged_batch")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
+from trainshift.core.training.fits import Fit, Fits
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.python.flow.evaluation import LOOPS
@@ -18,7 +19,6 @@ from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Site, Statemen
 from trainshift.rewriting.data.batches import drawn_in, draws_batches, takes_batches
 from trainshift.rewriting.data.turns import Gives, Turns
 from trainshift.rewriting.datasets.pipelines import Pipelines
-from trainshift.rewriting.keras.fits import Fit, Fits
 
 
 @dataclass(frozen=True, eq=False, slots=True)

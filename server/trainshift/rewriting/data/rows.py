@@ -14,6 +14,7 @@ from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.ranks.trails import Trails
+from trainshift.core.training.fits import Fit
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence
@@ -26,7 +27,6 @@ from trainshift.rewriting.data.places import Form, Place
 from trainshift.rewriting.datasets.draws import OF_WORLDS, Draws
 from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.knowledge import unordered
-from trainshift.rewriting.keras.fits import Fit
 
 # What numbers the elements of a row, or shows how far it is.
 _AROUND = tables.PROGRESS_BARS | {"builtins.enumerate"}

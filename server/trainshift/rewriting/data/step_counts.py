@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
+from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
@@ -15,7 +16,6 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Unknown
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.rewriting.data.iterated import Iterated
-from trainshift.rewriting.keras.fits import Fits
 
 # Constructors of which arguments count the steps of a training.
 _COUNTING = {

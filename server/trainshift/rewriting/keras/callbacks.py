@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from trainshift.core import tables
 from trainshift.core.ranks.list_members import Members
 from trainshift.core.ranks.own_horovod import AVERAGE, BROADCAST, OwnHorovod
+from trainshift.core.training.fits import Fit, Fits
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Instance, Unknown, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Scope, argument
-from trainshift.rewriting.keras.fits import Fit, Fits
 from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
 
 

@@ -8,11 +8,11 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.training.control_flow import ControlFlow
+from trainshift.core.training.fits import Compile, Fit, Fits
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import is_plain
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import dotted
-from trainshift.rewriting.keras.fits import Compile, Fit, Fits
 from trainshift.rewriting.target import Target
 
 _XLA = "jit_compile"

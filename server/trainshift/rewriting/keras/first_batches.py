@@ -12,11 +12,11 @@ import ast
 from trainshift.core.program import Program
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, is_of_one_branch
+from trainshift.core.training.fits import Fit, Fits
 from trainshift.core.training.steps import Step, Steps
 from trainshift.libraries import api
 from trainshift.python.names.values import UserInstance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, dotted, last_name
-from trainshift.rewriting.keras.fits import Fit, Fits
 from trainshift.rewriting.target import Target
 
 _SEQUENTIALS = ("tensorflow.keras.Sequential", "tensorflow.keras.models.Sequential")

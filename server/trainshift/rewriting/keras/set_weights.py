@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
+from trainshift.core.training.fits import Fit
 from trainshift.core.training.steps import VARIABLE_LISTS, Step
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
@@ -20,7 +21,6 @@ from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Site, Statement, dotted
 from trainshift.python.values.backward_slice import backward_slice
-from trainshift.rewriting.keras.fits import Fit
 
 OTHER_BEGINNING = (
     "{} gets its weights from the script, and may begin with others on each rank; broadcast them too"

@@ -14,6 +14,7 @@ from itertools import combinations
 
 from trainshift.core.program import Program
 from trainshift.core.training.executions import Executions
+from trainshift.core.training.fits import Compile, Fits
 from trainshift.core.training.graph_slice import calls_behind
 from trainshift.core.training.modes import Modes
 from trainshift.core.training.steps import Step, Steps, is_plain
@@ -21,7 +22,6 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.uses import parts_of
 from trainshift.python.syntax.chunk_syntax import Site, dotted, last_name
-from trainshift.rewriting.keras.fits import Compile, Fits
 
 
 @dataclass(frozen=True, eq=False, slots=True)

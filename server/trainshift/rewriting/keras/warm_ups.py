@@ -9,16 +9,16 @@ import ast
 
 from trainshift.core.program import Program
 from trainshift.core.training.executions import Executions, innermost_loop
+from trainshift.core.training.fits import Compile, Fit, Fits
 from trainshift.core.training.graph_slice import reaching_calls
+from trainshift.core.training.rate_cases import RateCases
+from trainshift.core.training.rate_settings import RateSettings
+from trainshift.core.training.schedulers import Schedulers
 from trainshift.core.training.steps import is_plain
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Class, Library
 from trainshift.python.syntax.chunk_syntax import Site
-from trainshift.rewriting.keras.fits import Compile, Fit, Fits
-from trainshift.rewriting.rates.rate_cases import RateCases
-from trainshift.rewriting.rates.rate_settings import RateSettings
-from trainshift.rewriting.rates.schedulers import Schedulers
 from trainshift.rewriting.reductions import Reductions
 from trainshift.rewriting.target import Target
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from trainshift.core.program import Program
+from trainshift.core.training.fits import DEFAULT_OPTIMIZER, Compile, Fit, Fits, hides
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.steps import is_plain
@@ -21,7 +22,6 @@ from trainshift.python.names.values import Class, Instance, Library, Literal, Un
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, arguments, dotted
 from trainshift.python.syntax.precedence import does_more
 from trainshift.rewriting.keras.compiled import Compiled
-from trainshift.rewriting.keras.fits import DEFAULT_OPTIMIZER, Compile, Fit, Fits, hides
 from trainshift.rewriting.keras.shared import InMode, Shared
 from trainshift.rewriting.ranks.choice import Choice
 from trainshift.rewriting.target import Target

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.training.executions import of_super
+from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.core.training.writing import writes
@@ -30,7 +31,6 @@ from trainshift.python.names.values import (
     Value,
 )
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
-from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.ranks import summary_writers as writers
 from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind, is_context_manager
 from trainshift.rewriting.ranks.own_paths import OwnPaths

@@ -7,7 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
+from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.rate_cases import NAMES, RateCases
+from trainshift.core.training.rate_kinds import RateKind
+from trainshift.core.training.rate_settings import RateSetting
 from trainshift.core.training.steps import Steps, is_plain
 from trainshift.libraries import api
 from trainshift.python.flow.traversal import reachable
@@ -15,10 +19,6 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Class, Instance, Library, Value
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments, hides_arguments, last_name
-from trainshift.rewriting.keras.fits import Fits
-from trainshift.rewriting.rates.rate_cases import NAMES, RateCases
-from trainshift.rewriting.rates.rate_kinds import RateKind
-from trainshift.rewriting.rates.rate_settings import RateSetting
 from trainshift.rewriting.target import Target
 from trainshift.rewriting.tf1.estimators import Estimators
 from trainshift.rewriting.tf1.graphs import Graphs

@@ -12,7 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from trainshift.core.program import Program
+from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.rate_cases import RateCases
+from trainshift.core.training.rate_kinds import SETTLED, RateKind, computes
+from trainshift.core.training.rate_settings import ASSIGNING, RateSetting, RateSettings
+from trainshift.core.training.schedulers import PLATEAU, Schedulers
 from trainshift.libraries import api
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
@@ -35,13 +40,8 @@ from trainshift.python.syntax.chunk_syntax import (
     hides_arguments,
     last_name,
 )
-from trainshift.rewriting.keras.fits import Fits
 from trainshift.rewriting.rates.given_rates import GivenRate, GivenRates
-from trainshift.rewriting.rates.rate_cases import RateCases
-from trainshift.rewriting.rates.rate_kinds import SETTLED, RateKind, computes
 from trainshift.rewriting.rates.rate_places import HiddenRate, Rate
-from trainshift.rewriting.rates.rate_settings import ASSIGNING, RateSetting, RateSettings
-from trainshift.rewriting.rates.schedulers import PLATEAU, Schedulers
 from trainshift.rewriting.tf1.graphs import Graphs
 
 # The optimizers that ask a function or a variable for the rate at each step; others do so when they are made.

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from trainshift.core.program import Program
 from trainshift.core.training.graph_slice import occurrences_behind
 from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.rate_cases import ATTRIBUTES, RateCases
 from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument
-from trainshift.rewriting.rates.rate_cases import ATTRIBUTES, RateCases
 
 ASSIGNING = ("assign", "assign_add", "assign_sub", "set_value")
 

@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from trainshift.core.program import Program
+from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.rate_kinds import (
+    RATES,
+    SETTLED,
+    WRITTEN,
+    RateKind,
+    computes,
+    kind_of_values,
+)
+from trainshift.core.training.schedulers import Schedulers
 from trainshift.core.training.steps import Steps
 from trainshift.libraries import api
 from trainshift.python.flow.traversal import reachable
@@ -36,16 +46,6 @@ from trainshift.python.syntax.chunk_syntax import (
     last_name,
 )
 from trainshift.python.values.backward_slice import sliced
-from trainshift.rewriting.keras.fits import Fits
-from trainshift.rewriting.rates.rate_kinds import (
-    RATES,
-    SETTLED,
-    WRITTEN,
-    RateKind,
-    computes,
-    kind_of_values,
-)
-from trainshift.rewriting.rates.schedulers import Schedulers
 
 NAMES = ("learning_rate", "lr")
 # What an optimizer keeps its rate in.
