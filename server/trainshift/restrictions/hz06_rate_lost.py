@@ -14,8 +14,9 @@ Multiply a rate once, where it is made, and have callbacks give rates that are m
 
 ## What is reported
 
-Two factors `hvd.size()`, or one and `op=Sum`; a schedule object times a number; a scheduler, or an
-`initial_lr`, without the factor that the optimizer has; a constant `multiplier` below 1, which is compounded
+Two factors `hvd.size()`, or one and `op=Sum`; a schedule object times a number; a scheduler, an
+`initial_lr`, or a rate that is set later (`optimizer.lr = 0.001`, `assign`, `K.set_value`), without the
+factor that the optimizer has; a constant `multiplier` below 1, which is compounded
 each epoch; rate callbacks beside a schedule object; and `lr=`, which new optimizers of Keras ignore.
 """
 
@@ -34,11 +35,14 @@ from trainshift.core.ranks.strangers import Strangers
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.rate_cases import RateCases
+from trainshift.core.training.rate_kinds import RateKind
+from trainshift.core.training.rate_settings import RateSettings
 from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, Literal
 from trainshift.python.source.edit import Change, Edit
-from trainshift.python.syntax.chunk_syntax import Scope, Site, argument
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, argument, arguments, children
 from trainshift.restrictions.facts.factors import multiplied, without_factor
 from trainshift.restrictions.facts.places import appended, beside, hazard, horovod_name, replaced, text_of
 from trainshift.restrictions.restriction import Findings
@@ -55,6 +59,7 @@ def check(program: Program) -> Findings:
     yield from _times_schedules(program)
     if any(_is_scaled(program, site) for site in rates.shared):
         yield from _schedulers(program)
+        yield from _set(program)
         yield from _warm_ups(program)
     yield from _multipliers(program)
     yield from _beside_schedules(program)
@@ -152,6 +157,64 @@ def _schedulers(program: Program) -> Iterator[Finding]:
         message = "This sets the rate of one rank, and the factor hvd.size() is lost. Multiply it here too."
         fix = _scaled_returns(program, site, functions)
         yield hazard(program, "HZ06", Verdict.VIOLATED, site, message, fix=fix)
+
+
+def _set(program: Program) -> Iterator[Finding]:
+    """(c) a rate that is set while the program trains: a number of the script's, and not the rate so far."""
+    rates, cases = program.fact(Rates), RateCases(program)
+    settings = RateSettings(program, cases)
+    if rates.is_set_later:
+        return
+    for setting in settings.all():
+        value = setting.value
+        if settings.is_within_optimizer(setting) or not program.fact(Together).runs(value.scope):
+            continue
+        makers = rates.makers(setting.optimizer)
+        if makers and not any(each in rates.shared and _is_scaled(program, each) for each in makers):
+            continue
+        if cases.kinds(value) == RateKind.NUMBER and _is_own(program, value, set()):
+            message = (
+                "This sets the rate of one rank, and the factor hvd.size() is lost. Multiply it here too."
+            )
+            name = horovod_name(program, value)
+            edits = multiplied(program, value, f"{name}.size()") if name else ()
+            span = program.script.span(value.node, value.scope)
+            fix = Change("HZ06", "Multiply it by the number of ranks", span, edits) if edits else None
+            yield hazard(program, "HZ06", Verdict.VIOLATED, value, message, fix=fix)
+
+
+def _is_own(program: Program, at: Occurrence, seen: set[int]) -> bool:
+    """Whether a rate is made of the script's own numbers alone: those that are written, and of turns."""
+    if id(at.node) in seen or program.fact(Rates).is_known(at) or _counts(program, at):
+        return True
+    seen.add(id(at.node))
+    step = program.names.steps_back(at)
+    if step is not None:
+        parts: list[Occurrence] = [] if step.unseen else [*step.sources]
+    elif isinstance(at.node, ast.Call):
+        calculates = program.names.full_names(at.node.func, at.scope, at.statement)
+        parts = [at.part(each) for each in arguments(at.node)] if calculates else []
+    else:
+        parts = [at.part(each) for each in children(at.node) if isinstance(each, ast.expr)]
+    return bool(parts) and all(_is_own(program, each, seen) for each in parts)
+
+
+def _counts(program: Program, at: Occurrence) -> bool:
+    """Whether a name is the number of a turn: of a loop, or what Keras hands to a callback."""
+    bindings = program.names.bindings(at) if isinstance(at.node, ast.Name) else []
+    return bool(bindings) and all(_is_of_turn(program, each) for each in bindings)
+
+
+def _is_of_turn(program: Program, binding: Binding) -> bool:
+    if binding.kind == "element" and isinstance(binding.value, ast.Call):
+        names = program.names.full_names(binding.value.func, binding.scope, binding.statement)
+        return bool(names & {"builtins.range", "builtins.enumerate", "tensorflow.range"})
+    function = binding.inner if binding.kind == "parameter" else None
+    hook = function is not None and function.name.startswith("on_")
+    owner = function.owner() if function is not None and hook else None
+    return owner is not None and any(
+        api.is_subclass(base, *api.CALLBACK) for base in program.names.library_bases(owner)
+    )
 
 
 def _scaled_returns(program: Program, site: Site, functions: list[Scope]) -> Change | None:
