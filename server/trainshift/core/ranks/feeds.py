@@ -12,9 +12,11 @@ from trainshift.core.ranks.scaling import Scaling
 from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.alike import is_given
+from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.steps import Steps
+from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
@@ -240,9 +242,13 @@ class Feeds:
                             yield of
 
     def _bounds(self, feed: Feed, around: list[Statement]) -> None:
-        """What says how long loops of the script go on: the innermost by steps, those around it by epochs."""
+        """What says how long loops of the script go on: the innermost by steps, those around it by epochs.
+
+        One that takes a step beside those of a loop in it, as of a critic, goes on by steps too.
+        """
         inner = True
-        for statement in around:
+        for number, statement in enumerate(around):
+            inner = inner and (not number or self._steps_beside(statement, around[0]))
             node, found = statement.node, feed.steps if inner else feed.epochs
             if isinstance(node, ast.For | ast.AsyncFor):
                 for call in ast.walk(node.iter):
@@ -260,7 +266,16 @@ class Feeds:
                 if isinstance(below.node, ast.If) and below.scope is statement.scope:
                     if isinstance(below.node.body[-1], ast.Break):
                         feed.steps += self._compared(below.node.test, below)
-            inner = False
+
+    def _steps_beside(self, outer: Statement, inner: Statement) -> bool:
+        """Whether a loop takes a step by itself, and not only those of a loop in it."""
+        trains, executions = self._program.fact(WhatTrains), self._program.fact(Executions)
+        function = inner.scope.function()
+        return any(
+            trains.site_trains(site) and function not in executions.functions_reached(site.statement)
+            for site in self._script.sites
+            if innermost_loop(site.statement) is outer and site.statement is not inner
+        )
 
     def _compared(self, test: ast.expr, statement: Statement) -> Iterator[Occurrence]:
         """The sides of the comparisons of a test."""
