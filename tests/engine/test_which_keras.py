@@ -309,6 +309,12 @@ _BOTH = "for Keras 2 and 3 alike, because nothing tells which is used"
         (f"{TAPE}model.save('net.keras')\n", "for Keras 3, because line 9 uses net.keras"),
         (TAPE.replace("Adam(1e-3)", "Lion()"), _OPEN),  # Its rate by default is not the same on both.
         (f"{TAPE}tf.keras.export.ExportArchive()\n", _BOTH),
+        # The name of a module is that of no file.
+        (f"{SCRIPT}framework('tf.keras')\n", _OPEN),
+        (f"{SCRIPT}framework('tensorflow.python.keras')\n", _OPEN),
+        (f"{SCRIPT}model.save('tf-net.keras')\n", "for Keras 3, because line 5 uses tf-net.keras"),
+        (f"import segmentation_models as sm\n{SCRIPT}model.save('net.keras')\n", ""),
+        (f"import tensorflow_addons as tfa\n{SCRIPT}model.save('net.keras')\n", ""),
     ],
 )
 def test_an_open_version(text: str, written: str) -> None:

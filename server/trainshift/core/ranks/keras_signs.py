@@ -32,11 +32,19 @@ _OF_3 = (
 _OF_2 = ("optimizers.legacy.", "optimizers.experimental.", "experimental.", "layers.experimental.")
 # One attribute of each: which calls are worth resolving at all.
 _TELLING = frozenset(each.rstrip(".").rpartition(".")[2] for each in (*_OF_2, *_OF_3))
-_LIBRARIES = {"tf_keras": KERAS_LEGACY, "keras_hub": KERAS_3}
+_LIBRARIES = {
+    "tf_keras": KERAS_LEGACY,
+    "keras_hub": KERAS_3,
+    "segmentation_models": KERAS_2,
+    "tensorflow_addons": KERAS_2,
+}
 _ALONE = re.compile(r"(?:.*\.)?keras\.(?!src\.)(.*)")
 _TENSORFLOWS = re.compile(r"\b(?:tf|tensorflow)\.keras\b|tensorflow import .*\bkeras\b|tf_keras")
 # What files and methods are called by Keras 3 alone, or first; and what only Keras 2 calls so.
-_NEW_NAMES = re.compile(r"""[\w/.{}:-]*\.(?:weights\.h5|keras)["']|\bscale_loss(?=\()""")
+# "tf.keras" is the name of a module, and of no file.
+_NEW_NAMES = re.compile(
+    r"""(?<![\w/.{}:-])(?!(?:tf|tensorflow)(?:\.\w+)*\.keras["'])[\w/.{}:-]*\.(?:weights\.h5|keras)["']|\bscale_loss(?=\()"""
+)
 _OLD_NAMES = re.compile(
     r"""(?<!\.weights)\.h5["']|\.reset_states\(|\b(?:optimizer|opt)\.lr\b|\bget_(?:un)?scaled_\w+\("""
 )
