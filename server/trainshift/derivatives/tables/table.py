@@ -1,10 +1,9 @@
 """The table of derivatives as data: one row for each operation.
 
 A row has a template for each parameter that can be active.  In a template, the name of a parameter stands
-for its
-value, `y` for the value of the operation and `d` for the derivative that comes in: the cotangent of `y` in
-the
-reverse templates, the tangent of the parameter in the forward ones.  `np`, `math` and `tf` are the modules.
+for its value, `y` for the value of the operation and `d` for the derivative that comes in: the cotangent of
+`y` in the reverse templates, the tangent of the parameter in the forward ones.  `np`, `math` and `tf` are the
+modules.
 """
 
 from __future__ import annotations
@@ -236,42 +235,13 @@ _EXCEPTIONS = [
 CONSTANTS = frozenset(
     f"builtins.{each}"
     for each in [
-        "len",
-        "range",
-        "int",
-        "round",
-        "bool",
-        "str",
-        "isinstance",
-        "print",
-        "repr",
-        "type",
-        "id",
-        "any",
-        "all",
-        "hasattr",
-        "callable",
-        "format",
-        "ord",
-        "chr",
-        "hash",
-        "object",
-        "slice",
-        *_EXCEPTIONS,
+        "len", "range", "int", "round", "bool", "str", "isinstance", "print", "repr", "type", "id", "any",
+        "all", "hasattr", "callable", "format", "ord", "chr", "hash", "object", "slice", *_EXCEPTIONS,
     ]
 ) | frozenset(
     f"math.{each}"
     for each in [
-        "floor",
-        "ceil",
-        "trunc",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "isclose",
-        "gcd",
-        "factorial",
-        "comb",
+        "floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "isclose", "gcd", "factorial", "comb",
         "perm",
     ]
-)
+)  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
 from trainshift.python.flow.traversal import reachable
@@ -20,36 +21,24 @@ _MOST_ROUNDS = 6
 _DEEPEST = 80
 
 
+@dataclass(eq=False, slots=True)
 class _Undecided(Generic[T]):
     """A question without a last answer: it is open, or in a circle with one that is.
 
     `index` is its place among the undecided ones, `low` that of the first one that it is known to lead to.
     """
 
-    __slots__ = (
-        "answer",
-        "find",
-        "given",
-        "has_doubts",
-        "index",
-        "is_open",
-        "is_stale",
-        "low",
-        "question",
-        "readers",
-        "turns",
-    )
-
-    def __init__(
-        self, question: Question, index: int, nothing: T, find: Callable[..., T], given: tuple[object, ...]
-    ) -> None:
-        self.question = question
-        self.index = self.low = index
-        self.answer = nothing
-        self.find, self.given = find, given
-        self.is_open = self.is_stale = self.has_doubts = False
-        self.readers: dict[_Undecided[T], None] = {}
-        self.turns = 0
+    question: Question
+    index: int
+    low: int
+    answer: T
+    find: Callable[..., T]
+    given: tuple[object, ...]
+    readers: dict[_Undecided[T], None] = field(default_factory=dict)
+    turns: int = 0
+    is_open: bool = False
+    is_stale: bool = False
+    has_doubts: bool = False
 
 
 class Questions(Generic[T]):
@@ -117,7 +106,8 @@ class Questions(Generic[T]):
             if self._left <= 0 or len(self._open) >= self._deepest:
                 return self._unknown
             self._left -= 1
-            asked = _Undecided(question, len(self._stack), self._nothing, find, given)
+            index = len(self._stack)
+            asked = _Undecided(question, index, index, self._nothing, find, given)
             self._undecided[question] = asked
             self._stack.append(asked)
             try:

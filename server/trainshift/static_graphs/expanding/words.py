@@ -6,37 +6,11 @@ import ast
 
 VALUE_NEEDED = frozenset(
     [
-        "max",
-        "min",
-        "sorted",
-        "any",
-        "all",
-        "round",
-        "sum",
-        "str",
-        "repr",
-        "list",
-        "tuple",
-        "set",
-        "map",
-        "filter",
-        "zip",
-        "enumerate",
-        "reversed",
-        "range",
-        "divmod",
-        "format",
-        "hasattr",
-        "iter",
-        "next",
-        "dict",
-        "complex",
-        "bytes",
-        "hash",
-        "type",
-        "vars",
+        "max", "min", "sorted", "any", "all", "round", "sum", "str", "repr", "list", "tuple", "set", "map",
+        "filter", "zip", "enumerate", "reversed", "range", "divmod", "format", "hasattr", "iter", "next",
+        "dict", "complex", "bytes", "hash", "type", "vars",
     ]
-)
+)  # fmt: skip
 TO_NUMPY = frozenset({"numpy", "item", "tolist", "__array__", "cpu", "cuda", "detach_"})
 FROZEN = ("random.", "numpy.random.", "time.", "datetime.", "os.environ")
 SIGNS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
@@ -44,16 +18,10 @@ NUMBER_TYPES = {"int": "int64", "float": "float64", "bool": "bool"}
 FAMILY = {"int": "int64", "float": "float", "bool": "bool"}
 GENERATED = frozenset(
     [
-        "if_true",
-        "if_false",
-        "loop_cond",
-        "loop_body",
-        "static_cond",
-        "static_while",
-        "static_assert",
+        "if_true", "if_false", "loop_cond", "loop_body", "static_cond", "static_while", "static_assert",
         "static_print",
     ]
-)
+)  # fmt: skip
 RULES = {
     "PS01": "`if` on a tensor as `cond`",
     "PS02": "`while` on a tensor as `while_loop`",

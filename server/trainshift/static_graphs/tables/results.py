@@ -167,10 +167,6 @@ def _cast(given: Given) -> AbstractValue:
     return tensor(dtype_of(given.get("dtype")), x.shape, loose=x.loose, counts=x.counts)
 
 
-def _cast_to(dtype: str) -> Callable[[Given], AbstractValue]:
-    return lambda given: tensor(dtype, _x(given).shape, loose=_x(given).loose)
-
-
 def _same(dtype: str = "") -> Callable[[Given], AbstractValue]:
     def family(given: Given) -> AbstractValue:
         x = _x(given)
@@ -410,43 +406,34 @@ _FAMILIES: dict[str, Callable[[Given], AbstractValue]] = {
     "randint": _created("int64"),
     **dict.fromkeys(["zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like"], _like),
     **dict.fromkeys(_ELEMENTWISE, _same()),
-    **dict.fromkeys(_BOOLS, _same("bool")),
+    **dict.fromkeys(["bool", *_BOOLS], _same("bool")),
     "argsort": _same("int64"),
     "arange": _arange,
     "to_tensor": _to_tensor,
-    "cast": _cast,
-    "astype": _cast,
-    "float": _cast_to("float32"),
-    "bool": _cast_to("bool"),
-    "int": _cast_to("int32"),
-    "long": _cast_to("int64"),
-    "reshape": _reshaped,
-    "reshape_": _reshaped,
-    "expand": _reshaped,
-    "broadcast_to": _reshaped,
+    **dict.fromkeys(["cast", "astype"], _cast),
+    "float": _same("float32"),
+    "int": _same("int32"),
+    "long": _same("int64"),
+    **dict.fromkeys(["reshape", "reshape_", "expand", "broadcast_to"], _reshaped),
     "flatten": _flattened,
     "transpose": _transposed,
     "unsqueeze": _unsqueezed,
     "squeeze": _squeezed,
     "concat": _concatenated,
     "stack": _stacked,
-    "split": _split,
-    "chunk": _split,
-    "unbind": _unbound,
-    "unstack": _unbound,
+    **dict.fromkeys(["split", "chunk"], _split),
+    **dict.fromkeys(["unbind", "unstack"], _unbound),
     **dict.fromkeys(["matmul", "mm", "bmm"], _multiplied),
     "where": _where,
     "nonzero": _nonzero,
     "masked_select": _selected,
-    "unique": _unique,
-    "unique_consecutive": _unique,
+    **dict.fromkeys(["unique", "unique_consecutive"], _unique),
     "item": _item,
     "numel": _counted("int64"),
     "rank": _counted("int32"),
     "shape": _shape_tensor,
     **dict.fromkeys(["interpolate", "upsample", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"], _resized),
-    "gather": _gathered,
-    "index_select": _gathered,
+    **dict.fromkeys(["gather", "index_select"], _gathered),
     "tolist": lambda given: python("list"),
     "numpy": lambda given: python("ndarray"),
 }
