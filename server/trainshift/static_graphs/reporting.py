@@ -12,7 +12,7 @@ from trainshift.python.names.values import Library
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
-from trainshift.static_graphs.reading.abstract_values import OPEN_SIZES
+from trainshift.static_graphs.reading.abstract_values import OPEN_SIZES, UNBOUND, AbstractValue
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth
 from trainshift.static_graphs.reading.reading import Reading
 
@@ -144,20 +144,14 @@ def loops(function: StaticFunction) -> Iterator[Statement]:
             yield statement
 
 
-def exits(loop: Statement, *kinds: type[ast.stmt]) -> list[Statement]:
+def exits(function: StaticFunction, loop: Statement, *kinds: type[ast.stmt]) -> list[Statement]:
     """The statements of some kinds that leave a loop, or its function; `break` of loops in it left out."""
-    found: list[Statement] = []
-
-    def collect(block: list[Statement], *, is_inner: bool) -> None:
-        for each in block:
-            if isinstance(each.node, kinds) and (not is_inner or isinstance(each.node, ast.Return)):
+    found = []
+    for each in loop.walk():
+        if each.scope is function.scope and isinstance(each.node, kinds):
+            around = function.loops_around(each)
+            if loop in (around if isinstance(each.node, ast.Return) else around[:1]):
                 found.append(each)
-            if isinstance(each.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                continue
-            for name, below in each.branches.items():
-                collect(below, is_inner=is_inner or (isinstance(each.node, LOOPS) and name == "body"))
-
-    collect(loop.branches.get("body", []), is_inner=False)
     return found
 
 
@@ -205,6 +199,23 @@ def bound_in(block: Iterable[Statement]) -> dict[str, Statement]:
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                     found.setdefault(node.id, each)
     return found
+
+
+def merged(
+    function: StaticFunction, statement: Statement
+) -> Iterator[tuple[str, Statement, AbstractValue, AbstractValue]]:
+    """The names that an `if` binds and that are read after it: where first, and what each way makes of them.
+
+    There are none where only one way goes on.
+    """
+    body, orelse = function.ends.get(statement, (None, None))
+    if body is not None and orelse is not None:
+        live = function.live_after(statement)
+        for name, binding in bound_in(
+            each for block in statement.branches.values() for each in block
+        ).items():
+            if name in live:
+                yield name, binding, body.get(name, UNBOUND), orelse.get(name, UNBOUND)
 
 
 def first_read(function: StaticFunction, after: Statement, name: str) -> tuple[Statement, ast.Name] | None:

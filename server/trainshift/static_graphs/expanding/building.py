@@ -137,7 +137,7 @@ class Builder(Statements):
         orelse = statement.branches.get("orelse", [])
         if not orelse:
             return []
-        if any(isinstance(each.node, ast.Break) for each in leaving(statement, ast.Break)):
+        if leaving(self.know.function, statement, ast.Break):
             raise CannotExpand(statement.node, "a loop with `break` and `else` is not expanded", "PD09")
         found = self.block(orelse, self._else_line(orelse), self._end_of(statement) + 1)
         above = [*self._above_else(statement.branches["body"], orelse), *self._beside_else(orelse)]

@@ -48,7 +48,7 @@ def check(program: Program) -> Iterator[Finding]:
         begins = function.truth(node) if not isinstance(node, ast.While) else begins
         if begins is not Truth.PYTHON:
             continue
-        for leaving in exits(loop, ast.Break):
+        for leaving in exits(function, loop, ast.Break):
             inside = _conditions(function, leaving, loop)
             if leaving in function.reached and inside:
                 yield from judge.say(

@@ -29,7 +29,7 @@ def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD06")
     for function, loop in judge.loops():
         outer = function.loops_around(loop)
-        for leaving in exits(loop, ast.Break, ast.Return) if outer else ():
+        for leaving in exits(function, loop, ast.Break, ast.Return) if outer else ():
             if leaving in function.reached and function.loops_around(leaving)[:1] == [loop]:
                 word = "return" if isinstance(leaving.node, ast.Return) else "break"
                 yield from judge.say(

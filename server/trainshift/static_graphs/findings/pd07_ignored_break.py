@@ -34,7 +34,7 @@ def check(program: Program) -> Iterator[Finding]:
             continue
         if function.kind(node.iter).may_be_tensor:
             continue
-        for leaving in exits(loop, ast.Break):
+        for leaving in exits(function, loop, ast.Break):
             if leaving in function.reached:
                 yield from judge.say(
                     function,

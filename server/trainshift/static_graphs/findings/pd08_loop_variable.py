@@ -27,7 +27,7 @@ from trainshift.static_graphs.reporting import Judge, bound_in, exits, first_rea
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD08")
     for function, loop in judge.loops():
-        if isinstance(loop.node, ast.For) and exits(loop, ast.Break, ast.Return):
+        if isinstance(loop.node, ast.For) and exits(function, loop, ast.Break, ast.Return):
             yield from _read_after(judge, function, loop, loop.node)
             yield from _bound_inside(judge, function, loop, loop.node)
 
@@ -35,7 +35,7 @@ def check(program: Program) -> Iterator[Finding]:
 def _read_after(judge: Judge, function: StaticFunction, loop: Statement, node: ast.For) -> Iterator[Finding]:
     for name in sorted(set(names_bound(node.target)) & function.live_after(loop)):
         found = first_read(function, loop, name)
-        if found is not None and exits(loop, ast.Break):
+        if found is not None and exits(function, loop, ast.Break):
             yield from judge.say(
                 function,
                 found[0],

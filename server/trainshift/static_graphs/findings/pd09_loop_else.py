@@ -31,7 +31,7 @@ def check(program: Program) -> Iterator[Finding]:
         if not orelse:
             continue
         at = _else_of(judge, loop, orelse[0])
-        left = bool(exits(loop, ast.Break))
+        left = bool(exits(function, loop, ast.Break))
         do = (
             "Set a flag before the `break`, and test it after the loop."
             if left

@@ -32,7 +32,7 @@ def check(program: Program) -> Iterator[Finding]:
         node = loop.node
         if not isinstance(node, ast.For):
             continue
-        breaks = exits(loop, ast.Break)
+        breaks = exits(function, loop, ast.Break)
         returns = [each for each in loop.branches.get("body", []) if isinstance(each.node, ast.Return)]
         if len(breaks) > 1:
             problem, last = "two `break`s", breaks[1]

@@ -21,9 +21,8 @@ from trainshift.core.program import Program
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.static_graphs.branch_merge import mixture
-from trainshift.static_graphs.reading.abstract_values import NOTHING
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reporting import Judge, bound_in
+from trainshift.static_graphs.reporting import Judge, merged
 
 
 def check(program: Program) -> Iterator[Finding]:
@@ -45,14 +44,7 @@ def check(program: Program) -> Iterator[Finding]:
 
 
 def _of_branches(judge: Judge, function: StaticFunction, statement: Statement) -> Iterator[Finding]:
-    body, orelse = function.ends.get(statement, (None, None))
-    if body is None or orelse is None:
-        return
-    blocks = [each for branch in statement.branches.values() for each in branch]
-    for name, binding in bound_in(blocks).items():
-        if name not in function.live_after(statement):
-            continue
-        one, other = body.get(name, NOTHING), orelse.get(name, NOTHING)
+    for name, binding, one, other in merged(function, statement):
         how = mixture(one, other) if not (one.unbound or other.unbound) else ""
         if how:
             yield from judge.say(

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.static_graphs.reading.abstract_values import UNBOUND, AbstractValue
+from trainshift.static_graphs.reading.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.function import Truth
-from trainshift.static_graphs.reporting import Judge, bound_in
+from trainshift.static_graphs.reporting import Judge, merged
 
 
 def check(program: Program) -> Iterator[Finding]:
@@ -26,14 +26,8 @@ def check(program: Program) -> Iterator[Finding]:
     for function, statement in judge.reached():
         if not isinstance(statement.node, ast.If) or function.truth(statement.node) is Truth.PYTHON:
             continue
-        body, orelse = function.ends.get(statement, (None, None))
-        if body is None or orelse is None:
-            continue
-        blocks = [each for branch in statement.branches.values() for each in branch]
-        for name, binding in bound_in(blocks).items():
-            if name not in function.live_after(statement):
-                continue
-            problem = _problem(body.get(name, UNBOUND), orelse.get(name, UNBOUND))
+        for name, binding, one, other in merged(function, statement):
+            problem = _problem(one, other)
             if problem:
                 yield from judge.say(
                     function,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import UnionType
 from typing import TypeAlias
 
 from trainshift.python.names.values import Instance
@@ -15,7 +16,6 @@ from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.tables import api
 
-_SUMS = (ast.Add, ast.Sub, ast.Div, ast.Pow)
 _ORDER = ast.Lt | ast.LtE | ast.Gt | ast.GtE
 # What makes tensors of numbers, too.
 _OF_NUMBERS = frozenset({"to_tensor", "assign", "full", "full_like", "where", "pow"})
@@ -86,15 +86,16 @@ class Uses:
             self._compared[function.scope] = frozenset(compared)
             parts = [*_parts(function, every)]
             for statement, nodes in parts:
-                for name, kept in (*_held_in(nodes, held), *_reckoned_in(nodes, reckoned)):
-                    kept.update(names.lookup(name, function.scope, statement)[1])
-                for name in () if function.is_entry else _given_to_numpy(nodes, function):
-                    arrays.update(names.lookup(name, function.scope, statement)[1])
-                handed = self._handed_as_tensors(nodes, statement, function)
-                replaced = self._replaced_where_none(nodes, statement, function)
-                only = _only_tensors_in(nodes, statement, function, self._evaluate)
-                for name in (*handed, *replaced, *only):
-                    found.update(names.lookup(name, function.scope, statement)[1])
+                for kept, used_names in (
+                    (held, _held_in(nodes)),
+                    (reckoned, _reckoned_in(nodes)),
+                    (arrays, () if function.is_entry else _given_to_numpy(nodes, function)),
+                    (found, self._handed_as_tensors(nodes, statement, function)),
+                    (found, self._replaced_where_none(nodes, statement, function)),
+                    (found, _only_tensors_in(nodes, statement, function, self._evaluate)),
+                ):
+                    for name in used_names:
+                        kept.update(names.lookup(name, function.scope, statement)[1])
             arrays = _and_what_they_are_made_of(arrays, function, methods=True)
             found |= held & reckoned
             used = _and_what_they_are_made_of(found - arrays, function) - arrays
@@ -282,31 +283,29 @@ def _only_tensors_in(
                     yield first
 
 
-def _held_in(nodes: list[ast.AST], kept: set[Binding]) -> Iterator[tuple[str, set[Binding]]]:
+def _held_in(nodes: list[ast.AST]) -> Iterator[str]:
     """The names of which elements are asked: no numbers."""
     for node in nodes:
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-            yield node.value.id, kept
+            yield node.value.id
 
 
-def _reckoned_in(nodes: list[ast.AST], kept: set[Binding]) -> Iterator[tuple[str, set[Binding]]]:
+def _reckoned_in(nodes: list[ast.AST]) -> Iterator[str]:
     """The names that numbers are added to, compared with, or that are divided by some: no containers."""
     for node in nodes:
-        if (
-            isinstance(node, ast.UnaryOp)
-            and isinstance(node.op, ast.USub)
-            and isinstance(node.operand, ast.Name)
-        ):
-            yield node.operand.id, kept
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], _ORDER):
-            sides = (node.left, node.comparators[0])
-            if any(isinstance(getattr(each, "value", None), int | float) for each in sides):
-                yield from ((each.id, kept) for each in sides if isinstance(each, ast.Name))
-        if isinstance(node, ast.BinOp) and isinstance(node.op, (*_SUMS, ast.Mult)):
-            numbers = int | float if isinstance(node.op, _SUMS) else float  # A list can be repeated.
-            sides = (node.left, node.right)
-            if any(isinstance(getattr(each, "value", None), numbers) for each in sides):
-                yield from ((each.id, kept) for each in sides if isinstance(each, ast.Name))
+        sides: tuple[ast.expr, ...] = ()
+        numbers: type | UnionType = int | float
+        match node:
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id=name)):
+                yield name
+            case ast.Compare(left=left, ops=[operator, *_], comparators=[right, *_]):
+                sides = (left, right) if isinstance(operator, _ORDER) else ()
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Div() | ast.Pow(), right=right):
+                sides = left, right
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                sides, numbers = (left, right), float  # A list can be repeated.
+        if any(isinstance(getattr(each, "value", None), numbers) for each in sides):
+            yield from (each.id for each in sides if isinstance(each, ast.Name))
 
 
 def _beside_each_other(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
