@@ -17,7 +17,7 @@ from pathlib import Path
 from radon.complexity import cc_visit_ast
 from radon.visitors import Class, Function
 
-from import_graph import circles, folder_circles, modules, tree
+from import_graph import circles, folder_circles, modules, statements, tree
 from trainshift.engine.versions import toml
 
 MOST_COMPLEX = 25
@@ -53,7 +53,7 @@ def split_classes() -> set[str]:
     for module, path in modules().items():
         imported = {
             alias.asname or alias.name: f"{node.module}.{alias.name}".partition(".")[2]
-            for node in ast.walk(tree(path))
+            for node in statements(path)
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
         }

@@ -42,18 +42,25 @@ def nodes(path: Path) -> list[ast.AST]:
 
 
 @cache
+def statements(path: Path) -> list[ast.AST]:
+    """The statements of a module at any depth, and what holds them."""
+    found: list[ast.AST] = [tree(path)]
+    for node in found:
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            found += held if isinstance(held := getattr(node, block, None), list) else []
+    return found
+
+
+@cache
 def imports(path: Path) -> frozenset[str]:
     """Full names of everything that a module imports, at any depth."""
     found: set[str] = set()
-    waiting: list[ast.AST] = [tree(path)]
-    for node in waiting:
+    for node in statements(path):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}: relative imports hide the layer"
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
-        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
-            waiting += held if isinstance(held := getattr(node, block, None), list) else []
     return frozenset(found)
 
 
