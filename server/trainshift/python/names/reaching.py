@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.evaluation import FUNCTIONS, TRIES
@@ -39,7 +40,7 @@ class Reaching:
     ) -> None:
         self._name = name
         self._owner = owner
-        self._top_index = top_index
+        self._place = partial(_place_of, top_index)
         self.bindings = bindings
 
     def within(self, statement: Statement) -> list[Binding]:
@@ -97,9 +98,6 @@ class Reaching:
             if binding.statement is not None and self._is_own(binding.statement):
                 found.setdefault(binding.statement, []).append(binding)
         return found
-
-    def _place(self, statement: Statement) -> int:
-        return statement.index if statement.parent is not None else self._top_index[statement]
 
     @cached_property
     def _sketch(self) -> _Sketch:
@@ -241,6 +239,11 @@ class _Sketch:
         return self._block(
             [each for each in block if each in self._inside or each in jumping], (statement, branch)
         )
+
+
+def _place_of(top_index: Mapping[Statement, int], statement: Statement) -> int:
+    """The place of a statement in its block, or in its file."""
+    return statement.index if statement.parent is not None else top_index[statement]
 
 
 def _copied(node: ast.AST, **changed: object) -> ast.AST:
