@@ -35,7 +35,12 @@ def check(program: Program) -> Findings:
     rates = program.fact(Rates)
     if rates.is_set_later or _keeps_global_batch(program):
         return
-    for site, wraps in rates.shared.items():
+    together = program.fact(Together)
+    # Gradients that are not averaged yet (HZ07, HZ08) will be, by a rate that is to follow them.
+    plain = [each.loop for each in (*together.plain_tapes, *together.plain_optimizers)]
+    optimizers = [at for loop in plain if loop is not None for at in loop.optimizers]
+    shared = {site: list[Site]() for at in optimizers for site in rates.makers(at)} | rates.shared
+    for site, wraps in shared.items():
         if rates.sums(wraps) or rates.uses_adasum(wraps) or not program.fact(Together).runs(site.scope):
             continue
         verdict = _judge(program, site)

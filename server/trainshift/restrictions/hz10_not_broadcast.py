@@ -40,11 +40,12 @@ _WHY = "The ranks start with different weights and keep the difference."
 
 def check(program: Program) -> Findings:
     """One finding for each loop whose ranks start apart."""
-    averaged = program.fact(Together).averaged
+    # Those whose gradients are not averaged yet (HZ07, HZ08) will be, and start apart as well.
+    loops = program.fact(Together).to_average
     sites = [
         flaw.site
         for flaw in program.fact(Beginning).flaws()
-        if flaw.site is not None and any(flaw.site in loop.sites for loop in averaged)
+        if flaw.site is not None and any(flaw.site in loop.sites for loop in loops)
     ]
     if not sites or program.fact(Broadcasts).spoiled or program.fact(Restores).apart or _is_refused(program):
         return

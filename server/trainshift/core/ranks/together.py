@@ -81,6 +81,12 @@ class Together:
         return [loop for loop in self.loops if loop not in without and self._averages_any]
 
     @cached_property
+    def to_average(self) -> list[Loop]:
+        """Those whose gradients are averaged, or are said to have to be."""
+        plain = [each.loop for each in (*self.plain_tapes, *self.plain_optimizers)]
+        return [loop for loop in self.loops if loop in plain or loop in self.averaged]
+
+    @cached_property
     def _averages_any(self) -> bool:
         return bool(self._program.fact(Averaging).calls)
 
