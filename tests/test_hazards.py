@@ -30,9 +30,7 @@ LEFT = {
     "session_convnet": {"HZ17"},
     "hv02_scale_learning_rate: one of several optimizers": {"HZ05"},
     "hv02_scale_learning_rate: a rate that Horovod's wrap stops": {"HZ05"},
-    "hv06_divide_steps: left by the loss, where a rank may go on before, for Keras 3": {"HZ13"},
     "hv06_divide_steps: left by a rank's own values": {"HZ13"},
-    "hv06_divide_steps: left by what the epochs before gave": {"HZ13"},
     "hv08_write_on_root: a path that is bound": {"HZ20"},
     "hv08_write_on_root: weights loaded after training began": {"HZ13"},
     "hv09_fit_callbacks: bound where it is listed": {"HZ20"},
@@ -45,6 +43,8 @@ LEFT = {
     "hv15_divide_data: batches that are shuffled after the first epoch": {"HZ17"},
     "hv15_divide_data: divided by hand": {"HZ14"},
     "hv15_divide_data: what a generator reads is shuffled": {"HZ17"},
+    "hv19_agree_on_values: a helper that returns early": {"HZ13"},
+    "hv19_agree_on_values: objects that are drawn": {"HZ13"},
 }
 
 

@@ -38,6 +38,8 @@ _ENTANGLED = "what has to change here stands in one expression with the strategy
 # The rules that set a file up: their changes are made where others of the same file need it.
 _SETTING_UP = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up)
 _ESSENTIAL = frozenset(rule.code for rule in TRANSFORMS if rule.essential)
+# What tells of the batches that all ranks have, and the rule that says why it leaves them so.
+_SAME_BATCHES, _DIVIDING = "HZ15", "HV15"
 _OPTIONAL = "Horovod is imported under a condition and may not be there; by hand: {}"
 
 
@@ -66,8 +68,19 @@ class Analysis:
 
     @cached_property
     def faults(self) -> tuple[Fault, ...]:
-        """What is wrong with the text that all changes together come to."""
-        return faults_of(self.program, self.changes)
+        """What is wrong with the text that all changes come to, but for what remarks tell already."""
+        return tuple(each for each in faults_of(self.program, self.changes) if not self._is_told(each))
+
+    def _is_told(self, fault: Fault) -> bool:
+        """Whether remarks tell a hazard already: a doubt on its place, or why the data are not divided."""
+        if not fault.code:
+            return False
+        if fault.code == _SAME_BATCHES and any(each.rule == _DIVIDING for each in self.remarks):
+            return True
+        return any(
+            each.is_doubt and each.target.start <= fault.span.start <= each.target.end
+            for each in self.remarks
+        )
 
     @cached_property
     def hazards(self) -> tuple[Finding, ...]:

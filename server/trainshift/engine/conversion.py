@@ -262,7 +262,7 @@ def carry_out(
     wrong = next((each for each in analysis.faults if each.certain), None)
     if wrong is not None:
         reason = f"the result would be wrong: {wrong.text}"
-        return _result(analysis, Status.REFUSED, reason, wrong.span)
+        return _result(analysis, Status.REFUSED, reason, wrong.span, code=wrong.code)
     if chosen is not None:
         return _apply(analysis, chosen, (), only)
     changes = [
@@ -394,7 +394,9 @@ def _apply(
     def is_wanted(target: Span) -> bool:
         return only in (None, analysis.file_at(target.start)[0].path)
 
-    unsure = [_note(analysis, "", each.span, each.text) for each in analysis.faults if is_wanted(each.span)]
+    unsure = [
+        _note(analysis, each.code, each.span, each.text) for each in analysis.faults if is_wanted(each.span)
+    ]
     unsure += [_note(analysis, "", Span(0, 0), each) for each in analysis.doubts]
     ordered = sorted(plan.changes, key=lambda change: (change.target.start, change.rule))
     ordered = [change for change in ordered if is_wanted(change.target)]
@@ -403,8 +405,12 @@ def _apply(
         Status.CONVERTED,
         rewritten[0].text,
         applied=tuple(_applied(analysis, each) for each in ordered),
-        decisions=_decisions(analysis, ordered, remarks),
-        doubts=(*_notes(analysis, ordered, lambda change: change.doubts), *unsure),
+        decisions=_decisions(analysis, ordered, [each for each in remarks if not each.is_doubt]),
+        doubts=(
+            *_notes(analysis, ordered, lambda change: change.doubts),
+            *_parting(analysis, remarks),
+            *unsure,
+        ),
         withheld=_withheld(analysis),
         plan=plan,
         files=tuple(rewritten),
@@ -412,6 +418,11 @@ def _apply(
         loops=_loops(analysis),
         hazards=tuple(note for note in _hazards(analysis) if only in (None, note.path or _first(analysis))),
     )
+
+
+def _parting(analysis: Analysis, remarks: Iterable[Remark]) -> tuple[Note, ...]:
+    """Notes on what is left alone and may have the ranks train apart or wait."""
+    return tuple(_note(analysis, each.rule, each.target, each.text) for each in remarks if each.is_doubt)
 
 
 def _first(analysis: Analysis) -> str:

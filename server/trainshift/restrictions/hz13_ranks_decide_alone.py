@@ -19,7 +19,8 @@ it.
 `EarlyStopping`, `ReduceLROnPlateau`, `TerminateOnNaN`, and callbacks of the script's own that stop or set
 the rate by a metric, without `MetricAverageCallback` before them, or on some ranks only, or by the clock; and
 a loop with collectives that a rank leaves, or a rate that it sets, by the clock, or by a result of its batch
-or of data of its own that nothing made equal. Unknown are metrics of validation data that all ranks share.
+or of data of its own that nothing made equal; and rates, widths and trained variables that each rank draws.
+Unknown are metrics of validation data that all ranks share.
 """
 
 from __future__ import annotations
@@ -31,23 +32,25 @@ from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branch, Branches
 from trainshift.core.ranks.collectives import Collectives
+from trainshift.core.ranks.decisions import Decides, Decisions
 from trainshift.core.ranks.dependence import tests_around
 from trainshift.core.ranks.for_keras2 import ForKeras2
 from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.ranks.own_values import OwnValues
-from trainshift.core.ranks.rates import RATES
+from trainshift.core.ranks.sinks import Sinks
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import KERAS, TENSORFLOW
 from trainshift.core.training.loop_kinds import Loop, Pattern
-from trainshift.libraries import api
+from trainshift.libraries.divergence import CauseKind
 from trainshift.python.flow import exits
 from trainshift.python.names.occurrence import Occurrence, Step, of_call
 from trainshift.python.names.values import Function, Instance, Literal, UserInstance
 from trainshift.python.source.edit import Change, Edit
+from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import (
     Scope,
     Site,
@@ -55,7 +58,6 @@ from trainshift.python.syntax.chunk_syntax import (
     argument,
     arguments,
     expression_path,
-    last_name,
 )
 from trainshift.python.values.call_graph import called_from, functions_leading_to
 from trainshift.restrictions.facts.moves import hoisted, inserted
@@ -70,19 +72,48 @@ _BY_METRICS = f"A rank stops by its own metrics, and the others wait for it. Add
 _BY_OWN = "A rank stops by its own metrics, and the others wait for it. Average them first."
 _RATE = "This rank sets its rate by values of its own, so the rates differ in silence. Average them first."
 _PASSED = "Some ranks only come to what is done together here, by values of their own. Average them first."
+_SKIPPED = "Each rank leaves out steps by its own batch, and the others wait for it. Decide together."
 _SESSIONS = (Pattern.SESSION, Pattern.MONITORED_SESSION)
 
 
 def check(program: Program) -> Findings:
     """One finding for each callback, each jump, and each rate, by which ranks part."""
     told = set[Statement]()
+    found: list[Finding] = []
     for loop in program.fact(Together).averaged:
         if loop.pattern is Pattern.OPTIMIZER and loop.is_call:
-            yield from _of_callbacks(program, loop, told)
+            found += _of_callbacks(program, loop, told)
             if _is_averaged(program, loop.sites[0]):
                 continue
-        yield from _of_jumps(program, loop)
-        yield from _of_rates(program, loop, told)
+        found += _of_jumps(program, loop)
+        found += _of_rates(program, loop, told)
+    yield from found
+    if program.fact(Together).averaged:
+        yield from _of_draws(program)
+        yield from _of_skips(program, [each.span for each in found])
+
+
+def _of_skips(program: Program, told: list[Span]) -> Iterator[Finding]:
+    """The steps that each rank leaves out by its own batch."""
+    for each in program.fact(Decisions).all:
+        around = program.script.statement_span(each.statement)
+        is_told = any(around.start <= span.start < around.end for span in told)
+        if each.decides in (Decides.SKIPS, Decides.STEPS) and not is_told:
+            test = Occurrence(each.test, each.statement.scope, each.statement)
+            yield hazard(program, "HZ13", Verdict.VIOLATED, test, _SKIPPED)
+
+
+def _of_draws(program: Program) -> Iterator[Finding]:
+    """What each rank draws, or asks its machine, and what must be the same on all: a rate, a width."""
+    told = set[Site]()
+    for each in program.fact(Sinks).divergences:
+        site = each.cause.site
+        if each.cause.kind in (CauseKind.DATA, CauseKind.RANK) or site in told:
+            continue
+        told.add(site)
+        text = one_line(program.script.text(site.node, site))
+        message = f"{text} {each.cause.kind.value}: {each.sink.value}. Have rank 0 draw it, and broadcast it."
+        yield hazard(program, "HZ13", Verdict.VIOLATED, of_call(site), message)
 
 
 def _is_averaged(program: Program, fit: Site) -> bool:
@@ -251,30 +282,8 @@ def _steering(program: Program) -> Iterator[tuple[Statement, bool]]:
     for attribute in program.script.attribute_bindings("stop_training"):
         if attribute.binding.statement is not None:
             yield attribute.binding.statement, False
-    for statement, _ in _rates(program):
+    for statement, _ in program.fact(Sinks).rates_set:
         yield statement, True
-
-
-def _rates(program: Program) -> Iterator[tuple[Statement, ast.expr | None]]:
-    """The statements that set the rate of an optimizer that is made, with what they set it to."""
-    for name in RATES:
-        for attribute in program.script.attribute_bindings(name):
-            statement = attribute.binding.statement
-            if statement is not None and _is_optimizer(program, attribute.base, statement):
-                yield statement, attribute.binding.value
-    for site in program.script.sites_named("assign", "set_value"):
-        given = site.node.args
-        rate = site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
-        if site.name == "set_value" and given:
-            rate = given[0]
-        if isinstance(rate, ast.Attribute) and rate.attr in RATES:
-            if _is_optimizer(program, rate.value, site.statement):
-                yield site.statement, given[-1] if given else None
-
-
-def _is_optimizer(program: Program, node: ast.expr, statement: Statement) -> bool:
-    values = program.names.values(node, statement.scope, statement)
-    return last_name(node) == "optimizer" or program.names.may_be(values, *api.OPTIMIZERS)
 
 
 def _by_own_metrics(
@@ -392,7 +401,7 @@ def _looks_up(test: ast.expr) -> bool:
 def _of_rates(program: Program, loop: Loop, told: set[Statement]) -> Iterator[Finding]:
     """The rates that a rank sets by values of its own."""
     own, runs = program.fact(OwnValues), program.fact(Together).runs
-    for statement, rate in _rates(program):
+    for statement, rate in program.fact(Sinks).rates_set:
         if statement in told or not runs(statement.scope):
             continue
         asked = [*tests_around(statement, None)]

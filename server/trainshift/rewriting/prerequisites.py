@@ -13,6 +13,7 @@ from dataclasses import replace
 from trainshift.core import tables
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.ranks.decisions import Decisions
 from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.loop_kinds import Pattern
@@ -29,6 +30,7 @@ from trainshift.rewriting.keras.batch_norms import BatchNorms
 from trainshift.rewriting.keras.helpers import Helpers
 from trainshift.rewriting.keras.legacy import Legacy
 from trainshift.rewriting.pinning import Pinning
+from trainshift.rewriting.ranks.agreement import Agreement
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall
 from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.rewriting.rates.learning_rates import LearningRates
@@ -126,7 +128,9 @@ class Prerequisites:
         reloads = any(call.form in (Form.RELOAD, Form.SHARE) for call in self._whole.fact(RootOnly).calls)
         batches = self._whole.fact(Fits).batches
         layers = self._whole.fact(BatchNorms).is_needed
-        if self._whole.fact(Steps).steps or batches or reloads or layers or patterns != {Pattern.OPTIMIZER}:
+        tells = self._whole.fact(Agreement).is_needed or self._whole.fact(Decisions).is_needed
+        is_mixed = batches or reloads or layers or tells
+        if self._whole.fact(Steps).steps or is_mixed or patterns != {Pattern.OPTIMIZER}:
             return frozenset({TENSORFLOW, *keras})
         return frozenset(keras)
 

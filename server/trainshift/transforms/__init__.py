@@ -24,6 +24,7 @@ from trainshift.transforms import (
     hv16_seed_by_rank,
     hv17_leave_strategy,
     hv18_sync_batch_norm,
+    hv19_agree_on_values,
 )
 from trainshift.transforms.rule import Transform
 
@@ -46,4 +47,5 @@ TRANSFORMS: tuple[Transform, ...] = (
     hv16_seed_by_rank.RULE,
     hv17_leave_strategy.RULE,
     hv18_sync_batch_norm.RULE,
+    hv19_agree_on_values.RULE,
 )

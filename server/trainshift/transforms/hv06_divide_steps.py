@@ -42,19 +42,16 @@ from trainshift.core.training.steps import is_plain
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal
 from trainshift.python.source.edit import Change, Edit, Remark, Withheld
-from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
-from trainshift.python.syntax.precedence import ARGUMENT, Frame, Level, of_each, product
+from trainshift.python.syntax.precedence import Frame, Level, of_each, product
 from trainshift.rewriting.data.counters import Counters, Limit
 from trainshift.rewriting.data.global_batch import GlobalBatch
 from trainshift.rewriting.data.iterated import Iterated
 from trainshift.rewriting.data.pace import Pace, Taken
 from trainshift.rewriting.data.step_counts import StepCounts, stays
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.ranks.early_exits import own_exits
 from trainshift.rewriting.rates.counted_rates import CountedRate, CountedRates
 from trainshift.rewriting.rates.horizons import Horizon, Horizons
-from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _FEW = 16
@@ -69,9 +66,6 @@ _ENTRIES = (
     "`{0}` gets an entry in each step, of which each rank takes its share: it has fewer than the number here "
     "counts on; ask for `len({0})`"
 )
-_DECIDED = (
-    "rank 0 decides for all ranks when the loop ends ({}), so that none waits for others that have left it"
-)
 _COUNTED = "the step of {} stays as it is: {}"
 
 
@@ -80,7 +74,6 @@ def propose(program: Program) -> Proposals:
 
     None where the script divides the batch instead.
     """
-    yield from _left_by_values(program)
     if program.fact(GlobalBatch).is_kept:
         return
     counts = program.fact(StepCounts)
@@ -110,25 +103,6 @@ def propose(program: Program) -> Proposals:
         yield from _totals(program)
         yield from _means(program)
         yield from _entries(program)
-
-
-def _left_by_values(program: Program) -> Proposals:
-    """A change for each loop whose end rank 0 can decide, a remark on others that a rank may leave."""
-    layout = program.fact(Layout)
-    for each in own_exits(program):
-        text = one_line(program.script.text(each.test, each.statement))
-        target = program.script.header_span(each.statement)
-        if each.is_together and program.fact(Target).is_keras3:
-            sent = f"{program.at(each.statement).fact(Prerequisites).hvd}.broadcast_object(bool("
-            edits = layout.put(each.test, each.statement, Frame(sent, "))", ARGUMENT))
-            title, decided = f"Let rank 0 decide when the loop ends ({text})", (_DECIDED.format(text),)
-            yield Change("HV06", title, target, edits, decisions=decided)
-            continue
-        yield Remark(
-            "HV06",
-            program.script.statement_span(each.statement),
-            f"each rank decides by its own values when the loop ends ({text}); the others may wait forever",
-        )
 
 
 def _schedules(program: Program) -> Proposals:

@@ -122,8 +122,11 @@ class Dependence:
     def _equal(self) -> set[ast.Call]:
         return {site.node for site in self._horovod.calls(*COLLECTIVE)}
 
+    def parts(self, at: Occurrence) -> Iterator[Occurrence]:
+        """Yield what an expression has its value from, one step back, and the tests that choose it."""
+        return self._parts(at, by_rank=False)
+
     def _parts(self, at: Occurrence, by_rank: bool) -> Iterator[Occurrence]:
-        """What an expression has its value from, one step back."""
         node = at.node
         if isinstance(node, ast.Lambda):
             return
@@ -149,7 +152,12 @@ class Dependence:
         if isinstance(node, ast.Subscript):
             if isinstance(node.slice, ast.Constant):
                 step = self._names.steps_back(at)
-                yield from step.sources if step is not None else ()
+                sources = step.sources if step is not None else ()
+                yield from sources
+                if len(sources) > 1:
+                    yield from (
+                        test for each in sources for test in tests_around(each.statement, at.statement)
+                    )
                 if step is not None and not step.unseen:
                     return
             # Which element it is, only the run tells.

@@ -39,6 +39,8 @@ _DRAWS = frozenset(
         "rand", "randn", "random", "random_sample", "uniform", "normal", "standard_normal", "randint",
         "integers", "choice", "truncated_normal", "randrange", "sample", "gauss", "multivariate_normal",
         "random_uniform", "random_normal", "binomial", "poisson", "stateless_normal", "stateless_uniform",
+        "betavariate", "choices", "exponential", "expovariate", "getrandbits", "lognormal", "lognormvariate",
+        "normalvariate", "triangular",
     }
 )  # fmt: skip
 _SHUFFLES = frozenset(

@@ -2,7 +2,8 @@
 
 Each optimizer step must be averaged exactly once, each rate scaled and all data divided at most once, and
 what is trained must start alike on all ranks.  No rule is asked, nor anything that rules ask of what they
-rewrite: what they miss, or do twice, is to be seen here.
+rewrite: what they miss, or do twice, is to be seen here.  The result is also asked for every serious hazard
+of scripts by hand: one that the source did not have stops the conversion.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from trainshift.core.ranks.flaws import Flaw
 from trainshift.core.ranks.scaling import Scaling
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
-from trainshift.engine.audit.hazards import original
+from trainshift.engine.audit.hazards import original, serious
 from trainshift.engine.edited import edited, forget_edited
-from trainshift.python.source.edit import Change, merge
+from trainshift.python.source.edit import Change, Edit, merge
 from trainshift.python.source.source import Span
 
 log = logging.getLogger(__name__)
@@ -29,18 +30,22 @@ log = logging.getLogger(__name__)
 _UNAVERAGED = (
     "nothing in the result would average gradients; if another file starts the training, convert that one"
 )
+# These waste the work of ranks, or write one file twice; the rest has ranks train apart, die or wait.
+_WASTING = frozenset({"HZ15", "HZ16", "HZ17", "HZ18", "HZ19", "HZ20", "HZ21"})
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """What is wrong with a result; not `certain` where that cannot be seen.
 
-    `span` is the place in the text that was converted, of a program all files one after another.
+    `span` is the place in the text that was converted, of a program all files one after another.  `code` is
+    that of the hazard that it is, "" for none.
     """
 
     text: str
     span: Span
     certain: bool = True
+    code: str = ""
 
 
 def faults_of(program: Program, changes: Iterable[Change]) -> tuple[Fault, ...]:
@@ -57,6 +62,8 @@ def faults_of(program: Program, changes: Iterable[Change]) -> tuple[Fault, ...]:
             )
             for flaw in _flaws(result)
         ]
+        if not found and not program.fact(Horovod).is_used:
+            found += _hazards(result, edits)
         return tuple(dict.fromkeys(found))
     except RecursionError:
         raise
@@ -65,6 +72,14 @@ def faults_of(program: Program, changes: Iterable[Change]) -> tuple[Fault, ...]:
         return (Fault("an internal error: the result could not be checked", nowhere, certain=False),)
     finally:
         forget_edited(result)
+
+
+def _hazards(result: Program, edits: tuple[Edit, ...]) -> list[Fault]:
+    """The serious hazards of a result, whose source had none, as it did not use Horovod."""
+    return [
+        Fault(each.message, original(each.span, edits), each.code not in _WASTING, each.code)
+        for each in serious(result)
+    ]
 
 
 def _flaws(result: Program) -> list[Flaw]:

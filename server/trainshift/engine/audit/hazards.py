@@ -31,15 +31,16 @@ def hazards_left(program: Program, changes: Iterable[Change]) -> tuple[Finding, 
         return ()
     edits = merge(changes).edits
     if not edits:
-        return _serious(program)
+        return serious(program)
     result = edited(program, edits)
     try:
-        return tuple(replace(each, span=original(each.span, edits)) for each in _serious(result))
+        return tuple(replace(each, span=original(each.span, edits)) for each in serious(result))
     finally:
         forget_edited(result)
 
 
-def _serious(program: Program) -> tuple[Finding, ...]:
+def serious(program: Program) -> tuple[Finding, ...]:
+    """The violated hazards of a program that do more than waste work."""
     judgement = hazards_of(program, _SERIOUS)
     for defect in judgement.defects:
         log.error("a hazard could not be judged: %s", defect)

@@ -84,11 +84,15 @@ class Withheld:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a rule leaves alone on purpose, and what comes of it."""
+    """What a rule leaves alone on purpose, and what comes of it.
+
+    `is_doubt` tells that the ranks may train apart or wait for each other by it.
+    """
 
     rule: str
     target: Span
     text: str
+    is_doubt: bool = False
 
 
 @dataclass(frozen=True, slots=True)

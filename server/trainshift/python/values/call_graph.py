@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from trainshift.python.flow.traversal import reachable
-from trainshift.python.syntax.chunk_syntax import Scope, Site
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
 
 class CallGraph(Protocol):
@@ -45,3 +45,13 @@ def functions_leading_to(
         return [caller for caller in around if caller is not None]
 
     return reachable([function for function in functions if function is not None], calling)
+
+
+def statements_around(names: CallGraph, statement: Statement) -> set[Statement]:
+    """Return the statements around one, and around the calls of the functions that it is in."""
+
+    def calling(each: Statement) -> list[Statement]:
+        function = each.scope.function()
+        return [site.statement for site in names.callers(function)[0]] if function is not None else []
+
+    return {above for each in reachable([statement], calling) for above in each.path()} - {statement}

@@ -11,11 +11,11 @@ from trainshift.core.training.fits import Fit, Fits
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.python.flow.evaluation import LOOPS
-from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Site, Statement, argument, expression_path
+from trainshift.python.values.call_graph import statements_around
 from trainshift.rewriting.data.batches import drawn_in, draws_batches, takes_batches
 from trainshift.rewriting.data.turns import Gives, Turns
 from trainshift.rewriting.datasets.pipelines import Pipelines
@@ -155,14 +155,7 @@ class Iterated:
 
     def above(self, statement: Statement) -> set[Statement]:
         """The statements around one, and around the calls of the functions that it is in."""
-
-        def calling(each: Statement) -> list[Statement]:
-            function = each.scope.function()
-            callers = self._script.names.callers(function)[0] if function is not None else []
-            return [site.statement for site in callers]
-
-        around = reachable([statement], calling)
-        return {above for each in around for above in each.path()} - {statement}
+        return statements_around(self._script.names, statement)
 
     @cached_property
     def around(self) -> set[Statement]:

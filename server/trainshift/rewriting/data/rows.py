@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from trainshift.core import tables
 from trainshift.core.program import Program
+from trainshift.core.ranks import worlds
 from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.fits import Fit
@@ -24,14 +25,14 @@ from trainshift.rewriting.data.arrays import is_array, is_read_again
 from trainshift.rewriting.data.index_loops import LISTS, called, side_by_side, unwrapped
 from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.data.places import Form, Place
-from trainshift.rewriting.datasets.draws import OF_WORLDS, Draws
+from trainshift.rewriting.datasets.draws import Draws
 from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.knowledge import unordered
 
 # What numbers the elements of a row, or shows how far it is.
 _AROUND = tables.PROGRESS_BARS | {"builtins.enumerate"}
 _SIDE_BY_SIDE = "builtins.zip"
-ASKING = OF_WORLDS | {"get", "get_nowait", "predict", "read", "sample"}
+ASKING = worlds.ASKING | {"get", "get_nowait", "predict", "read", "sample"}
 """Methods that ask the world for what may be another thing on each rank."""
 # Methods of Keras' readers of pictures, which give sequences.
 _FLOWS = ("flow", "flow_from_dataframe", "flow_from_directory")

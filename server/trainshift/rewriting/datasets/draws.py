@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.worlds import Worlds
 from trainshift.core.training.alike import Alike
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions
-from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import TENSORFLOW, Horovod
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
@@ -61,8 +61,6 @@ _SEEDING = {
 }
 _OF_LISTS = "random.shuffle"
 _IN_PLACE = ("numpy.random.shuffle", _OF_LISTS)
-OF_WORLDS = frozenset({"act", "poll", "recv", "reset", "step"})
-"""Methods that ask a world in which each rank goes its own way."""
 
 
 class Remedy(Enum):
@@ -122,7 +120,7 @@ class Draws:
         calls = (self._script.site_of(part) for part in parts if isinstance(part, ast.Call))
         found = [Draw(site, self._remedy(site)) for site in calls if self.is_free(site)]
         found += self._chosen_by_chance(at, parts)
-        found += (Draw(site, None) for site in reaching_calls(self._script, self._asking, *at[:3], False))
+        found += (Draw(site, None) for site in self._program.fact(Worlds).asked_by(at))
         return [*found, *self.shuffled({last_name(part) for part in parts})]
 
     def shuffled(self, names: set[str]) -> Iterator[Draw]:
@@ -294,16 +292,6 @@ class Draws:
             return Remedy.GENERATOR if alone and by_module and not self.is_repeated(site) else None
         own = self._names.lookup(given.id, site.scope, site.statement)[0]
         return Remedy.SENT_AFTER if own in (None, site.scope) and self._can_send(site) else None
-
-    @cached_property
-    def _asking(self) -> dict[ast.Call, Site]:
-        sites = self._script.sites_named(*sorted(OF_WORLDS))
-        return {
-            site.node: site
-            for site in sites
-            if isinstance(site.node.func, ast.Attribute)
-            and not self._names.full_names(site.node.func, site.scope, site.statement)
-        }
 
     @cached_property
     def _shuffled_in_place(self) -> list[Site]:

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.seeds import Order
+from trainshift.core.ranks.worlds import ASKING
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import arguments, hides_arguments
-from trainshift.rewriting.datasets.draws import OF_WORLDS, Draw, Draws, Remedy
+from trainshift.rewriting.datasets.draws import Draw, Draws, Remedy
 from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.operations import (
     COUNTED,
@@ -236,7 +237,7 @@ def unordered(draws: Iterable[Draw]) -> str:
         return ""
     if draw.site.name == "set":
         return "a `set` has another order on each rank; sort it"
-    if draw.site.name in OF_WORLDS:
+    if draw.site.name in ASKING:
         return f"`{draw.site.name}` gives each rank data of its own"
     return f"`{draw.site.name}` orders the data differently on each rank; give it a seed"
 

@@ -1,0 +1,397 @@
+"""Decisions: where a rank decides by values of its own how often it takes a step of a training.
+
+It does so by what it has computed of its own batches, by its own clock or draws, and by what it has met in a
+world in which each rank goes its own way, as episodes of other lengths.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from itertools import takewhile
+
+from trainshift.core.program import Program
+from trainshift.core.ranks import worlds
+from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.ranks.worlds import Worlds
+from trainshift.core.training.alike import Alike
+from trainshift.core.training.control_flow import ControlFlow
+from trainshift.core.training.executions import Executions, innermost_loop
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.libraries.containers import ADDING
+from trainshift.libraries.divergence import CauseKind
+from trainshift.python.flow import exits
+from trainshift.python.flow.evaluation import LOOPS
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import Binding, Site, Statement, arguments
+from trainshift.python.values.call_graph import statements_around
+
+_SESSIONS = frozenset({Pattern.SESSION, Pattern.MONITORED_SESSION})
+_READING = frozenset({"run", "eval"})
+_GROWING = ADDING | {"update_state"}
+_OWN = frozenset(CauseKind) - {CauseKind.RANK}
+_AGREED = ("allgather_object", "allreduce", "broadcast_object")
+
+
+class Decides(Enum):
+    """What a test decides: when a loop ends, or whether a step is taken, where it holds or where it fails."""
+
+    END = "end"
+    SKIPS = "skips where it holds"
+    STEPS = "steps where it holds"
+    CHOOSES = "takes one step or another"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A statement that decides by a rank's own values how often that takes a step, and its test.
+
+    `is_together` tells that all ranks come to it at the same time, so that they can decide together.
+    """
+
+    statement: Statement
+    test: ast.expr
+    decides: Decides
+    is_together: bool
+
+
+class Decisions:
+    """What the ranks of one program decide by themselves."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    @cached_property
+    def all(self) -> list[Decision]:
+        """Every decision, in text order."""
+        program = self._program
+        trains = program.fact(WhatTrains).statement_trains
+        loops = dict.fromkeys(
+            each for each in program.script.statements if isinstance(each.node, LOOPS) and trains(each)
+        )
+        found: dict[Statement, tuple[ast.expr, Decides]] = {}
+        for loop in loops:
+            found.update(_decided(program, loop, loops))
+        found = {**dict(_in_functions(program, loops, found)), **found}
+        ordered = sorted(found.items(), key=lambda each: program.script.statement_span(each[0]))
+        return [
+            Decision(each, test, decides, _is_together(program, each, test, loops, found))
+            for each, (test, decides) in ordered
+        ]
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether ranks decide anything together."""
+        return any(each.is_together for each in self.all)
+
+
+def _is_together(
+    program: Program,
+    statement: Statement,
+    test: ast.expr,
+    loops: Container[Statement | None],
+    exits: Container[Statement],
+) -> bool:
+    """Whether all ranks come to what decides in each turn of the loop, after as many steps."""
+    ends = isinstance(statement.node, ast.While)
+    loop = statement if ends else innermost_loop(statement)
+    traced = program.fact(Executions).is_traced(statement.scope) or program.fact(Executions).runs_in_graphs
+    if not _SESSIONS.isdisjoint(each.pattern for each in program.fact(Loops).own):
+        return False
+    if loop is None or loop not in loops or not isinstance(statement.node, ast.If | ast.While) or traced:
+        return False
+    if not ends and (
+        statement.parent is not loop
+        or any(_leaves_more(each, loop) for each in statement.walk())
+        or _is_passed_over(program, statement, loop, exits)
+    ):
+        return False
+    inside = [each for each in loop.walk() if each is not loop]
+    names, trains = _own_names(program, inside), program.fact(WhatTrains).statement_trains
+    for each in inside:
+        if (
+            each is not statement
+            and (each in loops or trains(each))
+            and isinstance(each.node, (ast.If, *LOOPS))
+        ):
+            asked = each.node.test if isinstance(each.node, ast.If | ast.While) else each.node.iter
+            if _is_own(program, asked, names, True) or _asks(program, each, asked):
+                return False
+            if any(part in exits for part in each.walk()):
+                return False
+    is_met = any(_is_met(program, statement, each) for each in ast.walk(test) if isinstance(each, ast.Name))
+    if not is_met and not program.fact(Worlds).asked_by(Occurrence(test, statement.scope, statement)):
+        return True
+    return not is_met and not any(above in loops for above in statements_around(program.names, loop))
+
+
+def _is_met(program: Program, statement: Statement, name: ast.Name) -> bool:
+    """Whether a name holds what a world gave: what ends an episode of one rank does not end the others'."""
+    trains = program.fact(WhatTrains).site_trains
+    return any(
+        isinstance(each.value, ast.Call)
+        and isinstance(each.value.func, ast.Attribute)
+        and each.value.func.attr in worlds.ASKING
+        and not trains(program.script.site_of(each.value))
+        for each in program.names.bindings(Occurrence(name, statement.scope, statement))
+    )
+
+
+def _leaves_more(statement: Statement, loop: Statement) -> bool:
+    """Whether a statement leaves another loop than this one, or the function around it."""
+    is_break = isinstance(statement.node, ast.Break) and innermost_loop(statement) is not loop
+    return is_break or isinstance(statement.node, ast.Return)
+
+
+def _is_passed_over(
+    program: Program, statement: Statement, loop: Statement, together: Container[Statement]
+) -> bool:
+    """Whether a rank may go on with its next turn of the loop by itself before it comes to the statement.
+
+    What all ranks decide `together` right in the loop is no such way.
+    """
+    is_same = program.fact(Alike).is_same
+    for each in takewhile(lambda one: one is not statement, loop.walk()):
+        if isinstance(each.node, ast.Continue) and innermost_loop(each) is loop:
+            for above in takewhile(lambda one: one is not loop, each.ancestors()):
+                node = above.node
+                if isinstance(node, ast.If) and above in together and above.parent is loop:
+                    continue
+                if not isinstance(node, ast.If) or not is_same(Occurrence(node.test, above.scope, above)):
+                    return True
+    return False
+
+
+def _decided(
+    program: Program, loop: Statement, loops: Container[Statement | None]
+) -> Iterator[tuple[Statement, tuple[ast.expr, Decides]]]:
+    inside = list(loop.walk())
+    names = _own_names(program, inside)
+    skipping = names | _batches(program, loop, inside)
+    if isinstance(loop.node, ast.For | ast.AsyncFor) and program.fact(Worlds).asked_by(
+        Occurrence(loop.node.iter, loop.scope, loop)
+    ):
+        yield loop, (loop.node.iter, Decides.END)
+    for statement in inside:
+        node = statement.node
+        if not isinstance(node, ast.If | ast.While):
+            continue
+        decides = _decides(program, statement, loops)
+        if decides is None:
+            continue
+        own = names if decides is Decides.END else skipping
+        if _is_own(program, node.test, own, False) or _asks(program, statement, node.test):
+            yield statement, (node.test, decides)
+
+
+def _decides(program: Program, statement: Statement, loops: Container[Statement | None]) -> Decides | None:
+    """What a test decides of a training around it or in it; None for nothing."""
+    if isinstance(statement.node, ast.While):
+        return Decides.END if statement in loops else None
+    if _leaves(program, statement, loops):
+        return Decides.END
+    trains = program.fact(WhatTrains).statement_trains
+    body, other = (any(map(trains, statement.branches.get(name, ()))) for name in ("body", "orelse"))
+    if body and other:
+        return Decides.CHOOSES
+    if body or other:
+        return Decides.STEPS if body else Decides.SKIPS
+    loop = innermost_loop(statement)
+    if loop in loops and exits.CONTINUE in program.fact(ControlFlow).completions([statement]):
+        assert loop is not None
+        behind = [*takewhile(lambda one: one is not statement, reversed(list(loop.walk())))]
+        if any(trains(each) or _ends(program, each, loops) for each in behind):
+            return Decides.SKIPS if _continues(program, statement.branches["body"]) else Decides.STEPS
+    return None
+
+
+def _ends(program: Program, statement: Statement, loops: Container[Statement | None]) -> bool:
+    """Whether a statement is a test that may leave a loop that trains."""
+    return isinstance(statement.node, ast.If) and _leaves(program, statement, loops)
+
+
+def _continues(program: Program, block: list[Statement]) -> bool:
+    return exits.CONTINUE in program.fact(ControlFlow).completions(block)
+
+
+def _in_functions(
+    program: Program, loops: Iterable[Statement], known: Container[Statement]
+) -> Iterator[tuple[Statement, tuple[ast.expr, Decides]]]:
+    """The early returns of functions that train, by what they are given of a batch, or make of it."""
+    what = program.fact(WhatTrains)
+    batches = {site: _of_batch(program, site, loop) for loop in loops for site in _trained_by(program, loop)}
+    for function in what.functions:
+        inside = [each for each in program.script.statements if each.scope.function() is function]
+        sites = [site for site in program.names.callers(function)[0] if site in batches]
+        given = {
+            name
+            for site in sites
+            for name, bindings in function.bindings.items()
+            if bindings[0].kind == "parameter"
+            and program.names.argument(site, function, name) in batches[site]
+        }
+        names = _grown(program, inside, given)
+        for statement in inside if given else ():
+            if statement in known or not isinstance(statement.node, ast.If):
+                continue
+            behind = inside[inside.index(statement) + 1 :]
+            leaves = exits.RETURN in program.fact(ControlFlow).completions([statement])
+            if leaves and any(map(what.statement_trains, behind)):
+                if _is_own(program, statement.node.test, names, False):
+                    yield statement, (statement.node.test, Decides.SKIPS)
+
+
+def _trained_by(program: Program, loop: Statement) -> list[Site]:
+    """The calls in a loop that train."""
+    inside = set(loop.walk())
+    trains = program.fact(WhatTrains).site_trains
+    return [each for each in program.script.sites if each.statement in inside and trains(each)]
+
+
+def _of_batch(program: Program, site: Site, loop: Statement) -> list[ast.expr]:
+    """What a call that trains is given of a batch: what its loop binds, and no number that counts turns."""
+    bound = _bound(loop.walk())
+    return [
+        each
+        for each in arguments(site.node)
+        if any(
+            isinstance(part, ast.Name)
+            and part.id in bound
+            and not _counts(program, Occurrence(part, site.scope, site.statement))
+            for part in ast.walk(each)
+        )
+    ]
+
+
+def _batches(program: Program, loop: Statement, inside: list[Statement]) -> set[str]:
+    """The names of a loop that hold its batches: what a step is made of, and what that is taken from."""
+    bound, names = _bound(inside), set[str]()
+    waiting = [each for site in _trained_by(program, loop) for each in _of_batch(program, site, loop)]
+    asked = [Occurrence(each, loop.scope, loop) for each in waiting]
+    while asked:
+        at = asked.pop()
+        for part in ast.walk(at.node):
+            if not isinstance(part, ast.Name) or part.id not in bound or part.id in names:
+                continue
+            places = bound[part.id]
+            if _counts(program, Occurrence(part, at.scope, places[-1][0])):
+                continue
+            names.add(part.id)
+            asked += [Occurrence(value, where.scope, where) for where, value in places if value is not None]
+    return names
+
+
+def _bound(inside: Iterable[Statement]) -> dict[str, list[tuple[Statement, ast.expr | None]]]:
+    """The names that statements bind, each with where and to what."""
+    found: dict[str, list[tuple[Statement, ast.expr | None]]] = {}
+    for statement in inside:
+        node = statement.node
+        given = [*_given(node)]
+        if isinstance(node, ast.For | ast.AsyncFor):
+            given.append((node.iter, [node.target]))
+        for value, targets in given:
+            for part in (part for target in targets for part in ast.walk(target)):
+                if isinstance(part, ast.Name):
+                    found.setdefault(part.id, []).append((statement, value))
+    return found
+
+
+def _counts(program: Program, at: Occurrence) -> bool:
+    """Whether a name is a number that all ranks share: of a turn, of an epoch."""
+    if program.fact(Alike).is_same(at):
+        return True
+    bindings = program.names.bindings(at)
+    return bool(bindings) and all(_is_count(program, each) for each in bindings)
+
+
+def _is_count(program: Program, binding: Binding) -> bool:
+    """Whether a binding gives its name a constant, adds to it, or numbers the turns of a loop."""
+    value, statement = binding.value, binding.statement
+    if isinstance(value, ast.Constant) or (statement and isinstance(statement.node, ast.AugAssign)):
+        return True
+    return binding.kind == "element" and value is not None and _numbers(program, binding, value, binding.path)
+
+
+def _numbers(program: Program, binding: Binding, value: ast.expr, path: tuple[object, ...]) -> bool:
+    """Whether what a loop goes through gives the part of its elements at a path by numbering its turns."""
+    if not isinstance(value, ast.Call):
+        return False
+    names = program.names.full_names(value.func, binding.scope, binding.statement)
+    if "builtins.enumerate" in names:
+        return path[:1] == (0,)
+    if "builtins.zip" in names and path and isinstance(path[0], int) and path[0] < len(value.args):
+        return _numbers(program, binding, value.args[path[0]], path[1:])
+    return "builtins.range" in names
+
+
+def _asks(program: Program, statement: Statement, node: ast.expr) -> bool:
+    """Whether what decides comes of a world that a rank has met, of its clock, or of what it draws."""
+    if isinstance(node, ast.Call) and program.fact(Horovod).is_call(program.script.site_of(node), *_AGREED):
+        return False
+    at = Occurrence(node, statement.scope, statement)
+    if program.fact(Worlds).asked_by(at):
+        return True
+    kinds = {each.kind for each in program.fact(Uniformity).causes(at)}
+    return not kinds.isdisjoint(_OWN)
+
+
+def _leaves(program: Program, statement: Statement, loops: Container[Statement | None]) -> bool:
+    """Whether a statement may leave a loop that trains."""
+    found = program.fact(ControlFlow).completions([statement])
+    return exits.RETURN in found or (exits.BREAK in found and innermost_loop(statement) in loops)
+
+
+def _own_names(program: Program, inside: list[Statement]) -> set[str]:
+    """The names that hold what a training step, a run of a session, or a world that is asked, gives."""
+    return _grown(program, inside, set())
+
+
+def _grown(program: Program, inside: Iterable[Statement], names: set[str]) -> set[str]:
+    """The names that are computed of these names, or of steps, with them."""
+    names, size = set(names), -1
+    while len(names) > size:  # A name may be computed from another one.
+        size = len(names)
+        for statement in inside:
+            for value, targets in _given(statement.node):
+                if _is_own(program, value, names, True):
+                    parts = (part for target in targets for part in ast.walk(target))
+                    names.update(part.id for part in parts if isinstance(part, ast.Name))
+    return names
+
+
+def _given(node: ast.AST) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+    """What a statement gives to what: a name, or a container that it puts it into."""
+    match node:
+        case ast.Assign(value=value, targets=targets):
+            yield value, targets
+        case (
+            ast.AugAssign(value=value, target=target)
+            | ast.AnnAssign(value=ast.expr() as value, target=target)
+        ):
+            yield value, [target]
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr=name), args=given)):
+            if name in _GROWING and isinstance(owner, ast.Name):
+                for each in given:
+                    yield each, [owner]
+
+
+def _is_own(program: Program, node: ast.expr, names: set[str], of_steps: bool) -> bool:
+    """Whether a value comes of one of these names, or `of_steps`, which it takes itself."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and part.id in names:
+            return True
+        if isinstance(part, ast.Call):
+            site = program.script.site_of(part)
+            if program.fact(Horovod).is_call(site, *_AGREED):
+                return False
+            if of_steps and (program.fact(WhatTrains).site_trains(site) or site.name in _READING):
+                return True
+            if of_steps and site.name in worlds.ASKING and isinstance(part.func, ast.Attribute):
+                return True
+    return False

@@ -1,0 +1,152 @@
+"""Sinks: what must be uniform over the ranks, or they train apart, die or wait.
+
+Hyperparameters of optimizers, the shapes of models, and the variables that a step trains.  How often a step
+is taken is told by `core/ranks/decisions.py`, and what is data and what is test by `rewriting/datasets`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from trainshift.core.program import Program
+from trainshift.core.ranks.dependence import tests_around
+from trainshift.core.ranks.rates import RATES, Rates
+from trainshift.core.ranks.uniformity import Cause, Uniformity
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.steps import Steps
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.libraries import api
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.names.values import Instance
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, last_name
+
+# What of a layer is each rank's own, or none of its shape.
+_OWN = frozenset({"activation", "bias_initializer", "kernel_initializer", "name", "rate", "seed", "weights"})
+_NOISE = ("Dropout", "Noise", "Random")
+
+
+class Sink(Enum):
+    """What a value decides, as one says it of the ranks that differ in it."""
+
+    HYPERPARAMETER = "ranks would train by different optimizers"
+    SHAPE = "ranks would build different models"
+    VARIABLES = "ranks would train different variables"
+    MODEL = "ranks would train different models"
+    TURNS = "ranks would take different numbers of steps"
+
+
+class Divergence(NamedTuple):
+    """A place where a divergent value decides how the ranks train, with what makes it so.
+
+    `is_test` tells that what diverges is the test that decides it, and not a value.
+    """
+
+    sink: Sink
+    at: Occurrence
+    cause: Cause
+    is_test: bool = False
+
+
+class Sinks:
+    """The places of one program at which divergent values arrive."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    @cached_property
+    def divergences(self) -> list[Divergence]:
+        """Every cause that reaches a sink, once for a sink and a cause."""
+        found: dict[tuple[Sink, Site], Divergence] = {}
+        causes = self._program.fact(Uniformity).causes
+        for sink, at, is_test in self._all():
+            for cause in causes(at):
+                found.setdefault((sink, cause.site), Divergence(sink, at, cause, is_test))
+        return list(found.values())
+
+    def _all(self) -> Iterator[tuple[Sink, Occurrence, bool]]:
+        for site in self._program.fact(Rates).made:
+            yield from ((Sink.HYPERPARAMETER, each, False) for each in _given(site))
+        for statement, rate in self.rates_set:
+            if rate is not None:
+                yield Sink.HYPERPARAMETER, Occurrence(rate, statement.scope, statement), False
+            yield from ((Sink.HYPERPARAMETER, each, True) for each in tests_around(statement, None))
+        for site in self._script.sites:
+            if self._makes_layer(site):
+                yield from ((Sink.SHAPE, each, False) for each in _given(site, _OWN))
+                yield from ((Sink.SHAPE, each, True) for each in tests_around(site.statement, None))
+                yield from ((Sink.SHAPE, each, False) for each in _turns(of_call(site)))
+        for loop in self._program.fact(Loops).own:
+            for site in loop.sites if loop.is_call else ():
+                if isinstance(site.node.func, ast.Attribute):
+                    yield Sink.MODEL, of_call(site).part(site.node.func.value), False
+                for number in ("epochs", "steps_per_epoch"):
+                    given = argument(site.node, None, number)
+                    if given is not None:
+                        yield Sink.TURNS, of_call(site).part(given), False
+        trains = self._program.fact(WhatTrains).statement_trains
+        for statement in self._script.statements:
+            if isinstance(statement.node, ast.For) and trains(statement) and _counts(statement.node.iter):
+                yield Sink.TURNS, Occurrence(statement.node.iter, statement.scope, statement), False
+        for gradient in self._program.fact(Steps).gradients:
+            given = argument(gradient.site.node, 1, "sources")
+            if given is not None:
+                at = of_call(gradient.site)
+                yield Sink.VARIABLES, at.part(given), False
+
+    @cached_property
+    def rates_set(self) -> list[tuple[Statement, ast.expr | None]]:
+        """The statements that set the rate of an optimizer that is made, with what they set it to."""
+        return list(self._rates_set())
+
+    def _rates_set(self) -> Iterator[tuple[Statement, ast.expr | None]]:
+        for name in RATES:
+            for attribute in self._script.attribute_bindings(name):
+                statement = attribute.binding.statement
+                if statement is not None and self._is_optimizer(attribute.base, statement):
+                    yield statement, attribute.binding.value
+        for site in self._script.sites_named("assign", "set_value"):
+            given = site.node.args
+            rate = site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
+            if site.name == "set_value" and given:
+                rate = given[0]
+            if isinstance(rate, ast.Attribute) and rate.attr in RATES:
+                if self._is_optimizer(rate.value, site.statement):
+                    yield site.statement, given[-1] if given else None
+
+    def _is_optimizer(self, node: ast.expr, statement: Statement) -> bool:
+        values = self._names.values(node, statement.scope, statement)
+        return last_name(node) == "optimizer" or self._names.may_be(values, *api.OPTIMIZERS)
+
+    def _makes_layer(self, site: Site) -> bool:
+        return not site.name.startswith(_NOISE) and any(
+            isinstance(each, Instance)
+            and each.node is site.node
+            and self._names.is_a(each, *api.LAYER)
+            and not self._names.is_a(each, *api.MODEL)
+            for each in self._names.site_values(site.node, site)
+        )
+
+
+def _given(site: Site, without: frozenset[str] = frozenset()) -> Iterator[Occurrence]:
+    """Yield what a call is given, but for keywords that nothing hangs on."""
+    at = of_call(site)
+    yield from map(at.part, site.node.args)
+    yield from (at.part(each.value) for each in site.node.keywords if each.arg not in without)
+
+
+def _counts(node: ast.expr) -> bool:
+    """Tell that a loop goes through numbers, so that what is behind these decides how often."""
+    return isinstance(node, ast.Call) and last_name(node.func) in ("range", "trange")
+
+
+def _turns(at: Occurrence) -> Iterator[Occurrence]:
+    """Yield what the loops around an expression go through, which decides how often it is evaluated."""
+    for above in at.statement.ancestors() if at.statement is not None else ():
+        if isinstance(above.node, ast.For) and above.scope is at.scope:
+            yield Occurrence(above.node.iter, above.scope, above)

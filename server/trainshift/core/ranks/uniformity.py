@@ -1,0 +1,132 @@
+"""Uniformity: which values are the same on all ranks, which may diverge, and why.
+
+A value diverges where a cause of divergence reaches it, by what it is computed of or by a test that chooses
+it.  What a collective gives is uniform, whatever it is given, and so is a length or a shape.  The causes of a
+value are those that its backward slice comes to.  The slice is finite, so that it needs no bound.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trainshift.core.program import Program
+from trainshift.core.ranks.dependence import COLLECTIVE, Dependence
+from trainshift.core.ranks.seeds import Order, Seeds
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.steps import Steps
+from trainshift.core.training.what_trains import WhatTrains
+from trainshift.libraries import api
+from trainshift.libraries.divergence import METHODS, CauseKind, cause_of
+from trainshift.python.flow.traversal import reachable
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import Site, argument
+
+# What of an array or a tensor does not depend on the numbers in it.
+_SHAPE = frozenset({"dtype", "itemsize", "nbytes", "ndim", "rank", "shape", "size"})
+_COUNTING = frozenset(f"builtins.{name}" for name in ("callable", "isinstance", "len", "type"))
+
+
+class Cause(NamedTuple):
+    """Why a value may diverge, and the call that it comes of."""
+
+    kind: CauseKind
+    site: Site
+
+
+class Uniformity:
+    """What the ranks of one program have in common."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+        self._dependence = program.fact(Dependence)
+        self._seeds = program.fact(Seeds)
+        self._trains = program.fact(WhatTrains)
+
+    def causes(self, at: Occurrence) -> list[Cause]:
+        """Return why a value may differ between ranks, in the order of its slice; none if it is uniform."""
+        found: dict[Site, Cause] = {}
+        for each in reachable([at], self._behind, lambda one: (id(one.node), id(one.scope))):
+            cause = self._cause(each)
+            if cause is not None:
+                found.setdefault(cause.site, cause)
+        return list(found.values())
+
+    def _cause(self, at: Occurrence) -> Cause | None:
+        """Return why an expression itself gives each rank something else."""
+        if at.node in self._losses:
+            return Cause(CauseKind.DATA, self._losses[at.node])
+        if not isinstance(at.node, ast.Call):
+            return None
+        site = self._script.site_of(at.node)
+        if self._names.calls(site, "builtins.len") and at.node.args:
+            # Ranks may find other numbers of files; the order of what is drawn changes no length.
+            found = (each for each in self.causes(at.part(at.node.args[0])) if each.kind is CauseKind.DISK)
+            return next(found, None)
+        kind = self._kind(site)
+        return Cause(kind, site) if kind is not None else None
+
+    def _behind(self, at: Occurrence) -> Iterator[Occurrence]:
+        """What an expression has its value from, one step back; nothing behind a cause or a count."""
+        node = at.node
+        if isinstance(node, ast.Attribute) and node.attr in _SHAPE:
+            return
+        if self._cause(at) is not None:
+            return
+        if isinstance(node, ast.Call):
+            site = self._script.site_of(node)
+            if node in self._uniform or self._names.calls(site, *_COUNTING):
+                return
+            # What a variable begins with is broadcast.
+            if self._names.may_be(self._names.site_values(node, site), *api.VARIABLE):
+                return
+        yield from self._dependence.parts(at)
+        if isinstance(node, ast.Name | ast.Attribute):
+            for item in self._names.additions(at):
+                step = self._names.source_of(item.binding)
+                yield from step.sources if step is not None else ()
+
+    def _kind(self, site: Site) -> CauseKind | None:
+        """Return why a call gives each rank something else; None if what it is given decides."""
+        if (self._seeds.is_draw(site) or self._seeds.shuffles(site)) and self._seeds.order(site) is Order.OWN:
+            return CauseKind.DRAW
+        names = self._names.full_names(site.node.func, site.scope, site.statement)
+        for name in names:
+            kind = cause_of(name)
+            if kind is not None:
+                return kind
+        if site.name in METHODS and not names and isinstance(site.node.func, ast.Attribute):
+            return METHODS[site.name]
+        if self._trains.site_trains(site) or self._is_result(site):
+            return CauseKind.DATA
+        return None
+
+    def _is_result(self, site: Site) -> bool:
+        """Tell that a call asks a metric for what it has come to."""
+        return (
+            site.name == "result"
+            and isinstance(site.node.func, ast.Attribute)
+            and self._names.may_be(self._names.site_values(site.node.func.value, site), *api.METRIC)
+        )
+
+    @cached_property
+    def _losses(self) -> dict[ast.AST, Site]:
+        """The expressions that gradients are taken of, each with the call that takes them."""
+        found: dict[ast.AST, Site] = {}
+        for gradient in self._program.fact(Steps).gradients:
+            site = gradient.site
+            given = argument(site.node, 0, "target")
+            if given is not None:
+                at = Occurrence(given, site.scope, site.statement)
+                step = self._names.steps_back(at)
+                found.update((each.node, site) for each in (step.sources if step is not None else (at,)))
+        return found
+
+    @cached_property
+    def _uniform(self) -> set[ast.Call]:
+        """The calls of collectives, whose results all ranks share."""
+        return {site.node for site in self._program.fact(Horovod).calls(*COLLECTIVE)}

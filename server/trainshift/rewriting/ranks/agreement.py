@@ -1,0 +1,144 @@
+"""Agreement: what rank 0 draws or decides for all ranks, so that they train alike."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from trainshift.core.program import Program
+from trainshift.core.ranks.dependence import tests_around
+from trainshift.core.ranks.sinks import Divergence, Sinks
+from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.training.executions import Executions
+from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loops import Loops
+from trainshift.libraries.divergence import CauseKind
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Literal
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, last_name, root_name
+
+# What draws from what it is given: that is sent as it is.
+_CHOOSING = frozenset({"choice", "choices", "sample", "suggest_categorical"})
+# What shuffles in place and gives nothing, or draws whole data.
+_IN_PLACE = frozenset({"fit", "fit_generator", "resample", "shuffle", "train_test_split"})
+# Horovod sends objects by a session of its own there.
+_SESSIONS = (Pattern.SESSION, Pattern.MONITORED_SESSION)
+_COUNTING = frozenset({"arange", "range"})
+
+
+class Form(Enum):
+    """How rank 0 tells the others: a Python object, a tensor, or what a test comes to."""
+
+    OBJECT = "object"
+    TENSOR = "tensor"
+    TEST = "test"
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """An expression that rank 0 works out for all ranks, and what would diverge without that."""
+
+    node: ast.expr
+    within: Statement | Site
+    form: Form
+    divergence: Divergence
+
+
+class Agreement:
+    """What the ranks of one program must agree on before they train."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    @cached_property
+    def _told(self) -> list[Mend | Divergence]:
+        return [self._mended(each) or each for each in self._program.fact(Sinks).divergences]
+
+    @property
+    def mends(self) -> list[Mend]:
+        """What rank 0 tells the others, each expression once."""
+        found = {each.node: each for each in reversed(self._told) if isinstance(each, Mend)}
+        return list(reversed(found.values()))
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether rank 0 tells the others anything."""
+        return bool(self.mends)
+
+    @property
+    def left(self) -> list[Divergence]:
+        """What diverges and cannot be mended."""
+        return [each for each in self._told if isinstance(each, Divergence)]
+
+    def _mended(self, divergence: Divergence) -> Mend | None:
+        site, at = divergence.cause.site, divergence.at
+        if divergence.cause.kind is CauseKind.DATA:
+            test = at if divergence.is_test else self._deciding(at)
+            if test is None or test.statement is None or not self._can_tell(test.scope, test.statement):
+                return None
+            return Mend(test.node, test.statement, Form.TEST, divergence)
+        if site.in_fstring or site.deferred or site.name in _IN_PLACE:
+            return None
+        if not self._can_tell(site.scope, site.statement) or not self._is_sendable(site):
+            return None
+        names = self._names.full_names(site.node.func, site.scope, site.statement)
+        form = Form.TENSOR if any(name.startswith("tensorflow.") for name in names) else Form.OBJECT
+        return Mend(site.node, site, form, divergence)
+
+    def _deciding(self, at: Occurrence) -> Occurrence | None:
+        """Return the one test by a rank's own data that chooses the value of a name."""
+        causes = self._program.fact(Uniformity).causes
+        name = root_name(at.node)
+        step = self._names.steps_back(at.part(name)) if name is not None else None
+        tests = {
+            test.node: test
+            for source in (step.sources if step is not None else ())
+            for test in tests_around(source.statement, at.statement)
+            if causes(test)
+        }
+        return next(iter(tests.values())) if len(tests) == 1 else None
+
+    def _can_tell(self, scope: Scope, statement: Statement | None) -> bool:
+        """Tell that all ranks come to a place, where objects can be sent: not in graphs."""
+        executions = self._program.fact(Executions)
+        patterns = {each.pattern for each in self._program.fact(Loops).own}
+        if statement is None or not patterns.isdisjoint(_SESSIONS):
+            return False
+        if executions.runs_in_graphs or executions.is_traced(scope):
+            return False
+        return not self._program.fact(Horovod).on_root(statement)
+
+    def _is_sendable(self, site: Site) -> bool:
+        """Tell that what a call gives are numbers or words, and no objects of the script's own."""
+        if site.name not in _CHOOSING:
+            return True
+        given = [*site.node.args[:2], *(each.value for each in site.node.keywords if each.arg != "k")]
+        if site.name != "suggest_categorical":
+            given = given[:1]
+        return all(self._is_plain(Occurrence(each, site.scope, site.statement)) for each in given)
+
+    def _is_plain(self, at: Occurrence) -> bool:
+        return all(self._is_plain_value(each) for each in self._sources(at))
+
+    def _sources(self, at: Occurrence) -> Iterator[Occurrence]:
+        step = self._names.steps_back(at)
+        yield from step.sources if step is not None and not step.unseen and step.sources else (at,)
+
+    def _is_plain_value(self, at: Occurrence) -> bool:
+        node = at.node
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+            return all(self._is_plain_value(at.part(each)) for each in node.elts)
+        if isinstance(node, ast.UnaryOp):
+            return self._is_plain_value(at.part(node.operand))
+        if isinstance(node, ast.Call) and last_name(node.func) in _COUNTING:
+            return True
+        values = self._names.values(*at[:3])
+        return isinstance(node, ast.Constant) or (
+            bool(values) and all(isinstance(each, Literal) for each in values)
+        )

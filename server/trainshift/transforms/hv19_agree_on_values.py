@@ -1,0 +1,123 @@
+"""Has rank 0 draw and decide for all ranks what all must have in common.
+
+    rate = 10 ** random.uniform(-3, -1)     rate = 10 ** hvd.broadcast_object(
+                                                random.uniform(-3, -1), root_rank=0)
+    if loss > best:                         if hvd.broadcast_object(
+        opt.learning_rate = rate / 2                bool(loss > best), root_rank=0):
+                                                opt.learning_rate = rate / 2
+
+## Why it matters
+
+Each rank has random numbers, a clock and losses of its own. Ranks whose rates differ train apart without a
+word, and a rank that leaves out a step makes the others wait for ever.
+
+## How it is done
+
+What comes to a hyperparameter of an optimizer, to the shape of a layer or to the variables that a step trains
+is followed back, through names, functions and files, to what is drawn without a seed, asked of the clock or
+the machine, or computed of a rank's own batches. Rank 0 sends the others what it has drawn. Rank 0 also
+decides for all when a loop ends, and when a test of a loss changes the rate. A step that one rank leaves out,
+for a loss that is no number say, is left out on all ranks. Dropout, noise and augmentation stay each rank's
+own.
+
+Where ranks cannot decide together, in a graph, in a session or within a function, and where layers or other
+objects are drawn, the report names the line that makes the ranks differ, and what comes of it.
+"""
+
+from __future__ import annotations
+
+from trainshift.core.layout import Layout
+from trainshift.core.program import Program
+from trainshift.core.ranks.decisions import Decides, Decisions
+from trainshift.python.source.edit import Change, Remark
+from trainshift.python.source.source import one_line
+from trainshift.python.syntax.chunk_syntax import Site
+from trainshift.python.syntax.precedence import ARGUMENT, Frame, handed_to
+from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.ranks.agreement import Agreement, Form, Mend
+from trainshift.transforms.rule import Proposals, Transform
+
+_END_ALONE = "each rank decides by its own values when the loop ends ({}); the others may wait forever"
+_STEP_ALONE = (
+    "each rank decides by its own values whether it takes this step ({}); the others may wait forever"
+)
+_END_TOGETHER = (
+    "rank 0 decides for all ranks when the loop ends ({}), so that none waits for others that have left it"
+)
+_ONE_TOGETHER = "rank 0 decides for all ranks which step they take ({}), so that all take the same one"
+_STEP_TOGETHER = (
+    "a step that one rank leaves out ({}) is left out by all ranks, so that none waits for the others"
+)
+_GATHERED = {Decides.SKIPS: "any", Decides.STEPS: "all"}
+"""How the ranks decide together whether a step is taken."""
+
+
+def propose(program: Program) -> Proposals:
+    """One change for each expression that rank 0 works out for all, a doubt for what stays divergent."""
+    yield from _decided(program)
+    decided = {each.test for each in program.fact(Decisions).all}
+    agreement = program.fact(Agreement)
+    for mend in agreement.mends:
+        if mend.node in decided:
+            continue
+        yield _change(program, mend)
+    for each in agreement.left:
+        site = each.cause.site
+        sink = program.script.span(each.at.node, each.at.scope)
+        line = program.script.line_at(sink.start)
+        text = (
+            f"`{_shown(program.script.text(site.node, site))}` {each.cause.kind.value}: "
+            f"{each.sink.value} (line {line})"
+        )
+        target = program.script.statement_span(site.statement)
+        yield Remark("HV19", target, text, is_doubt=True)
+
+
+def _decided(program: Program) -> Proposals:
+    """A change for each test that the ranks can decide together, a doubt for others by which they part."""
+    layout = program.fact(Layout)
+    for each in program.fact(Decisions).all:
+        text = _shown(program.script.text(each.test, each.statement))
+        if not each.is_together:
+            told = _END_ALONE if each.decides is Decides.END else _STEP_ALONE
+            yield Remark(
+                "HV19", program.script.statement_span(each.statement), told.format(text), is_doubt=True
+            )
+            continue
+        hvd = program.at(each.statement).fact(Prerequisites).hvd
+        if each.decides in _GATHERED:
+            frame = Frame(f"{_GATHERED[each.decides]}({hvd}.allgather_object(bool(", ")))", ARGUMENT)
+            title, decided = f"Decide together whether a step is taken ({text})", _STEP_TOGETHER.format(text)
+        else:
+            frame = Frame(f"{hvd}.broadcast_object(bool(", "), root_rank=0)", ARGUMENT)
+            is_end = each.decides is Decides.END
+            title = f"Let rank 0 decide {'when the loop ends' if is_end else 'which step is taken'} ({text})"
+            decided = (_END_TOGETHER if is_end else _ONE_TOGETHER).format(text)
+        edits = layout.put(each.test, each.statement, frame)
+        target = program.script.header_span(each.statement)
+        yield Change("HV19", title, target, edits, decisions=(decided,))
+
+
+def _change(program: Program, mend: Mend) -> Change:
+    text = _shown(program.script.text(mend.node, mend.within))
+    hvd = program.at(mend.within).fact(Prerequisites).hvd
+    if mend.form is Form.TEST:
+        frame = Frame(f"{hvd}.broadcast_object(bool(", "), root_rank=0)", ARGUMENT)
+        title, verb = f"Let rank 0 decide ({text})", "decides"
+    else:
+        name = "broadcast" if mend.form is Form.TENSOR else "broadcast_object"
+        frame = handed_to(f"{hvd}.{name}", ", root_rank=0")
+        title, verb = f"Let rank 0 draw for all ranks ({text})", "draws"
+    edits = program.fact(Layout).put(mend.node, mend.within, frame)
+    decision = f"rank 0 {verb} for all ranks ({text}); without that {mend.divergence.sink.value}"
+    statement = mend.within.statement if isinstance(mend.within, Site) else mend.within
+    target = program.script.header_span(statement)
+    return Change("HV19", title, target, edits, decisions=(decision,))
+
+
+def _shown(text: str) -> str:
+    text = one_line(text)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+RULE = Transform("HV19", "agree-on-values", propose, essential=True)
