@@ -48,6 +48,7 @@ _ONE_TOGETHER = "rank 0 decides for all ranks which step they take ({}), so that
 _STEP_TOGETHER = (
     "a step that one rank leaves out ({}) is left out by all ranks, so that none waits for the others"
 )
+_CAUGHT = "a rank that catches an error here goes on without this step; the others may wait forever"
 _GATHERED = {Decides.SKIPS: "any", Decides.STEPS: "all"}
 """How the ranks decide together whether a step is taken."""
 
@@ -55,6 +56,7 @@ _GATHERED = {Decides.SKIPS: "any", Decides.STEPS: "all"}
 def propose(program: Program) -> Proposals:
     """One change for each expression that rank 0 works out for all, a doubt for what stays divergent."""
     yield from _decided(program)
+    yield from _caught(program)
     decided = {each.test for each in program.fact(Decisions).all}
     agreement = program.fact(Agreement)
     for mend in agreement.mends:
@@ -96,6 +98,12 @@ def _decided(program: Program) -> Proposals:
         edits = layout.put(each.test, each.statement, frame)
         target = program.script.header_span(each.statement)
         yield Change("HV19", title, target, edits, decisions=(decided,))
+
+
+def _caught(program: Program) -> Proposals:
+    """A doubt for each `try` by which a rank goes on without a step that failed."""
+    for each in program.fact(Decisions).caught:
+        yield Remark("HV19", program.script.statement_span(each), _CAUGHT, is_doubt=True)
 
 
 def _change(program: Program, mend: Mend) -> Change:

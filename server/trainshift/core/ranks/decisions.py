@@ -29,13 +29,15 @@ from trainshift.python.flow import exits
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.syntax.chunk_syntax import Binding, Site, Statement, arguments
+from trainshift.python.syntax.chunk_syntax import Binding, Site, Statement, arguments, last_name
 from trainshift.python.values.call_graph import statements_around
 
 _SESSIONS = frozenset({Pattern.SESSION, Pattern.MONITORED_SESSION})
 _READING = frozenset({"run", "eval"})
 _GROWING = ADDING | {"update_state"}
 _OWN = frozenset(CauseKind) - {CauseKind.RANK}
+# What a person, or the end of the data, raises on all ranks.
+_OF_ALL = frozenset({"KeyboardInterrupt", "OutOfRangeError", "StopIteration"})
 _AGREED = ("allgather_object", "allreduce", "broadcast_object")
 
 
@@ -85,10 +87,34 @@ class Decisions:
             for each, (test, decides) in ordered
         ]
 
+    @cached_property
+    def caught(self) -> list[Statement]:
+        """The `try` statements of a training loop that go on to the next step where a step fails."""
+        program = self._program
+        trains = program.fact(WhatTrains).statement_trains
+        return [
+            each
+            for each in program.script.statements
+            if isinstance(each.node, ast.Try)
+            and any(map(trains, each.branches["body"]))
+            and (loop := innermost_loop(each)) is not None
+            and trains(loop)
+            and any(_goes_on(program, each, handler) for handler in each.node.handlers)
+        ]
+
     @property
     def is_needed(self) -> bool:
         """Whether ranks decide anything together."""
         return any(each.is_together for each in self.all)
+
+
+def _goes_on(program: Program, statement: Statement, handler: ast.ExceptHandler) -> bool:
+    """Whether a handler of errors that one rank may have alone goes on to the next turn of the loop."""
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    if all(each is not None and last_name(each) in _OF_ALL for each in caught):
+        return False
+    found = exits.completions(handler.body)
+    return exits.FALL in found or exits.CONTINUE in found
 
 
 def _is_together(

@@ -36,6 +36,7 @@ class Sink(Enum):
     SHAPE = "ranks would build different models"
     VARIABLES = "ranks would train different variables"
     MODEL = "ranks would train different models"
+    OPTIMIZER = "ranks would step by different optimizers"
     TURNS = "ranks would take different numbers of steps"
 
 
@@ -93,6 +94,8 @@ class Sinks:
         for statement in self._script.statements:
             if isinstance(statement.node, ast.For) and trains(statement) and _counts(statement.node.iter):
                 yield Sink.TURNS, Occurrence(statement.node.iter, statement.scope, statement), False
+        for step in self._program.fact(Steps).steps:
+            yield Sink.OPTIMIZER, of_call(step.site).part(step.receiver), False
         for gradient in self._program.fact(Steps).gradients:
             given = argument(gradient.site.node, 1, "sources")
             if given is not None:

@@ -73,8 +73,9 @@ class Agreement:
 
     @property
     def left(self) -> list[Divergence]:
-        """What diverges and cannot be mended."""
-        return [each for each in self._told if isinstance(each, Divergence)]
+        """What diverges and cannot be mended, once for each cause."""
+        found = {each.cause.site: each for each in reversed(self._told) if isinstance(each, Divergence)}
+        return list(reversed(found.values()))
 
     def _mended(self, divergence: Divergence) -> Mend | None:
         site, at = divergence.cause.site, divergence.at
