@@ -9,6 +9,8 @@ import pytest
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.engine.analysis import Analysis, analyze
+from trainshift.engine.audit import faults_of
 from trainshift.engine.conversion import Status, convert
 from trainshift.libraries.divergence import CauseKind
 from trainshift.python.names.occurrence import Occurrence
@@ -126,3 +128,13 @@ def test_causes_are_of_their_kinds(value: str, kinds: set[CauseKind]) -> None:
     (site,) = script.sites_named("print")
     at = Occurrence(site.node.args[0], site.scope, site.statement)
     assert {each.kind for each in Program(script).fact(Uniformity).causes(at)} == kinds
+
+
+@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_mend_that_is_dropped_is_seen_in_the_result(source: str, sink: str) -> None:
+    analysis = analyze(f"{HEAD}value = {SOURCES[source]}\n{SINKS[sink]}")
+    assert isinstance(analysis, Analysis)
+    kept = tuple(each for each in analysis.changes if each.rule != "HV19")
+    if kept != analysis.changes:
+        assert any(each.certain and each.code == "HZ13" for each in faults_of(analysis.program, kept))

@@ -41,6 +41,7 @@ from trainshift.core.ranks.own_values import OwnValues
 from trainshift.core.ranks.sinks import Sinks
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.trails import Trails
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import KERAS, TENSORFLOW
@@ -73,6 +74,7 @@ _BY_OWN = "A rank stops by its own metrics, and the others wait for it. Average 
 _RATE = "This rank sets its rate by values of its own, so the rates differ in silence. Average them first."
 _PASSED = "Some ranks only come to what is done together here, by values of their own. Average them first."
 _SKIPPED = "Each rank leaves out steps by its own batch, and the others wait for it. Decide together."
+_ENDED = "Each rank decides alone when this loop ends, and the others wait for it. Decide together."
 _SESSIONS = (Pattern.SESSION, Pattern.MONITORED_SESSION)
 
 
@@ -94,13 +96,18 @@ def check(program: Program) -> Findings:
 
 
 def _of_skips(program: Program, told: list[Span]) -> Iterator[Finding]:
-    """The steps that each rank leaves out by its own batch."""
+    """The steps that each rank leaves out by its own batch, and the loops that it ends by its own draw."""
+    causes = program.fact(Uniformity).causes
     for each in program.fact(Decisions).all:
         around = program.script.statement_span(each.statement)
         is_told = any(around.start <= span.start < around.end for span in told)
-        if each.decides in (Decides.SKIPS, Decides.STEPS) and not is_told:
-            test = Occurrence(each.test, each.statement.scope, each.statement)
+        if is_told:
+            continue
+        test = Occurrence(each.test, each.statement.scope, each.statement)
+        if each.decides in (Decides.SKIPS, Decides.STEPS):
             yield hazard(program, "HZ13", Verdict.VIOLATED, test, _SKIPPED)
+        elif any(cause.kind is not CauseKind.DATA for cause in causes(test)):
+            yield hazard(program, "HZ13", Verdict.VIOLATED, test, _ENDED)
 
 
 def _of_draws(program: Program) -> Iterator[Finding]:
