@@ -17,7 +17,7 @@ from trainshift.core.training.executions import Executions, counted_in
 from trainshift.libraries.containers import ADDING
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
-from trainshift.rewriting.data.turns import Gives, Turns
+from trainshift.rewriting.data.turns import Gives, Turns, subscripts
 from trainshift.rewriting.datasets.draws import Draws
 from trainshift.rewriting.datasets.knowledge import Knowledge
 from trainshift.rewriting.datasets.pipelines import Pipelines
@@ -185,12 +185,11 @@ def _chosen(program: Program, loop: Statement) -> Iterator[Site]:
     """The draws in a loop, or in the functions that it calls, by which elements are chosen out of data."""
     here = run_in(program, loop)
     for statement in here:
-        for part in statement.own_parts():
-            if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load):
-                index = Occurrence(part.slice, statement.scope, statement)
-                drawn = [site for site in program.fact(Draws).choosing(index) if site.statement in here]
-                if drawn and not _is_made(program, part.value, here):
-                    yield from drawn
+        for part in subscripts(statement):
+            index = Occurrence(part.slice, statement.scope, statement)
+            drawn = [site for site in program.fact(Draws).choosing(index) if site.statement in here]
+            if drawn and not _is_made(program, part.value, here):
+                yield from drawn
 
 
 def _is_made(program: Program, data: ast.expr, here: list[Statement]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from enum import IntEnum
+from typing import NamedTuple
 
 from trainshift.core import tables
 from trainshift.core.program import Program
@@ -20,7 +21,7 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Display, Function, UserInstance, Value
-from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Statement, children, last_name
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, ChunkSyntax, Statement, children, last_name
 from trainshift.rewriting.datasets.pipelines import Pipelines
 
 NEXT = ("get_next", "next", "next_batch")
@@ -57,6 +58,7 @@ class Turns:
         self._script = program.script
         self._names = program.names
         self._pipelines = program.fact(Pipelines)
+        self._cuts: dict[tuple[Statement, bool], bool] = {}
 
     def gives(self, at: Occurrence) -> Gives:
         """What an expression gives that a loop goes through."""
@@ -132,17 +134,21 @@ class Turns:
 
         The number of a `for` is among that if it is `by_number`.
         """
+        if (loop, by_number) not in self._cuts:
+            self._cuts[loop, by_number] = self._cut(loop, by_number)
+        return self._cuts[loop, by_number]
+
+    def _cut(self, loop: Statement, by_number: bool) -> bool:
         inside = [each for each in loop.walk() if each is not loop]
-        names = {name for each in inside for name in _bound(each)}
+        read = [(each, part) for each in inside for part in subscripts(each)]
+        if not read:
+            return False
+        names = {name for each in inside for name in _own(each).bound}
         if by_number:
             names |= _targets(loop)
         return any(
-            isinstance(part, ast.Subscript)
-            and isinstance(part.ctx, ast.Load)
-            and reads(part.slice, names)
-            and self._is_new(Occurrence(part.value, statement.scope, statement), loop)
-            for statement in inside
-            for part in statement.own_parts()
+            reads(part.slice, names) and self._is_new(Occurrence(part.value, each.scope, each), loop)
+            for each, part in read
         )
 
     def _is_new(self, at: Occurrence, loop: Statement) -> bool:
@@ -243,10 +249,33 @@ def _is_of_gradients(call: ast.Call) -> bool:
     return name.startswith(("clip_by", "zeros", "ones")) or name in ("Variable", "cast", "divide", "multiply")
 
 
-def _bound(statement: Statement) -> Iterator[str]:
-    for part in statement.own_parts():
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-            yield part.id
+class _Own(NamedTuple):
+    """The names that a statement itself binds, and the subscripts that it reads."""
+
+    bound: list[str]
+    subscripts: list[ast.Subscript]
+
+
+def subscripts(statement: Statement) -> list[ast.Subscript]:
+    """The subscripts that a statement itself reads, without those of its blocks."""
+    return _own(statement).subscripts
+
+
+def _own(statement: Statement) -> _Own:
+    known = statement.scope.facts.once(_none_yet)
+    if statement not in known:
+        own = known[statement] = _Own([], [])
+        for part in statement.own_parts():
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                own.bound.append(part.id)
+            elif isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load):
+                own.subscripts.append(part)
+    return known[statement]
+
+
+def _none_yet(chunk: ChunkSyntax) -> dict[Statement, _Own]:
+    """Begin what is kept of the statements of one chunk, for as long as its text stays."""
+    return {}
 
 
 def _targets(loop: Statement) -> set[str]:
