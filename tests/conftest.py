@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _keep(config, items, _concerned(items, config.getoption("--rule")))
     if config.getoption("--update-fixtures"):
         _keep(config, items, [item for item in items if _is_fixture(item)])
-    if not config.getoption("--all-turns"):
+    if not (config.getoption("--all-turns") or config.getoption("--single-runs")):
         _keep(config, items, [item for item in items if _has_turn(item)])
     if config.getoption("--quick"):
         quick = [item for item in items if not item.get_closest_marker("slow")]
@@ -92,7 +92,10 @@ def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
 
 def _has_turn(item: pytest.Item) -> bool:
     marker = item.get_closest_marker("in_turns")
-    return marker is None or has_turn(item.nodeid, marker.args[0])
+    if marker is None:
+        return True
+    one_in, *place = marker.args
+    return has_turn(*((place[0], one_in, place[1]) if place else (item.nodeid, one_in)))
 
 
 def _is_fixture(item: pytest.Item) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from trainshift.dev.new_rule import FAMILIES, UsageError, lay_out, next_code
+from turns import Turns
 
 ROOT = Path(__file__).parents[1]
 # What nobody but the author of a restriction can write: cases that violate it, and enough of them.
@@ -61,13 +62,14 @@ def run(root: Path, *command: str, status: int = 0) -> str:
 
 
 @pytest.mark.slow
-def test_what_was_laid_out_passes(copy: Path) -> None:
-    rule, restriction = next_code("HV"), next_code("TF")
-    for code, name in ((rule, "made-up-thing"), (restriction, "made-up-state")):
+def test_what_was_laid_out_passes(copy: Path, turns: Turns) -> None:
+    both = (next_code("HV"), "made-up-thing", ()), (next_code("TF"), "made-up-state", FOR_THE_AUTHOR)
+    chosen = turns.of(both, 2)
+    for code, name, _ in chosen:
         laid_out = run(copy, "make", "rule", f"CODE={code}", f"NAME={name}")
         assert len(re.findall(r"^new +\S+$", laid_out, re.M)) == 2
         assert "1 passed" in laid_out, "the expectation of its one case is written"
-    for code, missing in ((rule, ()), (restriction, FOR_THE_AUTHOR)):
+    for code, _, missing in chosen:
         printed = run(copy, "make", "test-rule", f"RULE={code.lower()}", status=2 if missing else 0)
         failed = set(re.findall(r"^FAILED (\S+)", printed, re.M))
         assert failed == {name.format(code=code) for name in missing}

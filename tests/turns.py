@@ -1,16 +1,21 @@
 """Turns: of many inputs that are much alike, a commit tries a share, and the next commit another one.
 
+`by_kind` shares the cases of a test so that at least one of each kind has its turn.
+
 `pytest --all-turns` tries every input.  The header of a run names the commit whose turn it is.
 """
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
-from zlib import crc32
+
+import pytest
 
 _T = TypeVar("_T")
 _ROOT = Path(__file__).parents[1]
@@ -30,13 +35,28 @@ def commit() -> str:
 
 
 def _turn(name: str, one_in: int) -> int:
-    """A number below `one_in` for a name, another one with each commit."""
-    return (crc32(name.encode()) + int(commit(), 16)) % one_in
+    """A number below `one_in` for a name and the commit; those of other names tell nothing of it."""
+    return int(sha256(f"{commit()} {name}".encode()).hexdigest(), 16) % one_in
 
 
-def has_turn(name: str, one_in: int) -> bool:
-    """True for one in so many names, which ones depends on the commit."""
-    return _turn(name, one_in) == 0
+def has_turn(name: str, one_in: int, place: int = 0) -> bool:
+    """True for one in so many names, or places of one name, which ones depends on the commit."""
+    return (_turn(name, one_in) + place) % one_in == 0
+
+
+def by_kind(
+    cases: Iterable[_T], kind: Callable[[_T], Hashable], one_in: int, name: Callable[[_T], str]
+) -> pytest.MarkDecorator:
+    """Parametrize a test by `case`: of the cases of one kind, one in so many has its turn, of fewer all."""
+    row = list(cases)
+    sizes, places = Counter(map(kind, row)), Counter[Hashable]()
+    found = []
+    for case in row:
+        of = kind(case)
+        marks = [pytest.mark.in_turns(one_in, str(of), places[of])] if sizes[of] >= one_in else []
+        places[of] += 1
+        found.append(pytest.param(case, id=name(case), marks=marks))
+    return pytest.mark.parametrize("case", found)
 
 
 class Turns:
@@ -51,4 +71,4 @@ class Turns:
         row = list(inputs)
         if self._every:
             return row
-        return row[_turn(self._test, one_in) :: one_in]
+        return row[_turn(f"inputs of {self._test}", one_in) :: one_in]

@@ -10,6 +10,7 @@ from trainshift.engine.checking import fix
 from trainshift.engine.compiling import compiles
 from trainshift.engine.own_codes import INTERNAL_ERROR
 from trainshift.engine.settings import Severity
+from turns import Turns
 
 TEXTS = [case.script for case in FINDING_CASES]
 TEXTS += [case.text for case in TRANSFORM_CASES]
@@ -17,8 +18,8 @@ TEXTS += [(folder / "before.py").read_bytes().decode("utf-8-sig") for folder in 
 
 
 @pytest.mark.parametrize(("newline", "every"), [("\n", 1), ("\r\n", 3), ("\r", 4)])
-def test_fixes_come_to_an_end_and_leave_a_script(newline: str, every: int, quick: bool) -> None:
-    for text in TEXTS[:: 60 if quick else every]:
+def test_fixes_come_to_an_end_and_leave_a_script(newline: str, every: int, quick: bool, turns: Turns) -> None:
+    for text in TEXTS[::60] if quick else turns.of(TEXTS[::every], 2):
         script = text.replace("\r\n", "\n").replace("\n", newline)
         fixed = fix(script, least=Severity.HINT)
         assert not [each for each in fixed.report.diagnostics if each.code == INTERNAL_ERROR.code], script

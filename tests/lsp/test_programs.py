@@ -276,6 +276,7 @@ def bare(texts: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("program", SLOWLY)
+@pytest.mark.in_turns(2)
 async def test_every_file_of_a_program_is_converted_as_convert_does(
     puller: Session, tmp_path: Path, program: ProgramFolder
 ) -> None:

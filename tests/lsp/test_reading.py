@@ -214,6 +214,7 @@ async def test_what_trainshift_writes_is_explained(puller: Session, name: str, w
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", ALL)
+@pytest.mark.in_turns(2)
 async def test_all_that_trainshift_writes_is_explained(puller: Session, script: str) -> None:
     text = text_of(SCRIPTS / script / "after.py")
     document = puller.open(text)

@@ -20,6 +20,7 @@ from proof.originals import digest
 from proof.single_runs import WRITTEN, SingleRuns
 from trainshift.proving.judging.claims import FAILS, claims
 from trainshift.proving.judging.seen import Seen
+from turns import by_kind
 
 pytestmark = pytest.mark.proof
 
@@ -404,7 +405,7 @@ def test_good_conversion_has_no_fault(case: Wrong, single_runs: SingleRuns) -> N
     assert_judged(case, single_runs)
 
 
-@pytest.mark.parametrize("case", WRONG, ids=lambda case: case.name)
+@by_kind(WRONG, lambda case: " ".join(sorted(case.faults)), 2, lambda case: case.name)
 def test_wrong_conversion_is_caught(case: Wrong, single_runs: SingleRuns) -> None:
     assert_judged(case, single_runs)
 

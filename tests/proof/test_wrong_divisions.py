@@ -9,6 +9,7 @@ import pytest
 
 from proof.harness import judge, run_converted, run_original
 from trainshift.proving.judging.data import judge_data
+from turns import by_kind
 
 pytestmark = pytest.mark.proof
 
@@ -163,7 +164,7 @@ def test_good_division_has_no_fault(sample: str) -> None:
     assert judged(sample, (SAMPLES / f"{sample}_after.py").read_text("utf-8"), ranks=3) == []
 
 
-@pytest.mark.parametrize("case", WRONG, ids=lambda case: case[0])
+@by_kind(WRONG, lambda case: case[2], 2, lambda case: str(case[0]))
 def test_wrong_division_is_caught(case: tuple[Any, ...]) -> None:
     _, sample, faults, *changes = case
     text = (SAMPLES / f"{sample}_after.py").read_text("utf-8")

@@ -9,6 +9,7 @@ import pytest
 from fixtures import PROGRAMS
 from proof.code import Code
 from proof.harness import prove
+from turns import by_kind
 
 pytestmark = pytest.mark.proof
 
@@ -181,7 +182,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("case", WRONG, ids=lambda case: case.name)
+@by_kind(WRONG, lambda case: " ".join(sorted(case.faults)), 2, lambda case: case.name)
 def test_wrong_conversion_of_a_program_is_caught(case: Wrong) -> None:
     program = FOLDERS[case.program]
     text = program.converted[case.path].decode()
