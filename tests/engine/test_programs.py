@@ -6,9 +6,11 @@ import posixpath
 
 from trainshift.engine.checking import check
 from trainshift.engine.conversion import convert_program
+from trainshift.engine.live import Live
 from trainshift.engine.programs import KeptClaims, Programs
-from trainshift.engine.settings import Severity
+from trainshift.engine.settings import Settings, Severity
 from trainshift.engine.workspace import ParsedFiles, files_in_memory
+from trainshift.python.source.source import Source
 
 NET = """\
 import tensorflow as tf
@@ -118,6 +120,31 @@ def test_a_conversion_says_that_not_all_files_were_searched_for_programs_that_sh
     texts |= {f"/p/data/m{number}.py": "" for number in range(5000)}
     texts["/p/further/start.py"] = TRAIN
     assert any("too many files" in each for each in doubts())
+
+
+def test_a_check_says_that_not_all_files_were_searched_for_programs_that_use_one() -> None:
+    network = NET.format(rate=0.1)
+    texts = {"/p/net.py": network, "/p/train.py": TRAIN, "/p/util.py": "import os\n"}
+
+    def codes(path: str, settings: Settings | None = None) -> list[str]:
+        found = check(texts[path], settings, path, files_in_memory(texts)).diagnostics
+        return [each.code for each in found if each.code.startswith("TS")]
+
+    assert codes("/p/net.py") == []
+    texts |= {f"/p/data/m{number}.py": "" for number in range(5000)}
+    texts["/p/further/start.py"] = TRAIN
+    assert codes("/p/net.py") == ["TS05"]
+    edited = Live("/p/net.py", files_in_memory(texts)).in_full(Source(network), Settings())
+    assert "TS05" in {each.code for each in edited.diagnostics}
+    assert codes("/p/util.py") == []
+    assert (
+        codes("/p/net.py", Settings(ignore=("TS05",))) == codes("/p/net.py", Settings(ignore=("HZ",))) == []
+    )
+    # One that starts a program is judged by that alone.
+    texts["/p/main.py"] = f"{TRAIN}\nif __name__ == '__main__':\n    print('done')\n"
+    assert codes("/p/main.py") == []
+    texts["/p/net.py"] = f"# trainshift: ignore-file[TS05]\n{network}"
+    assert codes("/p/net.py") == []
 
 
 def test_the_program_of_a_file_is_found_through_any_number_of_importers() -> None:

@@ -16,7 +16,13 @@ from trainshift.engine.cells import Body, Plain
 from trainshift.engine.compiling import compiles
 from trainshift.engine.effects.outcomes import Effects
 from trainshift.engine.findings import Judgement, find, uses_horovod
-from trainshift.engine.own_codes import INTERNAL_ERROR, OWN_CODES, SYNTAX_ERROR, UNSUPPORTED_VERSION
+from trainshift.engine.own_codes import (
+    INTERNAL_ERROR,
+    OWN_CODES,
+    SYNTAX_ERROR,
+    UNSEARCHED_FILES,
+    UNSUPPORTED_VERSION,
+)
 from trainshift.engine.settings import (
     GRAPH_CODES,
     HAZARD_CODES,
@@ -338,7 +344,10 @@ def judge(
     if asked & static_graphs.OF_PADDLE_3 and (runtime := demanded()) is not None and runtime.is_paddle2:
         asked -= static_graphs.OF_PADDLE_3
     result = Judgement(())
-    if not _HAZARDS.isdisjoint(codes) and (uses_horovod(program) or _is_used_with_horovod(program, files)):
+    is_distributed = not _HAZARDS.isdisjoint(codes) and (
+        uses_horovod(program) or _is_used_with_horovod(program, files)
+    )
+    if is_distributed:
         # What starts and mends the script, and which Keras it is for, is asked only where Horovod is used.
         from trainshift.engine.effects.hazards import found_around
         from trainshift.engine.versions.runtime import settled
@@ -347,6 +356,10 @@ def judge(
         result = found_around(program, asked | (codes & _HAZARDS), files, pause)
     elif asked:
         result = find(program, asked - _HAZARDS, pause)
+    if files is not None and (trains or is_distributed) and _may_miss_programs(program, settings, files):
+        from trainshift.engine.effects.hazards import unsearched
+
+        result = _with(result, unsearched(program, files))
     if not trains:
         return result
     if settings.is_on(UNSUPPORTED_VERSION.code) and program.fact(Loops).own:
@@ -354,9 +367,20 @@ def judge(
         if runtime is not None and (runtime.too_new or runtime.problem):
             from trainshift.engine.versions.unsupported import told_of
 
-            found = (*result.found, *told_of(program, runtime, settings.choices))
-            return replace(result, found=tuple(sorted(found, key=lambda each: (each.span, each.code))))
+            return _with(result, told_of(program, runtime, settings.choices))
     return result
+
+
+def _with(result: Judgement, more: Iterable[Finding]) -> Judgement:
+    found = sorted((*result.found, *more), key=lambda each: (each.span, each.code))
+    return replace(result, found=tuple(found))
+
+
+def _may_miss_programs(program: Program, settings: Settings, files: ParsedFiles) -> bool:
+    """Whether hazards are asked of programs that use the script, and not all files are searched for these."""
+    path = program.script.path
+    is_asked = settings.is_on(UNSEARCHED_FILES.code) and not _HAZARDS.isdisjoint(settings.checked_codes)
+    return is_asked and bool(path) and not files.searches_all(path)
 
 
 def _is_used_with_horovod(program: Program, files: ParsedFiles | None) -> bool:

@@ -118,5 +118,36 @@ stays refused: on Keras 3 Horovod's optimizer averages nothing, and does not say
 Nothing is reported if the project allows an older version too, or asks for none.
 """,
 )
+UNSEARCHED_FILES = OwnCode(
+    "TS05",
+    "unsearched-files",
+    """The project has too many files for all to be searched for programs that import this one.
 
-OWN_CODES = (SYNTAX_ERROR, UNUSED_SUPPRESSION, UNKNOWN_SUPPRESSION, INTERNAL_ERROR, UNSUPPORTED_VERSION)
+## Why it matters
+
+A file is judged as a part of the programs that import it, but only 5,000 files are searched for them. Another
+program may have hazards here that are not reported.
+
+## What to do
+
+Check the file that starts the program too: its imports are followed wherever they lie. Or give the part that
+trains a `trainshift.toml` of its own: then only files below it are searched.
+
+## How to silence it
+
+`# trainshift: ignore[TS05]` at the first statement, or `TS05 = "off"` among the severities.
+
+## What is not reported
+
+A file that starts a program which trains, and a file that neither trains nor is seen to be used with Horovod.
+""",
+)
+
+OWN_CODES = (
+    SYNTAX_ERROR,
+    UNUSED_SUPPRESSION,
+    UNKNOWN_SUPPRESSION,
+    INTERNAL_ERROR,
+    UNSUPPORTED_VERSION,
+    UNSEARCHED_FILES,
+)

@@ -87,6 +87,11 @@ class Programs:
             )
         return self._may_train[start]
 
+    def starts_training(self, path: str) -> bool:
+        """Whether the file at `path` guards what it does when it is started, and trains then."""
+        code = self._files.read(path)
+        return code is not None and _guards_code(code) and self.may_train(path)
+
     def _is_start(self, path: str) -> bool:
         code = self._files.read(path)
         return code is None or _guards_code(code) or not self.importers(path)

@@ -14,6 +14,7 @@ from trainshift.core.finding import Effect, Verdict
 from trainshift.engine.own_codes import (
     SYNTAX_ERROR,
     UNKNOWN_SUPPRESSION,
+    UNSEARCHED_FILES,
     UNSUPPORTED_VERSION,
     UNUSED_SUPPRESSION,
 )
@@ -26,9 +27,11 @@ HAZARD_CODES = tuple(rule.code for rule in HAZARDS)
 GRAPH_CODES = tuple(each.code for each in STATIC_CODES)
 """The codes of Paddle's static graphs."""
 CHECKED_CODES = (*RESTRICTION_CODES, *GRAPH_CODES)
-SUPPRESSIBLE_CODES = (*CHECKED_CODES, UNSUPPORTED_VERSION.code)
+OF_PROJECT = (UNSUPPORTED_VERSION.code, UNSEARCHED_FILES.code)
+"""What is said of a file because of the project around it."""
+SUPPRESSIBLE_CODES = (*CHECKED_CODES, *OF_PROJECT)
 """Every code that a comment can silence."""
-_OWN = (SYNTAX_ERROR, UNUSED_SUPPRESSION, UNKNOWN_SUPPRESSION, UNSUPPORTED_VERSION)
+_OWN = (SYNTAX_ERROR, UNUSED_SUPPRESSION, UNKNOWN_SUPPRESSION, UNSUPPORTED_VERSION, UNSEARCHED_FILES)
 _HAZARD_FAMILY = ("HZ",)
 _WEIGHED = frozenset(RESTRICTION_CODES).difference(HAZARD_CODES)
 CODES = (*CHECKED_CODES, *(each.code for each in _OWN))
@@ -68,7 +71,7 @@ LETTER, EFFECT = "letter", "effect"
 _DEFAULTS: Mapping[str, SeverityByVerdict] = {
     SYNTAX_ERROR.code: dict.fromkeys(Verdict, Severity.ERROR),
     # What is said of the project, which the script cannot mend.
-    UNSUPPORTED_VERSION.code: dict.fromkeys(Verdict, Severity.INFORMATION),
+    **{code: dict.fromkeys(Verdict, Severity.INFORMATION) for code in OF_PROJECT},
     # What a script that uses Horovod loses by is loud by itself: no conversion is asked.
     **{rule.code: _BY_LETTER if rule.is_serious else _WASTE for rule in HAZARDS},
 }

@@ -17,6 +17,7 @@ from trainshift.core.program import Program
 from trainshift.engine.analysis import analyze_script
 from trainshift.engine.edited import edited, forget_edited
 from trainshift.engine.findings import Judgement, find, hazards_of, own_of, uses_horovod
+from trainshift.engine.own_codes import UNSEARCHED_FILES
 from trainshift.engine.programs import Programs
 from trainshift.engine.settings import HAZARD_CODES
 from trainshift.engine.workspace import ParsedFiles, linked
@@ -34,6 +35,12 @@ _MOST_TRIED = 12
 _BY_WEIGHT = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.HARMLESS)
 # What these change somebody may want otherwise: how fast, and how long it trains.
 _ASKING = frozenset({"HV02", "HV06", "HV15", "HV16"})
+
+
+_MISSED = (
+    "The project has too many files for all to be searched for imports of this one: "
+    "a program that is not found may have hazards here."
+)
 
 
 class _Elsewhere(NamedTuple):
@@ -59,6 +66,15 @@ def found_around(
         found = _with_fixes(program, judgement.found, pause)
         judgement = replace(judgement, found=found)
     return judgement
+
+
+def unsearched(program: Program, files: ParsedFiles) -> list[Finding]:
+    """Say that programs which a script is a part of may be missed, unless it starts one itself."""
+    script = program.script
+    if Programs(files).starts_training(script.path) or not script.statements:
+        return []
+    where = script.statement_span(script.statements[0])
+    return [Finding(UNSEARCHED_FILES.code, Verdict.UNKNOWN, where, _MISSED)]
 
 
 def _of_programs(wholes: Mapping[str, _Elsewhere], path: str) -> Judgement:
