@@ -28,8 +28,8 @@ there are; what else counts on a list with an entry for each step is reported.
 Only a `take` that feeds a training loop is divided. A preview (`next(iter(ds.take(1)))`), an evaluation,
 `validation_steps`, and a `take` beside a `skip` of as many elements stay.
 
-All ranks must take the same number of steps. A loop that a rank may leave by its own values, such as its
-loss, is reported. For Keras 3 rank 0 decides for all, where they all come to the question together.
+All ranks must take the same number of steps. HV19 sees to loops that a rank may leave by its own values, such
+as its loss.
 """
 
 from __future__ import annotations
