@@ -32,6 +32,8 @@ _UNAVERAGED = (
 )
 # These waste the work of ranks, or write one file twice; the rest has ranks train apart, die or wait.
 _WASTING = frozenset({"HZ15", "HZ16", "HZ17", "HZ18", "HZ19", "HZ20", "HZ21"})
+# What the flaws answer: whether Horovod starts, and whether all is averaged, scaled and broadcast, once.
+_ANSWERED = frozenset({"HZ01", "HZ05", "HZ07", "HZ08", "HZ09", "HZ10"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def faults_of(program: Program, changes: Iterable[Change]) -> tuple[Fault, ...]:
             )
             for flaw in _flaws(result)
         ]
-        if not found and not program.fact(Horovod).is_used:
+        if not program.fact(Horovod).is_used:
             found += _hazards(result, edits)
         return tuple(dict.fromkeys(found))
     except RecursionError:
@@ -78,7 +80,7 @@ def _hazards(result: Program, edits: tuple[Edit, ...]) -> list[Fault]:
     """The serious hazards of a result, whose source had none, as it did not use Horovod."""
     return [
         Fault(each.message, original(each.span, edits), each.code not in _WASTING, each.code)
-        for each in serious(result)
+        for each in serious(result, _ANSWERED)
     ]
 
 

@@ -39,9 +39,9 @@ def hazards_left(program: Program, changes: Iterable[Change]) -> tuple[Finding, 
         forget_edited(result)
 
 
-def serious(program: Program) -> tuple[Finding, ...]:
-    """The violated hazards of a program that do more than waste work."""
-    judgement = hazards_of(program, _SERIOUS)
+def serious(program: Program, answered: frozenset[str] = frozenset()) -> tuple[Finding, ...]:
+    """The violated hazards of a program that do more than waste work, without those that are `answered`."""
+    judgement = hazards_of(program, _SERIOUS - answered)
     for defect in judgement.defects:
         log.error("a hazard could not be judged: %s", defect)
     return tuple(each for each in judgement.found if each.verdict is Verdict.VIOLATED)
