@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trainshift.lsp.desk import OpenProgram, State
     from trainshift.lsp.diagnostics import Item
 
-_FAREWELL = 5.0
+_FAREWELL = 20.0
 """So many seconds after the client's last word the process ends in any case."""
 
 

@@ -187,11 +187,19 @@ def _is_passed_over(
         if isinstance(each.node, ast.Continue) and innermost_loop(each) is loop:
             for above in takewhile(lambda one: one is not loop, each.ancestors()):
                 node = above.node
-                if isinstance(node, ast.If) and above in together and above.parent is loop:
-                    continue
+                if isinstance(node, ast.If) and above.parent is loop:
+                    if above in together or _is_agreed(program, node.test):
+                        continue
                 if not isinstance(node, ast.If) or not is_same(Occurrence(node.test, above.scope, above)):
                     return True
     return False
+
+
+def _is_agreed(program: Program, test: ast.expr) -> bool:
+    """Whether a test asks what ranks have told each other."""
+    calls = (part for part in ast.walk(test) if isinstance(part, ast.Call))
+    horovod = program.fact(Horovod)
+    return any(horovod.is_call(program.script.site_of(each), *_AGREED) for each in calls)
 
 
 def _decided(

@@ -64,7 +64,7 @@ def faults_of(program: Program, changes: Iterable[Change]) -> tuple[Fault, ...]:
             )
             for flaw in _flaws(result)
         ]
-        if not program.fact(Horovod).is_used:
+        if not any(each.certain for each in found) and not program.fact(Horovod).is_used:
             found += _hazards(result, edits)
         return tuple(dict.fromkeys(found))
     except RecursionError:
