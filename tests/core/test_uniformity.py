@@ -93,6 +93,7 @@ SINKS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("sink", SINKS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_no_divergent_value_arrives_in_silence(source: str, sink: str) -> None:
@@ -101,6 +102,7 @@ def test_no_divergent_value_arrives_in_silence(source: str, sink: str) -> None:
     assert found.status is Status.REFUSED or told, found.text
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("sink", SINKS)
 @pytest.mark.parametrize("source", ALIKE)
 def test_no_word_is_lost_on_what_is_uniform(source: str, sink: str) -> None:
@@ -130,6 +132,7 @@ def test_causes_are_of_their_kinds(value: str, kinds: set[CauseKind]) -> None:
     assert {each.kind for each in Program(script).fact(Uniformity).causes(at)} == kinds
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("sink", SINKS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_mend_that_is_dropped_is_seen_in_the_result(source: str, sink: str) -> None:
