@@ -122,6 +122,7 @@ def test_no_word_is_lost_on_what_is_uniform(source: str, sink: str) -> None:
         ("2 if random.random() < 0.5 else 3", {CauseKind.DRAW}),
         ("[random.random() for _ in range(3)][1]", {CauseKind.DRAW}),
         ("hvd.size() * 2", set()),
+        ("len(random.sample(range(9), 3)) + len(os.listdir('.'))", {CauseKind.DISK}),
     ],
 )
 def test_causes_are_of_their_kinds(value: str, kinds: set[CauseKind]) -> None:
@@ -141,3 +142,12 @@ def test_a_mend_that_is_dropped_is_seen_in_the_result(source: str, sink: str) ->
     kept = tuple(each for each in analysis.changes if each.rule != "HV19")
     if kept != analysis.changes:
         assert any(each.certain and each.code == "HZ13" for each in faults_of(analysis.program, kept))
+
+
+def test_a_length_that_is_made_of_itself_is_no_endless_question() -> None:
+    text = f"{HEAD}count = 3\nfor _ in range(4):\n    count = len(names[:count])\nprint(count)\n"
+    script = read_script(text.replace("count = 3", "count, names = 3, glob.glob('*')"))
+    assert isinstance(script, Script)
+    (site,) = script.sites_named("print")
+    at = Occurrence(site.node.args[0], site.scope, site.statement)
+    assert {each.kind for each in Program(script).fact(Uniformity).causes(at)} == {CauseKind.DISK}

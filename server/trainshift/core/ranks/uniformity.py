@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import COLLECTIVE, Dependence
@@ -26,7 +26,10 @@ from trainshift.python.syntax.chunk_syntax import Site, argument
 
 # What of an array or a tensor does not depend on the numbers in it.
 _SHAPE = frozenset({"dtype", "itemsize", "nbytes", "ndim", "rank", "shape", "size"})
-_COUNTING = frozenset(f"builtins.{name}" for name in ("callable", "isinstance", "len", "type"))
+_COUNTING = frozenset(f"builtins.{name}" for name in ("callable", "isinstance", "type"))
+_LENGTH = "builtins.len"
+Reached: TypeAlias = tuple[Occurrence, bool]
+"""An expression in a slice, and whether no more than its length matters."""
 
 
 class Cause(NamedTuple):
@@ -46,32 +49,37 @@ class Uniformity:
         self._dependence = program.fact(Dependence)
         self._seeds = program.fact(Seeds)
         self._trains = program.fact(WhatTrains)
+        self._known: dict[tuple[int, int], Cause | None] = {}
 
     def causes(self, at: Occurrence) -> list[Cause]:
         """Return why a value may differ between ranks, in the order of its slice; none if it is uniform."""
         found: dict[Site, Cause] = {}
-        for each in reachable([at], self._behind, lambda one: (id(one.node), id(one.scope))):
+        for each, is_length in reachable([(at, False)], self._behind, _key):
             cause = self._cause(each)
-            if cause is not None:
+            # Ranks may find other numbers of files; the order of what is drawn changes no length.
+            if cause is not None and (not is_length or cause.kind is CauseKind.DISK):
                 found.setdefault(cause.site, cause)
         return list(found.values())
 
     def _cause(self, at: Occurrence) -> Cause | None:
-        """Return why an expression itself gives each rank something else."""
+        """Return why an expression itself gives each rank something else; it is asked for often."""
+        key = id(at.node), id(at.scope)
+        if key not in self._known:
+            self._known[key] = self._find_cause(at)
+        return self._known[key]
+
+    def _find_cause(self, at: Occurrence) -> Cause | None:
         if at.node in self._losses:
             return Cause(CauseKind.DATA, self._losses[at.node])
         if not isinstance(at.node, ast.Call):
             return None
         site = self._script.site_of(at.node)
-        if self._names.calls(site, "builtins.len") and at.node.args:
-            # Ranks may find other numbers of files; the order of what is drawn changes no length.
-            found = (each for each in self.causes(at.part(at.node.args[0])) if each.kind is CauseKind.DISK)
-            return next(found, None)
         kind = self._kind(site)
         return Cause(kind, site) if kind is not None else None
 
-    def _behind(self, at: Occurrence) -> Iterator[Occurrence]:
+    def _behind(self, reached: Reached) -> Iterator[Reached]:
         """What an expression has its value from, one step back; nothing behind a cause or a count."""
+        at, is_length = reached
         node = at.node
         if isinstance(node, ast.Attribute) and node.attr in _SHAPE:
             return
@@ -81,14 +89,20 @@ class Uniformity:
             site = self._script.site_of(node)
             if node in self._uniform or self._names.calls(site, *_COUNTING):
                 return
+            if self._names.calls(site, _LENGTH):
+                yield from ((at.part(each), True) for each in node.args)
+                return
             # What a variable begins with is broadcast.
             if self._names.may_be(self._names.site_values(node, site), *api.VARIABLE):
                 return
+        yield from ((each, is_length) for each in self._sources(at))
+
+    def _sources(self, at: Occurrence) -> Iterator[Occurrence]:
+        """What an expression is computed of, the tests that choose it, and what is put into it later."""
         yield from self._dependence.parts(at)
-        if isinstance(node, ast.Name | ast.Attribute):
+        if isinstance(at.node, ast.Name | ast.Attribute):
             for item in self._names.additions(at):
-                step = self._names.source_of(item.binding)
-                yield from step.sources if step is not None else ()
+                yield from self._names.source_of(item.binding).sources
 
     def _kind(self, site: Site) -> CauseKind | None:
         """Return why a call gives each rank something else; None if what it is given decides."""
@@ -130,3 +144,8 @@ class Uniformity:
     def _uniform(self) -> set[ast.Call]:
         """The calls of collectives, whose results all ranks share."""
         return {site.node for site in self._program.fact(Horovod).calls(*COLLECTIVE)}
+
+
+def _key(reached: Reached) -> tuple[int, int, bool]:
+    at, is_length = reached
+    return id(at.node), id(at.scope), is_length
