@@ -45,7 +45,7 @@ from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import KERAS, TENSORFLOW
-from trainshift.core.training.loop_kinds import Loop, Pattern
+from trainshift.core.training.loop_kinds import SESSION_PATTERNS, Loop, Pattern
 from trainshift.libraries.divergence import CauseKind
 from trainshift.python.flow import exits
 from trainshift.python.names.occurrence import Occurrence, Step, of_call
@@ -75,7 +75,6 @@ _RATE = "This rank sets its rate by values of its own, so the rates differ in si
 _PASSED = "Some ranks only come to what is done together here, by values of their own. Average them first."
 _SKIPPED = "Each rank leaves out steps by its own batch, and the others wait for it. Decide together."
 _ENDED = "Each rank decides alone when this loop ends, and the others wait for it. Decide together."
-_SESSIONS = (Pattern.SESSION, Pattern.MONITORED_SESSION)
 
 
 def check(program: Program) -> Findings:
@@ -423,7 +422,7 @@ def _decided_by_root(program: Program, test: Occurrence, loop: Loop) -> Change |
     """What rank 0 finds by a test, in place of what each rank finds; sessions have no such call."""
     horovod, text = horovod_name(program, test, TENSORFLOW), program.script.text(test.node, test.scope)
     traced = program.fact(Executions).is_traced(test.scope)
-    if loop.pattern in _SESSIONS or traced or not horovod or "\n" in text:
+    if loop.pattern in SESSION_PATTERNS or traced or not horovod or "\n" in text:
         return None
     decided = f"{horovod}.broadcast_object({text}, root_rank=0)"
     return replaced(program, "HZ13", "Have rank 0 decide", test, decided)
@@ -488,7 +487,7 @@ def _average_of_loss(program: Program, test: Occurrence, loop: Loop) -> Change |
         if isinstance(each.node, ast.Name) and each.scope.function() is function and is_loss(each)
     ]
     horovod = horovod_name(program, test)
-    if loop.pattern in _SESSIONS or loop.is_call or len(names) != 1 or not horovod:
+    if loop.pattern in SESSION_PATTERNS or loop.is_call or len(names) != 1 or not horovod:
         return None
     (name,) = names
     text = f"{horovod}.allreduce({text_of(program, name.node, name.scope)})"

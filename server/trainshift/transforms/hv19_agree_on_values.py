@@ -91,7 +91,7 @@ def _decided(program: Program) -> Proposals:
             frame = Frame(f"{_GATHERED[each.decides]}({hvd}.allgather_object(bool(", ")))", ARGUMENT)
             title, decided = f"Decide together whether a step is taken ({text})", _STEP_TOGETHER.format(text)
         else:
-            frame = Frame(f"{hvd}.broadcast_object(bool(", "), root_rank=0)", ARGUMENT)
+            frame = _by_root(hvd)
             is_end = each.decides is Decides.END
             title = f"Let rank 0 decide {'when the loop ends' if is_end else 'which step is taken'} ({text})"
             decided = (_END_TOGETHER if is_end else _ONE_TOGETHER).format(text)
@@ -110,7 +110,7 @@ def _change(program: Program, mend: Mend) -> Change:
     text = _shown(program.script.text(mend.node, mend.within))
     hvd = program.at(mend.within).fact(Prerequisites).hvd
     if mend.form is Form.TEST:
-        frame = Frame(f"{hvd}.broadcast_object(bool(", "), root_rank=0)", ARGUMENT)
+        frame = _by_root(hvd)
         title, verb = f"Let rank 0 decide ({text})", "decides"
     else:
         name = "broadcast" if mend.form is Form.TENSOR else "broadcast_object"
@@ -121,6 +121,11 @@ def _change(program: Program, mend: Mend) -> Change:
     statement = mend.within.statement if isinstance(mend.within, Site) else mend.within
     target = program.script.header_span(statement)
     return Change("HV19", title, target, edits, decisions=(decision,))
+
+
+def _by_root(hvd: str) -> Frame:
+    """``hvd.broadcast_object(bool(test), root_rank=0)``."""
+    return Frame(f"{hvd}.broadcast_object(bool(", "), root_rank=0)", ARGUMENT)
 
 
 def _shown(text: str) -> str:

@@ -20,7 +20,7 @@ from trainshift.core.training.alike import Alike
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loop_kinds import SESSION_PATTERNS
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries.containers import ADDING
@@ -29,10 +29,9 @@ from trainshift.python.flow import exits
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.syntax.chunk_syntax import Binding, Site, Statement, arguments, last_name
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, arguments, last_name
 from trainshift.python.values.call_graph import statements_around
 
-_SESSIONS = frozenset({Pattern.SESSION, Pattern.MONITORED_SESSION})
 _READING = frozenset({"run", "eval"})
 _GROWING = ADDING | {"update_state"}
 _OWN = frozenset(CauseKind) - {CauseKind.RANK}
@@ -99,7 +98,7 @@ class Decisions:
             and any(map(trains, each.branches["body"]))
             and (loop := innermost_loop(each)) is not None
             and trains(loop)
-            and any(_goes_on(program, each, handler) for handler in each.node.handlers)
+            and any(map(_goes_on, each.node.handlers))
         ]
 
     @property
@@ -108,7 +107,13 @@ class Decisions:
         return any(each.is_together for each in self.all)
 
 
-def _goes_on(program: Program, statement: Statement, handler: ast.ExceptHandler) -> bool:
+def can_send(program: Program, scope: Scope) -> bool:
+    """Whether ranks can send each other objects in some code: not in graphs, nor beside a session."""
+    patterns = {each.pattern for each in program.fact(Loops).own}
+    return patterns.isdisjoint(SESSION_PATTERNS) and not program.fact(Executions).is_in_graph(scope)
+
+
+def _goes_on(handler: ast.ExceptHandler) -> bool:
     """Whether a handler of errors that one rank may have alone goes on to the next turn of the loop."""
     caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     if all(each is not None and last_name(each) in _OF_ALL for each in caught):
@@ -127,10 +132,9 @@ def _is_together(
     """Whether all ranks come to what decides in each turn of the loop, after as many steps."""
     ends = isinstance(statement.node, ast.While)
     loop = statement if ends else innermost_loop(statement)
-    traced = program.fact(Executions).is_traced(statement.scope) or program.fact(Executions).runs_in_graphs
-    if not _SESSIONS.isdisjoint(each.pattern for each in program.fact(Loops).own):
+    if loop is None or loop not in loops or not isinstance(statement.node, ast.If | ast.While):
         return False
-    if loop is None or loop not in loops or not isinstance(statement.node, ast.If | ast.While) or traced:
+    if not can_send(program, statement.scope):
         return False
     if not ends and (
         statement.parent is not loop
@@ -259,7 +263,7 @@ def _in_functions(
 ) -> Iterator[tuple[Statement, tuple[ast.expr, Decides]]]:
     """The early returns of functions that train, by what they are given of a batch, or make of it."""
     what = program.fact(WhatTrains)
-    batches = {site: _of_batch(program, site, loop) for loop in loops for site in _trained_by(program, loop)}
+    batches = {site: given for loop in loops for site, given in _trained(program, loop).items()}
     for function in what.functions:
         inside = [each for each in program.script.statements if each.scope.function() is function]
         sites = [site for site in program.names.callers(function)[0] if site in batches]
@@ -270,7 +274,7 @@ def _in_functions(
             if bindings[0].kind == "parameter"
             and program.names.argument(site, function, name) in batches[site]
         }
-        names = _grown(program, inside, given)
+        names = _own_names(program, inside, given)
         for statement in inside if given else ():
             if statement in known or not isinstance(statement.node, ast.If):
                 continue
@@ -281,16 +285,17 @@ def _in_functions(
                     yield statement, (statement.node.test, Decides.SKIPS)
 
 
-def _trained_by(program: Program, loop: Statement) -> list[Site]:
-    """The calls in a loop that train."""
+def _trained(program: Program, loop: Statement) -> dict[Site, list[ast.expr]]:
+    """The calls in a loop that train, each with what it is given of a batch."""
     inside = set(loop.walk())
+    bound = _bound(inside).keys()
     trains = program.fact(WhatTrains).site_trains
-    return [each for each in program.script.sites if each.statement in inside and trains(each)]
+    sites = (each for each in program.script.sites if each.statement in inside and trains(each))
+    return {each: _of_batch(program, each, bound) for each in sites}
 
 
-def _of_batch(program: Program, site: Site, loop: Statement) -> list[ast.expr]:
+def _of_batch(program: Program, site: Site, bound: Container[str]) -> list[ast.expr]:
     """What a call that trains is given of a batch: what its loop binds, and no number that counts turns."""
-    bound = _bound(loop.walk())
     return [
         each
         for each in arguments(site.node)
@@ -306,8 +311,8 @@ def _of_batch(program: Program, site: Site, loop: Statement) -> list[ast.expr]:
 def _batches(program: Program, loop: Statement, inside: list[Statement]) -> set[str]:
     """The names of a loop that hold its batches: what a step is made of, and what that is taken from."""
     bound, names = _bound(inside), set[str]()
-    waiting = [each for site in _trained_by(program, loop) for each in _of_batch(program, site, loop)]
-    asked = [Occurrence(each, loop.scope, loop) for each in waiting]
+    given = _trained(program, loop).values()
+    asked = [Occurrence(each, loop.scope, loop) for found in given for each in found]
     while asked:
         at = asked.pop()
         for part in ast.walk(at.node):
@@ -381,14 +386,9 @@ def _leaves(program: Program, statement: Statement, loops: Container[Statement |
     return exits.RETURN in found or (exits.BREAK in found and innermost_loop(statement) in loops)
 
 
-def _own_names(program: Program, inside: list[Statement]) -> set[str]:
-    """The names that hold what a training step, a run of a session, or a world that is asked, gives."""
-    return _grown(program, inside, set())
-
-
-def _grown(program: Program, inside: Iterable[Statement], names: set[str]) -> set[str]:
-    """The names that are computed of these names, or of steps, with them."""
-    names, size = set(names), -1
+def _own_names(program: Program, inside: Iterable[Statement], given: Iterable[str] = ()) -> set[str]:
+    """The given names, and those that hold what these lead to, or a step, a session, or a world gives."""
+    names, size = set(given), -1
     while len(names) > size:  # A name may be computed from another one.
         size = len(names)
         for statement in inside:

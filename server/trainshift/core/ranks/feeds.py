@@ -14,7 +14,7 @@ from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.alike import is_given
 from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import Loop, Pattern
+from trainshift.core.training.loop_kinds import SESSION_PATTERNS, Loop, Pattern
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
@@ -209,7 +209,7 @@ class Feeds:
                         target = argument(gradient.site.node, 0, "target")
                         if target is not None:
                             yield self._at(target, gradient.site)
-            if loop.pattern in (Pattern.SESSION, Pattern.MONITORED_SESSION) or site.name == "train_on_batch":
+            if loop.pattern in SESSION_PATTERNS or site.name == "train_on_batch":
                 yield from (self._at(each, site) for each in site.node.args)
                 yield from (self._at(word.value, site) for word in site.node.keywords)
 

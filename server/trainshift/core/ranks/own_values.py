@@ -17,7 +17,7 @@ from trainshift.core.ranks.dependence import COLLECTIVE, RANK, tests_around
 from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import FITTING, Loop, Pattern
+from trainshift.core.training.loop_kinds import FITTING, SESSION_PATTERNS, Loop
 from trainshift.libraries import api
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
@@ -36,7 +36,6 @@ _INPUTS = frozenset(
         "random_normal", "random_uniform", "normal", "uniform", "truncated_normal", "py_func",
     }
 )  # fmt: skip
-_SESSIONS = (Pattern.SESSION, Pattern.MONITORED_SESSION)
 # What a model makes of data, besides a call of it.
 _JUDGING = frozenset({"evaluate", "predict", "test_on_batch", "predict_on_batch"})
 
@@ -155,7 +154,7 @@ class OwnValues:
         metrics = self._metrics(loop)
         if any(each.node in metrics for each in trail) or self._is_result(test, loop):
             return True
-        return loop.pattern in _SESSIONS and self._fetches_own(test)
+        return loop.pattern in SESSION_PATTERNS and self._fetches_own(test)
 
     def _is_result(self, at: Occurrence, loop: Loop) -> bool:
         """Whether a value comes of a step's loss or prediction, or of what a model makes of own data."""

@@ -131,6 +131,10 @@ class Executions:
         """Whether the code may run in the trace of a `tf.function`, as the step of a Keras model does."""
         return self.custom_model(scope) is not None or any(True for _ in self._tracers(scope))
 
+    def is_in_graph(self, scope: Scope) -> bool:
+        """Whether the code may run in a graph, traced or of a script without eager execution."""
+        return self.runs_in_graphs or self.is_traced(scope)
+
     def compiles_with_xla(self, scope: Scope) -> bool:
         """Whether a `tf.function` around the code asks for ``jit_compile=True``."""
         for call in self._tracers(scope):

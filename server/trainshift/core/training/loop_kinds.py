@@ -47,8 +47,9 @@ _WORDS = {
     Pattern.MONITORED_SESSION: "monitored session",
 }
 KNOWN_PATTERNS = frozenset(list(Pattern)[:5])
+SESSION_PATTERNS = frozenset({Pattern.SESSION, Pattern.MONITORED_SESSION})
 # Those whose operations are run by TF1 sessions.
-GRAPH_PATTERNS = frozenset({Pattern.ESTIMATOR, Pattern.SESSION, Pattern.MONITORED_SESSION})
+GRAPH_PATTERNS = frozenset({Pattern.ESTIMATOR, *SESSION_PATTERNS})
 
 
 @dataclass(eq=False, slots=True)

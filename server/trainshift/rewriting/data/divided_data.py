@@ -216,8 +216,7 @@ class DividedData:
         free = dict.fromkeys(draw for up in above for draw in self._knowledge.free_draws(up))
         if not self._knowledge.ends(node):
             return Place(node.at, Form.ENDLESS, tuple(free))
-        executions = self._program.fact(Executions)
-        traced = in_graph or executions.runs_in_graphs or executions.is_traced(node.at.scope)
+        traced = in_graph or self._program.fact(Executions).is_in_graph(node.at.scope)
         return Place(node.at, Form.IN_GRAPH if traced else Form.DATASET, tuple(free))
 
     @cached_property

@@ -279,8 +279,7 @@ class Draws:
 
     def _can_send(self, site: Site) -> bool:
         """Whether Horovod can send an object where a call stands: not in graphs, nor on one rank alone."""
-        executions = self._program.fact(Executions)
-        in_graph = executions.runs_in_graphs or executions.is_traced(site.scope)
+        in_graph = self._program.fact(Executions).is_in_graph(site.scope)
         has_it = TENSORFLOW in self._program.whole.fact(Prerequisites).modules
         return has_it and not in_graph and not self._program.fact(Horovod).on_root(site.statement)
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.decisions import can_send
 from trainshift.core.ranks.dependence import tests_around
 from trainshift.core.ranks.sinks import Divergence, Sinks
 from trainshift.core.ranks.uniformity import Uniformity
-from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import Pattern
-from trainshift.core.training.loops import Loops
 from trainshift.libraries.divergence import CauseKind
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
@@ -25,8 +22,6 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, last_n
 _CHOOSING = frozenset({"choice", "choices", "sample", "suggest_categorical"})
 # What shuffles in place and gives nothing, or draws whole data.
 _IN_PLACE = frozenset({"fit", "fit_generator", "resample", "shuffle", "train_test_split"})
-# Horovod sends objects by a session of its own there.
-_SESSIONS = (Pattern.SESSION, Pattern.MONITORED_SESSION)
 _COUNTING = frozenset({"arange", "range"})
 
 
@@ -60,11 +55,14 @@ class Agreement:
     def _told(self) -> list[Mend | Divergence]:
         return [self._mended(each) or each for each in self._program.fact(Sinks).divergences]
 
-    @property
+    @cached_property
     def mends(self) -> list[Mend]:
         """What rank 0 tells the others, each expression once."""
-        found = {each.node: each for each in reversed(self._told) if isinstance(each, Mend)}
-        return list(reversed(found.values()))
+        found: dict[ast.expr, Mend] = {}
+        for each in self._told:
+            if isinstance(each, Mend):
+                found.setdefault(each.node, each)
+        return list(found.values())
 
     @property
     def is_needed(self) -> bool:
@@ -74,8 +72,11 @@ class Agreement:
     @property
     def left(self) -> list[Divergence]:
         """What diverges and cannot be mended, once for each cause."""
-        found = {each.cause.site: each for each in reversed(self._told) if isinstance(each, Divergence)}
-        return list(reversed(found.values()))
+        found: dict[Site, Divergence] = {}
+        for each in self._told:
+            if isinstance(each, Divergence):
+                found.setdefault(each.cause.site, each)
+        return list(found.values())
 
     def _mended(self, divergence: Divergence) -> Mend | None:
         site, at = divergence.cause.site, divergence.at
@@ -106,12 +107,8 @@ class Agreement:
         return next(iter(tests.values())) if len(tests) == 1 else None
 
     def _can_tell(self, scope: Scope, statement: Statement | None) -> bool:
-        """Tell that all ranks come to a place, where objects can be sent: not in graphs."""
-        executions = self._program.fact(Executions)
-        patterns = {each.pattern for each in self._program.fact(Loops).own}
-        if statement is None or not patterns.isdisjoint(_SESSIONS):
-            return False
-        if executions.runs_in_graphs or executions.is_traced(scope):
+        """Tell that all ranks come to a place where objects can be sent."""
+        if statement is None or not can_send(self._program, scope):
             return False
         return not self._program.fact(Horovod).on_root(statement)
 
@@ -125,11 +122,11 @@ class Agreement:
         return all(self._is_plain(Occurrence(each, site.scope, site.statement)) for each in given)
 
     def _is_plain(self, at: Occurrence) -> bool:
-        return all(self._is_plain_value(each) for each in self._sources(at))
-
-    def _sources(self, at: Occurrence) -> Iterator[Occurrence]:
+        """Tell that an expression gives numbers or words, written out where it is made."""
         step = self._names.steps_back(at)
-        yield from step.sources if step is not None and not step.unseen and step.sources else (at,)
+        if step is None or step.unseen or not step.sources:
+            return self._is_plain_value(at)
+        return all(map(self._is_plain_value, step.sources))
 
     def _is_plain_value(self, at: Occurrence) -> bool:
         node = at.node

@@ -32,25 +32,15 @@ def check(program: Program) -> Iterator[Finding]:
                 continue
             word = "and" if isinstance(node.op, ast.And) else "or"
             if _guards(function, node):
-                yield from judge.say(
-                    function,
-                    statement,
-                    f"Both sides of this `{word}` run in a graph, where the left guards the right",
-                    "Write an `if` of its own for the left side.",
-                    at=node,
-                    sure=function.truth(node) is Truth.GRAPH,
-                    always=True,
-                )
+                message = f"Both sides of this `{word}` run in a graph, where the left guards the right"
+                advice = "Write an `if` of its own for the left side."
             elif node not in conditions and _changes(function, node):
-                yield from judge.say(
-                    function,
-                    statement,
-                    f"In a graph `{judge.code_of(node, statement)}` is a bool, not one of its sides",
-                    "Write `paddle.where`, or an `if`.",
-                    at=node,
-                    sure=function.truth(node) is Truth.GRAPH,
-                    always=True,
-                )
+                message = f"In a graph `{judge.code_of(node, statement)}` is a bool, not one of its sides"
+                advice = "Write `paddle.where`, or an `if`."
+            else:
+                continue
+            sure = function.truth(node) is Truth.GRAPH
+            yield from judge.say(function, statement, message, advice, at=node, sure=sure, always=True)
 
 
 def _conditions(statement: ast.stmt) -> set[ast.AST]:
