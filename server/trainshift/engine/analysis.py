@@ -26,6 +26,7 @@ from trainshift.python.source.offset_map import OffsetMap
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.python.syntax.chunks import ChunkCache, ParseFailure
+from trainshift.restrictions import HAZARDS
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.choice import Choice
 from trainshift.rewriting.strategies.leaving import Leaving
@@ -38,8 +39,7 @@ _ENTANGLED = "what has to change here stands in one expression with the strategy
 # The rules that set a file up: their changes are made where others of the same file need it.
 _SETTING_UP = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up)
 _ESSENTIAL = frozenset(rule.code for rule in TRANSFORMS if rule.essential)
-# What tells of the batches that all ranks have, and the rule that says why it leaves them so.
-_SAME_BATCHES, _DIVIDING = "HZ15", "HV15"
+_SAID_BY = {hazard.code: hazard.said_by for hazard in HAZARDS}
 _OPTIONAL = "Horovod is imported under a condition and may not be there; by hand: {}"
 
 
@@ -75,10 +75,9 @@ class Analysis:
         """Whether remarks tell a hazard already: a doubt on its place, or why the data are not divided."""
         if not fault.code:
             return False
-        if fault.code == _SAME_BATCHES and any(each.rule == _DIVIDING for each in self.remarks):
-            return True
         return any(
-            each.is_doubt and each.target.start <= fault.span.start <= each.target.end
+            each.rule in _SAID_BY[fault.code]
+            or (each.is_doubt and each.target.start <= fault.span.start <= each.target.end)
             for each in self.remarks
         )
 

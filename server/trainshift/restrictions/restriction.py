@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from importlib import import_module
 from typing import TypeAlias
 
@@ -57,6 +58,14 @@ class Later:
         return found
 
 
+class InResult(Enum):
+    """What a serious hazard means for the result of a conversion whose source did not have it."""
+
+    REFUSED = "the conversion is refused"
+    DOUBTED = "it is a doubt: it wastes work, or writes a file twice"
+    AUDITED = "the audit answers it by its own reader"
+
+
 @dataclass(frozen=True, slots=True)
 class Hazard(Restriction):
     """A mistake of a script that uses Horovod already; `check` is asked of a whole program.
@@ -65,17 +74,28 @@ class Hazard(Restriction):
 
     `kind` has letters for what follows from it: D for ranks that train apart, or a wrong result, H for a
     hang, C for a crash, W for wasted work.  `mended_by` are the rules of a conversion that mend it, if any
-    do.
+    do.  `in_result` says what it means for the result of a conversion; remarks of the rules `said_by` may have
+    said it already.
     """
 
     kind: str = "D"
     mended_by: tuple[str, ...] = ()
+    in_result: InResult = InResult.REFUSED
+    said_by: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, code: str, name: str, kind: str, mended_by: tuple[str, ...] = ()) -> Hazard:
+    def of(
+        cls,
+        code: str,
+        name: str,
+        kind: str,
+        mended_by: tuple[str, ...] = (),
+        in_result: InResult = InResult.REFUSED,
+        said_by: tuple[str, ...] = (),
+    ) -> Hazard:
         """The hazard whose `check` is in the module that its code and name tell."""
         module = f"{__package__}.{code.lower()}_{name.replace('-', '_')}"
-        return cls(code, name, Later(module), kind, mended_by)
+        return cls(code, name, Later(module), kind, mended_by, in_result, said_by)
 
     @property
     def is_serious(self) -> bool:

@@ -24,16 +24,18 @@ from trainshift.engine.audit.hazards import original, serious
 from trainshift.engine.edited import edited, forget_edited
 from trainshift.python.source.edit import Change, Edit, merge
 from trainshift.python.source.source import Span
+from trainshift.restrictions import HAZARDS
+from trainshift.restrictions.restriction import InResult
 
 log = logging.getLogger(__name__)
 
 _UNAVERAGED = (
     "nothing in the result would average gradients; if another file starts the training, convert that one"
 )
-# These waste the work of ranks, or write one file twice; the rest has ranks train apart, die or wait.
-_WASTING = frozenset({"HZ15", "HZ16", "HZ17", "HZ18", "HZ19", "HZ20", "HZ21"})
-# What the flaws answer: whether Horovod starts, and whether all is averaged, scaled and broadcast, once.
-_ANSWERED = frozenset({"HZ01", "HZ05", "HZ07", "HZ08", "HZ09", "HZ10"})
+_DOUBTED, _AUDITED = (
+    frozenset(hazard.code for hazard in HAZARDS if hazard.in_result is meaning)
+    for meaning in (InResult.DOUBTED, InResult.AUDITED)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,8 @@ def faults_of(program: Program, changes: Iterable[Change]) -> tuple[Fault, ...]:
 def _hazards(result: Program, edits: tuple[Edit, ...]) -> list[Fault]:
     """The serious hazards of a result, whose source had none, as it did not use Horovod."""
     return [
-        Fault(each.message, original(each.span, edits), each.code not in _WASTING, each.code)
-        for each in serious(result, _ANSWERED)
+        Fault(each.message, original(each.span, edits), each.code not in _DOUBTED, each.code)
+        for each in serious(result, _AUDITED)
     ]
 
 
