@@ -1,4 +1,4 @@
-"""Has rank 0 draw and decide for all ranks what all must have in common.
+"""Lets rank 0 draw and decide what all ranks must agree on.
 
     rate = 10 ** random.uniform(-3, -1)     rate = 10 ** hvd.broadcast_object(
                                                 random.uniform(-3, -1), root_rank=0)

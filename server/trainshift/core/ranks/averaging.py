@@ -136,7 +136,7 @@ class Averaging:
         return self._program.fact(OwnHorovod).is_distributed(compile.node.func.value, compile)
 
     def is_given_average(self, loop: Loop) -> bool:
-        """Whether a model surely gets an optimizer that averages before it is fitted.
+        """Whether a model certainly has an averaging optimizer by the time it is fitted.
 
         So it is for a loaded one: ``model.optimizer = hvd.DistributedOptimizer(model.optimizer)``.
         """
@@ -156,7 +156,7 @@ class Averaging:
         return False
 
     def _stands_before(self, statement: Statement, site: Site) -> bool:
-        """Whether a statement stands further up in the block of a call, or in one around it."""
+        """Whether a statement precedes a call in its block, or in a block around it."""
         for each in site.statement.path():
             if each.scope.function() is site.scope.function():
                 block, index = self._script.siblings(each)

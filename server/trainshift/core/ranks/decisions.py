@@ -1,7 +1,7 @@
-"""Decisions: where a rank decides by values of its own how often it takes a step of a training.
+"""Decisions: tests by which one rank may take another number of training steps than the others.
 
-It does so by what it has computed of its own batches, by its own clock or draws, and by what it has met in a
-world in which each rank goes its own way, as episodes of other lengths.
+Such a test asks for what the rank computed from its own batches, for its clock, for a random draw, or for
+what an environment gave it, such as episodes of different lengths.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _AGREED = ("allgather_object", "allreduce", "broadcast_object")
 
 
 class Decides(Enum):
-    """What a test decides: when a loop ends, or whether a step is taken, where it holds or where it fails."""
+    """What a test decides: when a loop ends, or whether a step is taken."""
 
     END = "end"
     SKIPS = "skips where it holds"
@@ -51,9 +51,9 @@ class Decides(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A statement that decides by a rank's own values how often that takes a step, and its test.
+    """A statement whose test decides, rank by rank, how many steps are taken.
 
-    `is_together` tells that all ranks come to it at the same time, so that they can decide together.
+    `is_together` tells that all ranks reach it at the same time, so that they can decide together.
     """
 
     statement: Statement
@@ -63,7 +63,7 @@ class Decision:
 
 
 class Decisions:
-    """What the ranks of one program decide by themselves."""
+    """The decisions of one program."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -103,7 +103,7 @@ class Decisions:
 
     @property
     def is_needed(self) -> bool:
-        """Whether ranks decide anything together."""
+        """Whether the ranks have to decide anything together."""
         return any(each.is_together for each in self.all)
 
 
@@ -114,7 +114,7 @@ def can_send(program: Program, scope: Scope) -> bool:
 
 
 def _goes_on(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler of errors that one rank may have alone goes on to the next turn of the loop."""
+    """Whether a handler catches errors that only one rank may meet, and continues the loop."""
     caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     if all(each is not None and last_name(each) in _OF_ALL for each in caught):
         return False
@@ -129,7 +129,7 @@ def _is_together(
     loops: Container[Statement | None],
     exits: Container[Statement],
 ) -> bool:
-    """Whether all ranks come to what decides in each turn of the loop, after as many steps."""
+    """Whether all ranks reach the test in every turn of the loop, after the same number of steps."""
     ends = isinstance(statement.node, ast.While)
     loop = statement if ends else innermost_loop(statement)
     if loop is None or loop not in loops or not isinstance(statement.node, ast.If | ast.While):
@@ -162,7 +162,7 @@ def _is_together(
 
 
 def _is_met(program: Program, statement: Statement, name: ast.Name) -> bool:
-    """Whether a name holds what a world gave: what ends an episode of one rank does not end the others'."""
+    """Whether an environment gave what a name holds: episodes of different ranks end independently."""
     trains = program.fact(WhatTrains).site_trains
     return any(
         isinstance(each.value, ast.Call)
@@ -174,7 +174,7 @@ def _is_met(program: Program, statement: Statement, name: ast.Name) -> bool:
 
 
 def _leaves_more(statement: Statement, loop: Statement) -> bool:
-    """Whether a statement leaves another loop than this one, or the function around it."""
+    """Whether a statement leaves the function, or a loop other than this one."""
     is_break = isinstance(statement.node, ast.Break) and innermost_loop(statement) is not loop
     return is_break or isinstance(statement.node, ast.Return)
 
@@ -182,9 +182,9 @@ def _leaves_more(statement: Statement, loop: Statement) -> bool:
 def _is_passed_over(
     program: Program, statement: Statement, loop: Statement, together: Container[Statement]
 ) -> bool:
-    """Whether a rank may go on with its next turn of the loop by itself before it comes to the statement.
+    """Whether a rank may start its next turn alone, before it reaches the statement.
 
-    What all ranks decide `together` right in the loop is no such way.
+    A `continue` that the ranks decide on `together`, directly in the loop, does not count.
     """
     is_same = program.fact(Alike).is_same
     for each in takewhile(lambda one: one is not statement, loop.walk()):
@@ -200,7 +200,7 @@ def _is_passed_over(
 
 
 def _is_agreed(program: Program, test: ast.expr) -> bool:
-    """Whether a test asks what ranks have told each other."""
+    """Whether the ranks have exchanged what a test asks for."""
     calls = (part for part in ast.walk(test) if isinstance(part, ast.Call))
     horovod = program.fact(Horovod)
     return any(horovod.is_call(program.script.site_of(each), *_AGREED) for each in calls)
@@ -229,7 +229,7 @@ def _decided(
 
 
 def _decides(program: Program, statement: Statement, loops: Container[Statement | None]) -> Decides | None:
-    """What a test decides of a training around it or in it; None for nothing."""
+    """What a test decides about the training around it or inside it; None for nothing."""
     if isinstance(statement.node, ast.While):
         return Decides.END if statement in loops else None
     if _leaves(program, statement, loops):
@@ -261,7 +261,7 @@ def _continues(program: Program, block: list[Statement]) -> bool:
 def _in_functions(
     program: Program, loops: Iterable[Statement], known: Container[Statement]
 ) -> Iterator[tuple[Statement, tuple[ast.expr, Decides]]]:
-    """The early returns of functions that train, by what they are given of a batch, or make of it."""
+    """The early returns of training functions that depend on the batch they receive."""
     what = program.fact(WhatTrains)
     batches = {site: given for loop in loops for site, given in _trained(program, loop).items()}
     for function in what.functions:
@@ -286,7 +286,7 @@ def _in_functions(
 
 
 def _trained(program: Program, loop: Statement) -> dict[Site, list[ast.expr]]:
-    """The calls in a loop that train, each with what it is given of a batch."""
+    """The calls in a loop that train, each with its arguments that hold batch data."""
     inside = set(loop.walk())
     bound = _bound(inside).keys()
     trains = program.fact(WhatTrains).site_trains
@@ -295,7 +295,7 @@ def _trained(program: Program, loop: Statement) -> dict[Site, list[ast.expr]]:
 
 
 def _of_batch(program: Program, site: Site, bound: Container[str]) -> list[ast.expr]:
-    """What a call that trains is given of a batch: what its loop binds, and no number that counts turns."""
+    """The arguments of a training call that its loop binds, without those that count turns."""
     return [
         each
         for each in arguments(site.node)
@@ -309,7 +309,7 @@ def _of_batch(program: Program, site: Site, bound: Container[str]) -> list[ast.e
 
 
 def _batches(program: Program, loop: Statement, inside: list[Statement]) -> set[str]:
-    """The names of a loop that hold its batches: what a step is made of, and what that is taken from."""
+    """The names in a loop that hold its batches, or what the batches are taken from."""
     bound, names = _bound(inside), set[str]()
     given = _trained(program, loop).values()
     asked = [Occurrence(each, loop.scope, loop) for found in given for each in found]
@@ -327,7 +327,7 @@ def _batches(program: Program, loop: Statement, inside: list[Statement]) -> set[
 
 
 def _bound(inside: Iterable[Statement]) -> dict[str, list[tuple[Statement, ast.expr | None]]]:
-    """The names that statements bind, each with where and to what."""
+    """The names that statements bind, each with the statements and the values."""
     found: dict[str, list[tuple[Statement, ast.expr | None]]] = {}
     for statement in inside:
         node = statement.node
@@ -342,7 +342,7 @@ def _bound(inside: Iterable[Statement]) -> dict[str, list[tuple[Statement, ast.e
 
 
 def _counts(program: Program, at: Occurrence) -> bool:
-    """Whether a name is a number that all ranks share: of a turn, of an epoch."""
+    """Whether all ranks agree on a name, such as the number of a step or an epoch."""
     if program.fact(Alike).is_same(at):
         return True
     bindings = program.names.bindings(at)
@@ -358,7 +358,7 @@ def _is_count(program: Program, binding: Binding) -> bool:
 
 
 def _numbers(program: Program, binding: Binding, value: ast.expr, path: tuple[object, ...]) -> bool:
-    """Whether what a loop goes through gives the part of its elements at a path by numbering its turns."""
+    """Whether the part of the elements at a path only numbers the turns of the loop."""
     if not isinstance(value, ast.Call):
         return False
     names = program.names.full_names(value.func, binding.scope, binding.statement)
@@ -370,7 +370,7 @@ def _numbers(program: Program, binding: Binding, value: ast.expr, path: tuple[ob
 
 
 def _asks(program: Program, statement: Statement, node: ast.expr) -> bool:
-    """Whether what decides comes of a world that a rank has met, of its clock, or of what it draws."""
+    """Whether a test depends on an environment, on the clock, on a draw, or on a rank's own data."""
     if isinstance(node, ast.Call) and program.fact(Horovod).is_call(program.script.site_of(node), *_AGREED):
         return False
     at = Occurrence(node, statement.scope, statement)

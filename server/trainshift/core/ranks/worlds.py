@@ -1,4 +1,4 @@
-"""Worlds: environments, queues and simulations that a script asks, in which each rank goes its own way."""
+"""Worlds: environments, queues and simulations. What they return is different on each rank."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Site
 
 ASKING = frozenset({"act", "poll", "recv", "reset", "step"})
-"""Methods that ask a world."""
+"""Methods that ask an environment for something."""
 
 
 class Worlds:
-    """What one program asks of worlds."""
+    """The environments that one program uses."""
 
     def __init__(self, program: Program) -> None:
         self._script = program.script
         self._names = program.names
 
     def asked_by(self, at: Occurrence) -> list[Site]:
-        """Return the calls that ask a world, and whose results reach an expression."""
+        """Return the calls of environments whose results reach an expression."""
         return reaching_calls(self._script, self._calls, *at[:3], False)
 
     @cached_property
