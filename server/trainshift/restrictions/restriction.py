@@ -74,8 +74,8 @@ class Hazard(Restriction):
 
     `kind` has letters for what follows from it: D for ranks that train apart, or a wrong result, H for a
     hang, C for a crash, W for wasted work.  `mended_by` are the rules of a conversion that mend it, if any
-    do.  `in_result` says what it means for the result of a conversion; remarks of the rules `said_by` may have
-    said it already.
+    do.  `in_result` says what it means for the result of a conversion; remarks of the rules `said_by` may
+    have said it already.
     """
 
     kind: str = "D"
