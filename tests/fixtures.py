@@ -13,7 +13,7 @@ from pathlib import Path
 from trainshift.core.choices import Choices
 from trainshift.dev.examples import read_examples
 from trainshift.engine.settings import read_settings
-from trainshift.engine.versions import toml
+from trainshift.libraries import toml
 
 ROOT = Path(__file__).parents[1] / "fixtures"
 SCRIPTS = sorted(folder for folder in (ROOT / "scripts").iterdir() if (folder / "before.py").exists())

@@ -18,7 +18,7 @@ from radon.complexity import cc_visit_ast
 from radon.visitors import Class, Function
 
 from import_graph import circles, folder_circles, modules, statements, tree
-from trainshift.engine.versions import toml
+from trainshift.libraries import toml
 
 MOST_COMPLEX = 25
 LIST = Path(__file__).with_name("gates.toml")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from editors.session import configurations
-from trainshift.engine.versions import toml
+from trainshift.libraries import toml
 
 COMMAND = ["trainshift", "server"]
 

@@ -139,54 +139,6 @@ WRITING = frozenset(
     }
 )
 
-# Callbacks that only show or write something: rank 0 does it for all.
-WRITING_CALLBACKS = frozenset(
-    {
-        "tensorflow.keras.callbacks.BackupAndRestore",
-        "tensorflow.keras.callbacks.experimental.BackupAndRestore",
-        "tensorflow.keras.callbacks.CSVLogger",
-        "tensorflow.keras.callbacks.ModelCheckpoint",
-        "tensorflow.keras.callbacks.ProgbarLogger",
-        "tensorflow.keras.callbacks.RemoteMonitor",
-        "tensorflow.keras.callbacks.SidecarEvaluatorModelExport",
-        "tensorflow.keras.callbacks.OrbaxCheckpoint",
-        "tensorflow.keras.callbacks.TensorBoard",
-        "tensorflow.compat.v1.keras.callbacks.TensorBoard",
-        "tensorflow_docs.modeling.EpochDots",
-        "tqdm.keras.TqdmCallback",
-        "wandb.keras.WandbCallback",
-        "wandb.keras.WandbMetricsLogger",
-        "wandb.keras.WandbModelCheckpoint",
-        "wandb.integration.keras.WandbMetricsLogger",
-        "wandb.integration.keras.WandbModelCheckpoint",
-    }
-)
-
-# Other callbacks of Keras: these steer the training, or keep what the script may read later.
-STEERING_CALLBACKS = frozenset(
-    f"tensorflow.keras.callbacks.{name}"
-    for name in (
-        "EarlyStopping", "History", "LambdaCallback", "LearningRateScheduler", "ReduceLROnPlateau",
-        "TerminateOnNaN", "BaseLogger", "SwapEMAWeights",
-    )
-)  # fmt: skip
-
-# Of these, those that end the training, or change its rate, by metrics.
-DECIDING_CALLBACKS = frozenset(
-    f"tensorflow.keras.callbacks.{name}" for name in ("EarlyStopping", "ReduceLROnPlateau", "TerminateOnNaN")
-)
-
-# Of all these, those that do not look at the metrics of an epoch.
-BLIND_CALLBACKS = frozenset(
-    f"tensorflow.keras.callbacks.{name}"
-    for name in (
-        "BackupAndRestore",
-        "experimental.BackupAndRestore",
-        "LearningRateScheduler",
-        "SwapEMAWeights",
-    )
-)
-
 # Functions that only write when they are given this argument.
 WRITING_IF_GIVEN = {
     "logging.basicConfig": "filename",

@@ -135,7 +135,7 @@ def check_patterns(settings: Settings, where: str) -> None:
 
 
 def _parse(path: str) -> dict[str, object]:
-    from trainshift.engine.versions import toml
+    from trainshift.libraries import toml
 
     try:
         with open(path, "rb") as stream:

@@ -17,6 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, TypedDict
 
+from trainshift.libraries.entries import entry
+
 PATH = Path(__file__).with_name("tensorflow_api.json")
 KERAS_3_PATH = Path(__file__).with_name("keras3_api.json")
 
@@ -121,12 +123,18 @@ class Signature:
 @cache
 def canonical(name: str) -> str | None:
     """The one name under which the class or function `name` is recorded, None if it is unknown."""
-    return resolve(name, _data())
+    return resolve(name, _data()) or (name if _base(name) else None)
+
+
+def _base(name: str) -> str:
+    """The class of TensorFlow that a class of another library descends from; "" for any other name."""
+    known = entry(name)
+    return known.base if known is not None and known.package != "tensorflow" else ""
 
 
 def is_class(name: str) -> bool:
     """Whether `name`, in any spelling, is a known class."""
-    return canonical(name) in _data()["classes"]
+    return canonical(name) in _data()["classes"] or bool(_base(name))
 
 
 def is_module(name: str) -> bool:
@@ -138,6 +146,8 @@ def ancestors(name: str) -> tuple[str, ...]:
     """The class and its recorded ancestors, canonical, in method resolution order; () if unknown."""
     known = canonical(name)
     bases = _data()["classes"].get(known) if known else None
+    if known and bases is None and (base := _base(known)):
+        bases = [base, *_data()["classes"][base]]
     return (known, *bases) if known and bases is not None else ()
 
 
@@ -162,6 +172,8 @@ def constructor(name: str, *, keras3: bool = False) -> Signature | None:
     `keras3` tells that Keras 3 is called.  What only that has, takes what it takes there.
     """
     known = canonical(name) or ""
+    if (other := entry(known)) is not None and other.signature is not None:
+        return read_signature(other.signature)
     kinds = (_newer(), _data()) if keras3 else (_data(), _newer())
     return read_signature(
         next((each["constructors"][known] for each in kinds if known in each["constructors"]), None)
@@ -191,6 +203,8 @@ def method(class_name: str, method_name: str) -> Signature | None:
 @cache
 def returns(name: str) -> str | None:
     """The canonical class of what a call of the function or `Class.method` returns, if recorded."""
+    if (other := entry(name)) is not None and other.gives:
+        return other.gives
     owner, _, called = name.rpartition(".")
     names = (canonical(name) or "", *(f"{base}.{called}" for base in ancestors(owner)))
     return next((_data()["returns"][known] for known in names if known in _data()["returns"]), None)
@@ -212,7 +226,9 @@ def rate_parameters(name: str) -> tuple[str, ...]:
     These are what must be multiplied to scale the schedule; `values` stands for each of its elements,
     and one whose argument is None stays None.  Empty for anything that is not a known schedule.
     """
-    return _RATES.get(canonical(name) or "", ())
+    known = canonical(name) or ""
+    other = None if known in _RATES else entry(known)
+    return other.listed("rates") if other is not None else _RATES.get(known, ())
 
 
 class Data(TypedDict):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.list_members import Members, members
 from trainshift.core.training.horovod import Horovod
@@ -66,9 +67,7 @@ class Listed:
 
 
 class Lists(ABC):
-    """Reads the lists of one script's callbacks or hooks; `_writing` are the classes that only write."""
-
-    _writing: frozenset[str]
+    """Reads the lists of one script's callbacks or hooks."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -76,8 +75,8 @@ class Lists(ABC):
         self._names = program.names
 
     @abstractmethod
-    def _steers(self, name: str) -> bool:
-        """Whether a class of a library, by its canonical name, is there for every rank."""
+    def _role_of_class(self, name: str) -> Role:
+        """The role of a class of a library, by its canonical name."""
 
     @abstractmethod
     def _own_role(self, cls: Scope, bases: frozenset[str]) -> Role:
@@ -93,14 +92,16 @@ class Lists(ABC):
             name = api.canonical(value.cls) or value.cls
             if name.startswith("horovod."):
                 return Role.HOROVOD
-            if name in self._writing:
-                return Role.WRITES
-            return Role.STEERS if self._steers(name) else Role.UNKNOWN
+            return self._role_of_class(name)
         if isinstance(value, UserInstance):
             if self._stands_in_for(value):
                 return Role.HOROVOD
             return self._own_role(value.scope, frozenset(self._names.library_bases(value.scope)))
         return Role.UNKNOWN
+
+    def _is_of_people(self, value: Value) -> bool:
+        """Whether people's own entries say what a value is."""
+        return isinstance(value, Instance) and self._program.fact(Libraries).is_own(value.cls)
 
     def _found(self, given: ast.expr | None, site: Site) -> Members:
         """What an argument holds; one object that stands for a list is its only element."""
@@ -117,6 +118,8 @@ class Lists(ABC):
         # What stands in for one of Horovod's own, where Horovod is not there, needs nothing.
         values = frozenset(each for each in values if self._role(each) is Role.HOROVOD) or values
         roles = {self._role(each) for each in values if not isinstance(each, Literal)} or {Role.UNKNOWN}
+        if any(self._is_of_people(each) for each in values):
+            roles -= {Role.UNKNOWN}  # What an import gives is what people say that it is.
         writes = Role.WRITES in roles
         role = roles.pop() if len(roles) == 1 else Role.UNKNOWN if Role.UNKNOWN in roles else Role.STEERS
         if role is Role.WRITES and does_more(element.node):

@@ -161,6 +161,7 @@ def _averaging(
     title = f"Average the gradients that {name} steps over all ranks"
     doubts = (wrap.doubt,) if wrap.doubt else ()
     decisions = [decision] if wrap.is_shared else []
+    decisions += [wrap.said] if wrap.said else []
     decisions += program.fact(Reductions).decisions(_form(wrap))
     target = program.script.statement_span(statement)
     return Change("HV03", title, target, edits, requires, doubts, tuple(decisions))

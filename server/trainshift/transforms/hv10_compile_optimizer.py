@@ -90,7 +90,7 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
     span = script.span(wrap.site.node, wrap.site)
     hvd = program.at(site).fact(Prerequisites).hvd_keras
     wrapper, more = f"{hvd}.DistributedOptimizer", program.fact(Reductions).given(Form.KERAS, hvd)
-    decisions = tuple(program.fact(Reductions).decisions(Form.KERAS))
+    decisions = (*filter(None, [wrap.said]), *program.fact(Reductions).decisions(Form.KERAS))
     if site.in_fstring:
         return Withheld("HV10", span, "the call is inside an f-string; give it a statement of its own", True)
     if not _is_statement(site) or not _can_follow(program, site, wrap.site):

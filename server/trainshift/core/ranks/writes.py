@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core import tables
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.dependence import Dependence
@@ -16,6 +17,7 @@ from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.core.training.writing import writes
 from trainshift.libraries import api
+from trainshift.libraries.entries import ROOT
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
@@ -33,8 +35,6 @@ _CHECKPOINT = frozenset({"save", "write", "export_meta_graph"})
 _WRITERS = frozenset({"tensorflow.summary.create_file_writer", *tables.WRITERS})
 _TEMPORARY = ("tempfile", "BytesIO", "StringIO", "devnull", "getpid", "uuid4", "uuid1", "mkdtemp")
 _KEEPING = {"MonitoredTrainingSession": "checkpoint_dir", "Supervisor": "logdir"}
-# Callbacks that show something and write nothing.
-_SHOWING = ("ProgbarLogger", "TqdmCallback", "EpochDots")
 _ESTIMATORS = "model_dir"
 
 
@@ -130,8 +130,8 @@ class Writes:
         return element.site is not None and self._branches.of_call(element.site) is not None
 
     def _keeps(self, value: Instance) -> bool:
-        name = api.canonical(value.cls) or value.cls
-        return name in tables.WRITING_CALLBACKS and not name.endswith(_SHOWING)
+        known = self._program.fact(Libraries).callback(value.cls)
+        return known is not None and known.text("ranks") == ROOT and not known.flag("shows")
 
     def _is_apart(self, site: Site) -> bool:
         """Whether a path names the rank, or is of a place that each process has for itself."""

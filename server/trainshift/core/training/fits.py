@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.training.executions import Executions, of_super
 from trainshift.core.training.loop_kinds import Loop, Pattern
@@ -14,6 +15,7 @@ from trainshift.core.training.loops import Loops
 from trainshift.core.training.origins import Origins
 from trainshift.core.training.steps import Step, Steps
 from trainshift.libraries import api
+from trainshift.libraries.entries import Role
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script
@@ -216,6 +218,30 @@ class Fits:
     def own_tape(self, model: ast.expr, site: Site) -> Scope | None:
         """The class of a model, if the step of its own applies gradients of its own tape."""
         return next((cls for cls in self._own_tapes(model, site) if cls is not None), None)
+
+    def librarys_tape(self, model: ast.expr, site: Site) -> str:
+        """The class of a library that a model may be of, and whose step applies its own tape's gradients.
+
+        Empty if there is none, or where a class of the script has a step instead.
+        """
+        libraries = self._program.fact(Libraries)
+        for value in self._names.site_values(model, site):
+            known = libraries.of(value)
+            if known is None or known.role is not Role.MODEL or known.text("step") != "tape":
+                continue
+            if isinstance(value, Instance):
+                return value.cls.rpartition(".")[2]
+            if isinstance(value, UserInstance) and not self._replaces_step(value.scope):
+                return value.scope.name
+        return ""
+
+    def _replaces_step(self, cls: Scope) -> bool:
+        """Whether a class has a `train_step` that does without that of its base."""
+        step = self._names.function_named(cls, "train_step")
+        return step is not None and not any(
+            site.scope.function() is step and of_super(site)
+            for site in self._script.sites_named("train_step")
+        )
 
     def may_have_own_tape_or_not(self, compile: Compile) -> bool:
         """Whether it cannot be told if the compiled model has a tape of its own."""

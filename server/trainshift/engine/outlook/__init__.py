@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainshift.core.finding import Verdict
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.for_keras2 import ForKeras2
 from trainshift.core.ranks.keras_signs import TENSORFLOW, KerasSigns
@@ -23,6 +24,7 @@ from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.engine.unseen import unrun_step, unseen_run, unseen_training
 from trainshift.engine.versions.runtime import contradiction
 from trainshift.libraries import api
+from trainshift.libraries.entries import Role
 from trainshift.python.names.values import Function
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument
@@ -110,6 +112,7 @@ def look(program: Program, pause: Callable[[], None] = lambda: None) -> Outlook:
     for obstacle in (
         _foreign_loop,
         _foreign_setup,
+        _librarys_training,
         _foreign_place,
         unseen_run,
         unrun_step,
@@ -228,6 +231,14 @@ def _foreign_setup(program: Program) -> tuple[Site, str] | None:
                 return site, foreign
             if api.is_subclass(name, *api.STRATEGY) and not is_of_one_branch(site):
                 return site, _REASONS[Pattern.STRATEGY]
+    return None
+
+
+def _librarys_training(program: Program) -> tuple[Site, str] | None:
+    """What trains by a library in a way that is not converted."""
+    for site, known in program.fact(Libraries).sites(Role.TRAINS):
+        if not program.fact(Horovod).site_on_root(site):
+            return site, known.text("reason")
     return None
 
 

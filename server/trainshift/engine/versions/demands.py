@@ -372,7 +372,7 @@ def _located(entry: _Entry, text: str) -> _Entry:
 
 
 def _toml(text: str) -> dict[str, object]:
-    from trainshift.engine.versions import toml
+    from trainshift.libraries import toml
 
     table: dict[str, object] = toml.loads(text)
     return table

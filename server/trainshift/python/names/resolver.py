@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from trainshift.libraries import api
+from trainshift.libraries.entries import is_known
 from trainshift.libraries.roles import (
     DECORATORS,
     HOROVOD_MEMBERS,
@@ -310,6 +311,8 @@ class Resolver:
         module = Library(binding.full_name)
         from_module = binding.statement is not None and isinstance(binding.statement.node, ast.ImportFrom)
         if not from_module or root in KNOWN_MODULES or root in sys.stdlib_module_names:
+            return frozenset({module})
+        if is_known(binding.full_name):
             return frozenset({module})
         return frozenset({module, UNKNOWN})
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field, replace
 
-from trainshift.core import tables
+from trainshift.core.libraries import Libraries
 from trainshift.core.ranks.list_members import Members
 from trainshift.core.ranks.own_horovod import AVERAGE, BROADCAST, OwnHorovod
 from trainshift.core.training.fits import Fit, Fits
 from trainshift.core.training.horovod import Horovod
-from trainshift.libraries import api
+from trainshift.libraries.entries import ROOT, Entry
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Instance, Unknown, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Scope, argument
@@ -34,8 +34,6 @@ class Callbacks(Listed):
 
 class CallbackLists(Lists):
     """The callbacks of every `fit` of a script."""
-
-    _writing = tables.WRITING_CALLBACKS
 
     @cached_property
     def all(self) -> list[Callbacks]:
@@ -79,7 +77,8 @@ class CallbackLists(Lists):
         ]
         return any(
             isinstance(value, Instance)
-            and (api.canonical(value.cls) or value.cls) in tables.DECIDING_CALLBACKS
+            and (known := self._entry(value.cls)) is not None
+            and known.flag("decides")
             and (own or not _validates(value))
             for value in values
         )
@@ -97,14 +96,20 @@ class CallbackLists(Lists):
     def _stands_in_for(self, value: Value) -> str:
         return self._program.fact(OwnHorovod).role_of(value)
 
-    def _steers(self, name: str) -> bool:
-        return name in tables.STEERING_CALLBACKS
+    def _entry(self, name: str) -> Entry | None:
+        return self._program.fact(Libraries).callback(name)
+
+    def _role_of_class(self, name: str) -> Role:
+        known = self._entry(name)
+        if known is None:
+            return Role.UNKNOWN
+        return Role.WRITES if known.text("ranks") == ROOT else Role.STEERS
 
     def _own_role(self, cls: Scope, bases: frozenset[str]) -> Role:
-        if not bases.isdisjoint(tables.STEERING_CALLBACKS):
+        roles = {self._role_of_class(each) for each in bases}
+        if Role.STEERS in roles:
             return Role.STEERS
-        writes = not bases.isdisjoint(self._writing)
-        return Role.WRITES if writes and not self._keeps_something(cls) else Role.OWN
+        return Role.WRITES if Role.WRITES in roles and not self._keeps_something(cls) else Role.OWN
 
     def _keeps_something(self, cls: Scope) -> bool:
         """Whether methods of the class, not counting its ``__init__``, set attributes of anything."""
@@ -128,11 +133,12 @@ class CallbackLists(Lists):
 
     def _reads_metrics(self, value: Value) -> bool:
         if isinstance(value, Instance):
-            return (api.canonical(value.cls) or value.cls) not in tables.BLIND_CALLBACKS
+            known = self._entry(value.cls)
+            return known is None or not known.flag("blind")
         if isinstance(value, UserInstance):
             bases = self._names.library_bases(value.scope)
-            known = bases & (tables.STEERING_CALLBACKS | tables.WRITING_CALLBACKS)
-            return bool(known - tables.BLIND_CALLBACKS) or self._uses_logs(value.scope)
+            reads = (known for each in bases if (known := self._entry(each)) and not known.flag("blind"))
+            return any(reads) or self._uses_logs(value.scope)
         return isinstance(value, Unknown)
 
     def _uses_logs(self, cls: Scope) -> bool:

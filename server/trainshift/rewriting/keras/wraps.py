@@ -11,12 +11,14 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.training.fits import DEFAULT_OPTIMIZER, Compile, Fit, Fits, hides
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.steps import is_plain
 from trainshift.libraries import api
+from trainshift.libraries.entries import Entry, Role
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Class, Instance, Library, Literal, Unknown, UserInstance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, arguments, dotted
@@ -35,6 +37,15 @@ _SOMETIMES = (
     "so wrap it in all of them"
 )
 
+_OWN_STEP = (
+    "the train_step of {cls} applies the gradients of its own tape, so a wrapped optimizer averages nothing; "
+    "override train_step with a tape of yours"
+)
+_OWN_OPTIMIZERS = (
+    "{text} steps the optimizers inside it itself, so wrapping it averages nothing in fit; "
+    "train with a tf.GradientTape and apply_gradients"
+)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Wrap:
@@ -44,7 +55,7 @@ class Wrap:
     is the one of Horovod that wraps it.  `compile` is the call whose argument it is written as.  `is_shared`
     tells that tapes use it in other modes of the script; `modes` are then the places where it is wrapped, if
     it need not be where it is made.  It is wrapped where it is `used` if the script has a wrap of it that it
-    does not use.
+    does not use.  `said` is what its library's entry says of it.
     """
 
     site: Site
@@ -55,6 +66,7 @@ class Wrap:
     is_shared: bool = False
     modes: tuple[InMode, ...] = ()
     used: tuple[ast.expr, Site] | None = None
+    said: str = ""
 
     @property
     def statement(self) -> Statement:
@@ -123,6 +135,7 @@ class Wraps:
         self._in_modes: dict[ast.Call, list[Compile | None]] = {}
         self._unnamed: list[Unnamed] = []
         self._is_keras3 = program.fact(Target).is_keras3
+        self._libraries = program.fact(Libraries)
 
     @property
     def unnamed(self) -> list[Unnamed]:
@@ -137,6 +150,9 @@ class Wraps:
             model = self._script.text(fit.model, fit.site)
             known = keras.compiles_of(fit) or keras.own_tape(fit.model, fit.site)
             if self._program.fact(Compiled).is_averaged_loaded(fit):
+                continue
+            if not self._is_keras3 and (cls := keras.librarys_tape(fit.model, fit.site)):
+                self._hide(fit.site, _OWN_STEP.format(cls=cls))
                 continue
             if keras.is_loaded_compiled(fit):
                 self._hide(
@@ -232,6 +248,13 @@ class Wraps:
         made = reaching_calls(self._script, self._makers, *use.place)
         if self._is_keras3 and use.module == KERAS and (made or self._strangers(use)):
             return  # What it is compiled in averages.
+        if any(site.node in self._factories for site in made):
+            self._read_factories(use, made)
+            return
+        alone = next((site for site in made if self._averages_in_tapes_alone(site)), None)
+        if alone is not None and use.module == KERAS:
+            self._hide(use.site, _OWN_OPTIMIZERS.format(text=self._script.text(alone.node.func, alone)))
+            return
         strange = next((site for site in made if site in self._strange_wrappers), None)
         if strange is not None:
             text = self._script.text(strange.node.func, strange)
@@ -263,6 +286,35 @@ class Wraps:
             else:
                 self._add(site, use, len(made) == 1)
 
+    def _averages_in_tapes_alone(self, site: Site) -> bool:
+        """Whether a call makes an optimizer that steps others by itself, which a wrap does not see."""
+        known = self._libraries.called(site, Role.OPTIMIZER)
+        return known is not None and known.text("averages") == "tape"
+
+    @cached_property
+    def _factories(self) -> dict[ast.Call, Entry]:
+        """The calls of functions of libraries that make an optimizer, alone or with its schedule."""
+        return {site.node: known for site, known in self._libraries.sites(Role.OPTIMIZER_FACTORY)}
+
+    def _read_factories(self, use: _Use, made: list[Site]) -> None:
+        """Wrap what a library's function makes, where the statement that calls it names the optimizer."""
+        for site in made:
+            known = self._factories.get(site.node)
+            if known is None or len(made) > 1:
+                text = self._script.text(use.node, use.site)
+                self._hide(use.site, f"{text} may be made in several ways; give each its own compile")
+                return
+            is_pair = known.text("returns") == "pair"
+            target = _first_target(site) if is_pair else _target(site)
+            if is_pair and not target:
+                text = self._script.text(site.node.func, site)
+                self._hide(
+                    use.site, f"give the optimizer that {text} makes a name: optimizer, schedule = ..."
+                )
+                return
+            own = use.compile if use.node is site.node else None
+            self._wraps.setdefault(site.node, Wrap(site, target, use.module, own))
+
     def _perhaps_wrapped(self, use: _Use, site: Site, made: list[Site]) -> None:
         """Tell of an optimizer that the script wraps on some ways to its use and on others not."""
         choice = self._program.fact(Choice)
@@ -278,8 +330,13 @@ class Wraps:
         """The calls that make optimizers, and Horovod's wraps, behind which nothing is looked for."""
         wraps = self._wrappers
         named = api.last_names(*api.OPTIMIZERS, *api.OPTIMIZER_MAKERS, *_COPIES) | {"from_config"}
+        named |= self._libraries.names(Role.OPTIMIZER)
         made = filter(self.makes_optimizer, self._script.sites_calling(named))
-        return {site.node: site for site in (*made, *wraps, *self._strange_wrappers)}
+        others = [site for site, _ in self._libraries.sites(Role.OPTIMIZER_FACTORY)]
+        others += [
+            site for site, _ in self._libraries.sites(Role.OPTIMIZER) if self._averages_in_tapes_alone(site)
+        ]
+        return {site.node: site for site in (*made, *others, *wraps, *self._strange_wrappers)}
 
     @cached_property
     def _strange_wrappers(self) -> set[Site]:
@@ -365,7 +422,8 @@ class Wraps:
         doubt = ""
         if any(isinstance(value, Unknown) for value in values):
             doubt = f"{self._script.text(use.node, use.site)} may be another optimizer, which is not wrapped"
-        return Wrap(site, _target(site), use.module, own, doubt)
+        known = self._libraries.called(site, Role.OPTIMIZER)
+        return Wrap(site, _target(site), use.module, own, doubt, said=known.text("says") if known else "")
 
     @cached_property
     def classes(self) -> list[str]:
@@ -415,6 +473,16 @@ def _target(site: Site) -> str:
         targets = [node.target]
     whole = isinstance(node, ast.Assign | ast.AnnAssign) and node.value is site.node
     return dotted(targets[0]) if whole and len(targets) == 1 and is_plain(targets[0]) else ""
+
+
+def _first_target(site: Site) -> str:
+    """The name to which the call's own statement binds the first of what the call gives."""
+    node = site.statement.node
+    if not isinstance(node, ast.Assign) or node.value is not site.node or len(node.targets) != 1:
+        return ""
+    taken = node.targets[0]
+    first = taken.elts[0] if isinstance(taken, ast.Tuple | ast.List) and taken.elts else None
+    return dotted(first) if first is not None and is_plain(first) else ""
 
 
 def _are_names(given: Iterable[object]) -> bool:

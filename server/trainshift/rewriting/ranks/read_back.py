@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainshift.core import tables
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.libraries import api
+from trainshift.libraries.entries import ROOT
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Instance, Library, Literal
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, arguments
@@ -111,6 +113,11 @@ class ReadBack:
             if path is not None:
                 yield Read(site, path, _anchor(site.statement))
 
+    def _keeps(self, name: str) -> bool:
+        """Whether a class of callbacks is rank 0's."""
+        known = self._program.fact(Libraries).callback(name)
+        return known is not None and known.text("ranks") == ROOT
+
     @cached_property
     def _written(self) -> dict[str, int]:
         """What rank 0 alone writes: every argument that may be the path, and where it is first written."""
@@ -119,7 +126,7 @@ class ReadBack:
             for member in callbacks.members:
                 element = member.element
                 for value in self._program.names.values(element.node, element.scope, element.statement):
-                    if isinstance(value, Instance) and value.cls in tables.WRITING_CALLBACKS:
+                    if isinstance(value, Instance) and self._keeps(value.cls):
                         writing.append(self._script.site_of(value.node))
         found: dict[str, int] = {}
         for site in writing:

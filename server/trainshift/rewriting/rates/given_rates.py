@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import Horovod
@@ -14,6 +15,7 @@ from trainshift.core.training.rate_kinds import RateKind
 from trainshift.core.training.rate_settings import RateSetting
 from trainshift.core.training.steps import Steps, is_plain
 from trainshift.libraries import api
+from trainshift.libraries.entries import Role
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
@@ -53,6 +55,7 @@ class GivenRates:
         self._script = program.script
         self._names = program.names
         self._cases = cases
+        self._libraries = program.fact(Libraries)
 
     @cached_property
     def makers(self) -> list[Site]:
@@ -63,6 +66,7 @@ class GivenRates:
         named = api.last_names(*api.OPTIMIZERS, *api.OPTIMIZER_MAKERS) | {"partial"}
         used = (self._script.site_of(value.node).name for value in self._used if isinstance(value, Instance))
         on_root = self._program.fact(Horovod).site_on_root
+        named |= self._libraries.names(Role.OPTIMIZER, Role.OPTIMIZER_FACTORY)
         return [site for site in self._script.sites_calling(named.union(used)) if not on_root(site)]
 
     def of(self, site: Site, settings: list[RateSetting]) -> list[GivenRate]:
@@ -91,7 +95,9 @@ class GivenRates:
         return GivenRate(node, reason="" if node is not None else "no learning rate is given here")
 
     def _given_to_library(self, site: Site, name: str, settings: list[RateSetting]) -> list[GivenRate]:
-        known = api.canonical(name)
+        known, other = api.canonical(name), self._libraries.entry(name)
+        if other is not None and other.role is Role.OPTIMIZER_FACTORY:
+            return self._given_by_signature(site, api.read_signature(other.signature), other.text("rate"))
         if name == "functools.partial":
             return self._made_later(site)
         elif known in api.OPTIMIZER_MAKERS:
@@ -128,25 +134,34 @@ class GivenRates:
         if old is not None and self._program.fact(Horovod).scaled(old, site.scope, site.statement):
             return []  # Scaled by the script itself, for a TensorFlow that reads it.
         doubt = "this optimizer has ignored lr= since TensorFlow 2.11, so its default rate is scaled"
-        given = argument(site.node, signature.position("learning_rate"), "learning_rate")
+        return self._given_by_signature(site, signature, "learning_rate", doubt if old is not None else "")
+
+    def _given_by_signature(
+        self, site: Site, signature: api.Signature | None, name: str, doubt: str = ""
+    ) -> list[GivenRate]:
+        """How a call takes its rate as the argument `name`; `doubt` is about the default."""
+        parameter = signature.parameter(name) if signature is not None else None
+        if signature is None or parameter is None:
+            return []
+        given = argument(site.node, signature.position(name), name)
         if given is not None:
             return [GivenRate(given)]
         if hides_arguments(site.node):
-            behind = self._behind_stars(site, parameter.default or "")
+            behind = self._behind_stars(site, parameter.default or "", name)
             if behind is not None:
                 return [behind]
         if parameter.default in (None, "..."):
             return [GivenRate(None, reason="no learning rate is given")]
-        return [GivenRate(None, "learning_rate", parameter.default or "", doubt if old is not None else "")]
+        return [GivenRate(None, name, parameter.default or "", doubt)]
 
-    def _behind_stars(self, site: Site, default: str) -> GivenRate | None:
+    def _behind_stars(self, site: Site, default: str, name: str) -> GivenRate | None:
         """The rate among ``**`` arguments; None if these are seen to give none."""
         hidden = GivenRate(
-            None, reason="the learning rate is hidden in * or ** arguments; pass learning_rate= by name"
+            None, reason=f"the learning rate is hidden in * or ** arguments; pass {name}= by name"
         )
         if any(isinstance(each, ast.Starred) for each in site.node.args):
             return hidden
-        step, may_lack = self._names.given_by_key(site, "learning_rate")
+        step, may_lack = self._names.given_by_key(site, name)
         if not step.unseen:
             if step.sources:
                 return hidden if may_lack else GivenRate(None, places=step.sources)
@@ -156,7 +171,7 @@ class GivenRates:
             return hidden
         text = self._script.text(mappings[0], site)
         doubt = f"the learning rate in {text}, if there is one, is assumed to be a number"
-        return GivenRate(None, "learning_rate", default, doubt, mapping=mappings[0])
+        return GivenRate(None, name, default, doubt, mapping=mappings[0])
 
     def _made_later(self, site: Site) -> list[GivenRate]:
         """``partial(Adam, learning_rate=0.1)``: scaled here if the rate is given here."""

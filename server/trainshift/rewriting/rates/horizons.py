@@ -10,9 +10,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
+from trainshift.libraries.entries import Role
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Class, Instance, UserInstance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments, hides_arguments
@@ -127,7 +129,12 @@ class Horizons:
     @cached_property
     def _schedules(self) -> list[tuple[Site, dict[str, int | None]]]:
         """The calls that make a schedule of TensorFlow, and where it takes what counts steps."""
-        found = []
+        libraries = self._program.fact(Libraries)
+        found: list[tuple[Site, dict[str, int | None]]] = []
+        for site, entry in libraries.sites(Role.SCHEDULE, Role.OPTIMIZER_FACTORY):
+            signature = api.read_signature(entry.signature)
+            if signature is not None:
+                found.append((site, {word: signature.position(word) for word in entry.listed("steps")}))
         for site in self._script.sites_calling(api.last_names(*api.SCHEDULES)):
             for name in sorted(self._names.full_names(site.node.func, site.scope, site.statement)):
                 signature = api.constructor(name) or api.function(name)

@@ -51,8 +51,6 @@ class Hooks(Listed):
 class HookLists(Lists):
     """The hooks of one script's monitored sessions and Estimators."""
 
-    _writing = tables.WRITING_HOOKS
-
     @cached_property
     def monitored(self) -> dict[Site, Hooks]:
         """The hooks of every monitored session."""
@@ -130,8 +128,10 @@ class HookLists(Lists):
     def _stands_in_for(self, value: Value) -> str:
         return self._program.fact(OwnHorovod).role_of(value)
 
-    def _steers(self, name: str) -> bool:
-        return api.is_subclass(name, *api.SESSION_HOOK)
+    def _role_of_class(self, name: str) -> Role:
+        if name in tables.WRITING_HOOKS:
+            return Role.WRITES
+        return Role.STEERS if api.is_subclass(name, *api.SESSION_HOOK) else Role.UNKNOWN
 
     def _own_role(self, cls: Scope, bases: frozenset[str]) -> Role:
-        return Role.OWN if bases.isdisjoint(self._writing) else Role.WRITES
+        return Role.OWN if bases.isdisjoint(tables.WRITING_HOOKS) else Role.WRITES

@@ -1,0 +1,121 @@
+"""Libraries: what is known of the members of libraries that a program uses, its people's own among them.
+
+Every rule, restriction and hazard asks this one fact, so that no two of them disagree about an object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainshift.core.program import Program
+from trainshift.libraries import api, entries
+from trainshift.libraries.entries import Entry, Role, Table
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Instance, Library, Member, UserInstance, Value
+from trainshift.python.syntax.chunk_syntax import Site
+
+
+class Libraries:
+    """The entries of one program's libraries."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._own = program.whole.choices.libraries
+        self._named: dict[tuple[Role, ...], frozenset[str]] = {}
+
+    def entry(self, full_name: str) -> Entry | None:
+        """Return what is known of a library's member, by its full name; None if nothing is."""
+        return self._of_people(full_name) or entries.entry(api.canonical(full_name) or full_name)
+
+    def is_own(self, full_name: str) -> bool:
+        """Return whether people's own entries tell of a name."""
+        return self._of_people(full_name) is not None
+
+    def _of_people(self, full_name: str) -> Entry | None:
+        for package, table in self._own.items():
+            if full_name.startswith(f"{package}."):
+                found = entries.find(full_name.removeprefix(f"{package}."), table)
+                if found is not None:
+                    return found
+        return None
+
+    def callback(self, full_name: str) -> Entry | None:
+        """Return what is known of a class of callbacks; None if nothing is."""
+        found = self.entry(full_name)
+        return found if found is not None and found.role is Role.CALLBACK else None
+
+    def of(self, value: Value) -> Entry | None:
+        """Return what is known of a value: a function, a method, an object by its class, or a class."""
+        if isinstance(value, Library):
+            return self.entry(value.name)
+        if isinstance(value, Instance):
+            return self.entry(value.cls)
+        if isinstance(value, Member) and isinstance(value.owner, Instance):
+            made = self.entry(value.owner.cls)
+            owner = made.gives if made is not None and made.gives else value.owner.cls
+            return self.entry(f"{owner}.{value.name}")
+        if isinstance(value, UserInstance):
+            found = map(self.entry, sorted(self._names.library_bases(value.scope)))
+            return next((each for each in found if each is not None), None)
+        return None
+
+    def called(self, site: Site, *roles: Role) -> Entry | None:
+        """Return what is known of what a call calls, if it has one of some roles."""
+        if site.name not in self.names(*roles):
+            return None
+        found = map(self.of, self._names.callee(site))
+        return next((each for each in found if each is not None and each.role in roles), None)
+
+    def sites(self, *roles: Role) -> Iterator[tuple[Site, Entry]]:
+        """Yield the calls of what has one of some roles, in the order of the script."""
+        for site in self._script.sites_named(*sorted(self.names(*roles))):
+            found = self.called(site, *roles)
+            if found is not None:
+                yield site, found
+
+    def names(self, *roles: Role) -> frozenset[str]:
+        """Return what the script's calls are named that may be of something with one of some roles."""
+        found = self._named.get(roles)
+        if found is None:
+            found = self._named[roles] = self._find_names(roles)
+        return found
+
+    def _find_names(self, roles: tuple[Role, ...]) -> frozenset[str]:
+        wanted = [
+            each.pattern.rpartition(".")[2]
+            for table in self._tables
+            for each in table.values()
+            if each.role in roles
+        ]
+        if not wanted:
+            return frozenset()
+        plain = {name for name in wanted if not entries.is_pattern(name)}
+        patterns = [name for name in wanted if entries.is_pattern(name)]
+        plain |= {alias for alias, real in self._aliases if real in plain or entries.fits_any(real, patterns)}
+        fitting = {site.name for site in self._script.sites if entries.fits_any(site.name, patterns)}
+        return frozenset(plain | fitting)
+
+    @cached_property
+    def _aliases(self) -> list[tuple[str, str]]:
+        """The names that imports give to members of libraries, and the last part of their own."""
+        return [
+            (name, binding.full_name.rpartition(".")[2])
+            for facts in self._script.facts
+            for scope in (facts.module, *facts.scopes)
+            for name, bindings in scope.bindings.items()
+            for binding in bindings
+            if binding.full_name
+        ]
+
+    @cached_property
+    def _tables(self) -> list[Table]:
+        """The tables of the packages that the script imports, and people's own."""
+        packages = {
+            binding.full_name.partition(".")[0]
+            for script in self._script.scripts
+            for binding in script.imports
+        }
+        packages |= {module.partition(".")[0] for module in self._script.code.star_imports}
+        found = [entries.table(package) for package in sorted(packages)]
+        return [table for table in (*found, *self._own.values()) if table]

@@ -1,0 +1,207 @@
+"""Entries: what is known of the members of libraries, by their full names.
+
+A library has one file of data, `data/<package>.toml`.  It is read when something asks for a member of that
+package, and never before.  An entry is a name below the package, a role, and what the role needs to know.
+A name may be a pattern: `*.DPModel` is a `DPModel` of any module, `log_*` every function that begins so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).with_name("data")
+_PATTERN = "*"
+ROOT = "root"
+"""What a callback is of that rank 0 alone needs."""
+
+
+class Role(Enum):
+    """What a member of a library is to a training script."""
+
+    MODEL = "model"
+    OPTIMIZER = "optimizer"
+    OPTIMIZER_FACTORY = "optimizer-factory"
+    SCHEDULE = "schedule"
+    CALLBACK = "callback"
+    WRITER = "writer"
+    WRITER_OBJECT = "writer-object"
+    MOVES = "moves"
+    OUTSIDE = "outside"
+    TRACKER = "tracker"
+    TRAINS = "trains"
+
+
+_COMMON = frozenset({"role", "gives", "says"})
+"""What any entry may say: its role, what calling it makes, and a sentence for the report."""
+_CLASS = frozenset({"base", "signature"})
+KEYS: Mapping[Role, frozenset[str]] = {
+    Role.MODEL: _CLASS | {"step"},
+    Role.OPTIMIZER: _CLASS | {"averages"},
+    Role.OPTIMIZER_FACTORY: frozenset({"signature", "rate", "steps", "returns"}),
+    Role.SCHEDULE: _CLASS | {"rates", "steps"},
+    Role.CALLBACK: _CLASS | {"ranks", "decides", "blind", "shows"},
+    Role.WRITER: frozenset({"path", "unless"}),
+    Role.WRITER_OBJECT: frozenset({"path", "mode", "elsewhere"}),
+    Role.MOVES: frozenset(),
+    Role.OUTSIDE: frozenset(),
+    Role.TRACKER: frozenset({"argument", "root", "elsewhere", "before", "context"}),
+    Role.TRAINS: frozenset({"reason"}),
+}
+"""What an entry of a role may say beside what any may say."""
+NEEDED: Mapping[Role, frozenset[str]] = {
+    Role.MODEL: frozenset({"step"}),
+    Role.OPTIMIZER_FACTORY: frozenset({"signature", "rate"}),
+    Role.CALLBACK: frozenset({"ranks"}),
+    Role.TRAINS: frozenset({"reason"}),
+}
+"""What an entry of a role must say."""
+WORDS: Mapping[str, frozenset[str]] = {
+    "step": frozenset({"keras", "minimize", "tape"}),
+    "averages": frozenset({"tape"}),
+    "ranks": frozenset({ROOT, "every"}),
+    "returns": frozenset({"optimizer", "pair"}),
+}
+"""The values that a key may have, where these are few."""
+_LISTS = frozenset({"rates", "steps"})
+_FLAGS = frozenset({"context", "decides", "blind", "shows"})
+_BASES = {
+    Role.MODEL: "tensorflow.keras.Model",
+    Role.OPTIMIZER: "tensorflow.keras.optimizers.legacy.Optimizer",
+    Role.SCHEDULE: "tensorflow.keras.optimizers.schedules.LearningRateSchedule",
+    Role.CALLBACK: "tensorflow.keras.callbacks.Callback",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """What is known of one member of a library; `pattern` is the name that its file has for it."""
+
+    package: str
+    pattern: str
+    role: Role
+    data: Mapping[str, Any]
+
+    @property
+    def base(self) -> str:
+        """The class of TensorFlow that a class descends from; "" for what is no class."""
+        return str(self.data.get("base", _BASES.get(self.role, "")))
+
+    @property
+    def signature(self) -> str | None:
+        """The text between the parentheses of its `def`; None where it is not recorded."""
+        found = self.data.get("signature")
+        return None if found is None else str(found)
+
+    @property
+    def gives(self) -> str:
+        """The full name of the class that calling it makes; "" where it is one itself, or makes none."""
+        below = str(self.data.get("gives", ""))
+        return f"{self.package}.{below}" if below else ""
+
+    def text(self, key: str) -> str:
+        """What it says under a key, as text; "" if nothing."""
+        return str(self.data.get(key, ""))
+
+    def flag(self, key: str) -> bool:
+        """Whether it says that something is so."""
+        return bool(self.data.get(key, False))
+
+    def listed(self, key: str) -> tuple[str, ...]:
+        """The names that it lists under a key."""
+        return tuple(self.data.get(key, ()))
+
+
+Table = Mapping[str, Entry]
+
+
+@cache
+def entry(full_name: str) -> Entry | None:
+    """Return what is known of a library's member, None if nothing is."""
+    package, _, below = full_name.partition(".")
+    return find(below, table(package)) if below else None
+
+
+def is_known(full_name: str) -> bool:
+    """Return whether a name is that of an entry, or of a module that has one."""
+    package, _, below = full_name.partition(".")
+    return entry(full_name) is not None or any(name.startswith(f"{below}.") for name in table(package))
+
+
+def find(below: str, entries: Table) -> Entry | None:
+    """Return the entry of a name below its package: its own, or the first whose pattern fits."""
+    if below in entries:
+        return entries[below]
+    return next((each for name, each in entries.items() if is_pattern(name) and _fits(below, name)), None)
+
+
+def _fits(below: str, pattern: str) -> bool:
+    if pattern.startswith("*."):
+        return fnmatchcase(below, pattern) or fnmatchcase(below, pattern[2:])
+    return fnmatchcase(below, pattern)
+
+
+def is_pattern(name: str) -> bool:
+    """Return whether a name stands for several."""
+    return _PATTERN in name
+
+
+def fits_any(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a name fits one of some patterns."""
+    return any(fnmatchcase(name, each) for each in patterns)
+
+
+@cache
+def table(package: str) -> Table:
+    """Return the entries of a package, none if it has no file."""
+    path = DATA / f"{package}.toml"
+    return read(package, _loads(path.read_text("utf-8"))) if package.isidentifier() and path.is_file() else {}
+
+
+def _loads(text: str) -> dict[str, Any]:
+    # Most runs read no such file, and the start of the server is to stay quick.
+    from trainshift.libraries.toml import loads
+
+    return loads(text)
+
+
+def read(package: str, data: Mapping[str, Any]) -> Table:
+    """Return the entries of a package that its data tell; raise `ValueError` where these are wrong."""
+    found = {}
+    for name, said in data.items():
+        if wrong := problem(said):
+            raise ValueError(f"{package}.{name}: {wrong}")
+        found[name] = Entry(package, name, Role(said["role"]), said)
+    return found
+
+
+def problem(said: object) -> str:
+    """Return what is wrong with the data of one entry; "" if nothing is."""
+    if not isinstance(said, Mapping):
+        return 'must be a table such as { role = "tracker" }.'
+    roles = {each.value: each for each in Role}
+    role = roles.get(said.get("role", ""))
+    if role is None:
+        return f"needs a role: {', '.join(roles)}."
+    allowed = _COMMON | KEYS[role]
+    for key, value in said.items():
+        if key not in allowed:
+            return f'has no "{key}" for the role "{role.value}"; it may have {", ".join(sorted(allowed))}.'
+        if key in WORDS and value not in WORDS[key]:
+            return f'must have one of {", ".join(sorted(WORDS[key]))} as its "{key}".'
+        if not _is_of_kind(key, value):
+            return f'has a "{key}" of the wrong type.'
+    if missing := NEEDED.get(role, frozenset()) - set(said):
+        return f'needs "{min(missing)}" for the role "{role.value}".'
+    return ""
+
+
+def _is_of_kind(key: str, value: object) -> bool:
+    if key in _LISTS:
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return isinstance(value, bool) if key in _FLAGS else isinstance(value, str)

@@ -1,0 +1,165 @@
+"""Entries of libraries: what each has the conversion do, in a script made of the entry itself."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import trainshift
+from trainshift.engine.conversion import Conversion, Status, convert
+from trainshift.libraries import entries
+from trainshift.libraries.api import read_signature
+from trainshift.libraries.entries import Entry, Role
+
+PACKAGES = sorted(path.stem for path in entries.DATA.glob("*.toml"))
+ENTRIES = [entry for package in PACKAGES for entry in entries.table(package).values()]
+MODEL = "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+FIT = "model.fit(x, y, epochs=2{more})\n"
+
+
+def full_name(entry: Entry) -> str:
+    """A name that the entry is for."""
+    below = entry.pattern
+    if below.startswith("*."):
+        below = f"part{below[1:]}"
+    return f"{entry.package}.{below.replace('*', 'Some')}"
+
+
+def called(entry: Entry, **given: str) -> str:
+    """A call of what the entry is for, with what it must be given."""
+    signature = read_signature(entry.signature) if entry.signature is not None else None
+    for each in signature.parameters if signature is not None else ():
+        if each.default is None and each.kind in ("positional", "keyword"):
+            given.setdefault(each.name, "1.0")
+    return f"{full_name(entry)}({', '.join(f'{name}={value}' for name, value in given.items())})"
+
+
+def script(entry: Entry, body: str) -> str:
+    return f"import tensorflow as tf\nimport {full_name(entry).rpartition('.')[0]}\n{body}"
+
+
+def converted(entry: Entry, body: str) -> Conversion:
+    found = convert(script(entry, body))
+    assert found.status is Status.CONVERTED, (found.status, found.reason)
+    assert not found.withheld
+    return found
+
+
+def refused(entry: Entry, body: str) -> str:
+    found = convert(script(entry, body))
+    assert found.status is Status.REFUSED
+    return found.reason
+
+
+def model(entry: Entry) -> None:
+    body = f"model = {called(entry)}\nmodel.compile(tf.keras.optimizers.SGD(0.1))\n{FIT.format(more='')}"
+    if entry.text("step") == "tape":
+        assert "its own tape" in refused(entry, body)
+    else:
+        found = converted(entry, body)
+        assert "hvd.DistributedOptimizer(" in found.text
+        assert not [each for each in found.doubts if "Keras model" in each.text]
+
+
+def optimizer(entry: Entry) -> None:
+    if entry.text("averages") == "tape":
+        made = called(entry, optimizer="tf.keras.optimizers.legacy.SGD(0.1)")
+        body = f"{MODEL}optimizer = {made}\nmodel.compile(optimizer)\n{FIT.format(more='')}"
+        assert "averages nothing in fit" in refused(entry, body)
+        return
+    made = called(entry, learning_rate="0.1")
+    found = converted(entry, f"{MODEL}optimizer = {made}\nmodel.compile(optimizer)\n{FIT.format(more='')}")
+    assert "learning_rate=0.1 * hvd.size()" in found.text
+    assert found.text.count("hvd.size()") == 1 + found.text.count("hvd.rank()::") * 2
+    assert "optimizer = hvd.DistributedOptimizer(optimizer)\n" in found.text
+    assert entry.text("says") in "\n".join(each.text for each in found.decisions)
+
+
+def factory(entry: Entry) -> None:
+    given = dict.fromkeys(entry.listed("steps"), "100")
+    target = "optimizer, schedule" if entry.text("returns") == "pair" else "optimizer"
+    made = called(entry, **{entry.text("rate"): "0.1", **given})
+    found = converted(entry, f"{MODEL}{target} = {made}\nmodel.compile(optimizer)\n{FIT.format(more='')}")
+    assert f"{entry.text('rate')}=0.1 * hvd.size()" in found.text
+    assert all(f"{name}=100 / hvd.size()" in found.text for name in given)
+    assert "optimizer = hvd.DistributedOptimizer(optimizer)\n" in found.text
+
+
+def schedule(entry: Entry) -> None:
+    given = {**dict.fromkeys(entry.listed("rates"), "0.1"), **dict.fromkeys(entry.listed("steps"), "100")}
+    made = f"tf.keras.optimizers.SGD({called(entry, **given)})"
+    found = converted(entry, f"{MODEL}model.compile({made})\n{FIT.format(more='')}")
+    assert all(f"{name}=0.1 * hvd.size()" in found.text for name in entry.listed("rates"))
+    assert all(f"{name}=100 / hvd.size()" in found.text for name in entry.listed("steps"))
+
+
+def callback(entry: Entry) -> None:
+    body = f"{MODEL}model.compile('sgd')\n{FIT.format(more=f', callbacks=[{called(entry)}]')}"
+    found = converted(entry, body)
+    assert not [each for each in found.decisions if "(unknown)" in each.text]
+    guarded = f"*([{called(entry)}] if hvd.rank() == 0 else [])" in found.text
+    assert guarded == (entry.text("ranks") == "root")
+
+
+def trains(entry: Entry) -> None:
+    owner, _, method = full_name(entry).rpartition(".")
+    is_method = owner.rpartition(".")[2][:1].isupper()
+    body = (
+        f"import {owner.rpartition('.')[0]}\n{owner}().{method}(x)\n" if is_method else f"{called(entry)}\n"
+    )
+    assert entry.text("reason") in refused(entry, body)
+
+
+CASES: dict[Role, Callable[[Entry], None]] = {
+    Role.MODEL: model,
+    Role.OPTIMIZER: optimizer,
+    Role.OPTIMIZER_FACTORY: factory,
+    Role.SCHEDULE: schedule,
+    Role.CALLBACK: callback,
+    Role.TRAINS: trains,
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=full_name)
+def test_entry_does_what_it_says(entry: Entry) -> None:
+    CASES[entry.role](entry)
+
+
+def test_every_role_and_key_is_read() -> None:
+    """What no rule asks for is no knowledge."""
+    folder = Path(trainshift.__file__).parent
+    asked = set()
+    for path in folder.rglob("*.py"):
+        if path.parent.name == "libraries" and path.stem == "entries":
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "Role"
+            ):
+                asked.add(node.attr)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                asked.add(node.value)
+    used = {entry.role for entry in ENTRIES}
+    assert {role.name for role in used} <= asked
+    read_by_entries = {"role", "base", "signature", "gives"}
+    assert {key for entry in ENTRIES for key in entry.data} - read_by_entries <= asked
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ("tracker", "must be a table"),
+        ({"role": "traker"}, "needs a role"),
+        ({"role": "model"}, 'needs "step"'),
+        ({"role": "model", "step": "mine"}, "must have one of"),
+        ({"role": "tracker", "rate": "lr"}, 'has no "rate"'),
+        ({"role": "schedule", "rates": "rate"}, "of the wrong type"),
+    ],
+)
+def test_wrong_entries_are_told(said: object, wrong: str) -> None:
+    assert wrong in entries.problem(said)
