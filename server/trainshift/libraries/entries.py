@@ -167,7 +167,8 @@ def _loads(text: str) -> dict[str, Any]:
     # Most runs read no such file, and the start of the server is to stay quick.
     from trainshift.libraries.toml import loads
 
-    return loads(text)
+    found: dict[str, Any] = loads(text)
+    return found
 
 
 def read(package: str, data: Mapping[str, Any]) -> Table:
