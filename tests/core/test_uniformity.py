@@ -87,6 +87,8 @@ SINKS = {
     "turns": changed("\n    ", "\n        ").replace("for a, b", "for epoch in range(value):\n    for a, b"),
     "a skipped step": changed("    with tf.Grad", "    if value > 2:\n        continue\n    with tf.Grad"),
     "the end of a loop": LOOP + "    if value > 3:\n        break\n",
+    "a number of rows": changed("(x, y)).batch", "(x, y)).take(value * 8).batch"),
+    "rows of an array": changed("(x, y)).batch", "(x[:value * 8], y[:value * 8])).batch"),
     "epochs of fit": FIT,
     "a rate that is set": LOOP + "    opt.learning_rate = 0.1 * value\n",
     "a rate that is set or not": LOOP + "    if value > 3:\n        opt.learning_rate.assign(0.01)\n",
@@ -123,6 +125,14 @@ def test_no_word_is_lost_on_what_is_uniform(source: str, sink: str) -> None:
         ("[random.random() for _ in range(3)][1]", {CauseKind.DRAW}),
         ("hvd.size() * 2", set()),
         ("len(random.sample(range(9), 3)) + len(os.listdir('.'))", {CauseKind.DISK}),
+        ("len(x[np.random.rand(len(x)) < 0.8])", {CauseKind.DRAW}),
+        ("len(x[~(np.random.rand(len(x)) < 0.8)])", {CauseKind.DRAW}),
+        ("len(x[np.random.permutation(len(x))])", set()),
+        ("len(x[np.random.permutation(len(x))][:40])", set()),
+        ("len(np.random.rand(8, 4))", set()),
+        ("len(np.random.rand(random.randint(8, 9), 4))", {CauseKind.DRAW}),
+        ("len([row for row in x if random.random() < 0.5])", {CauseKind.DRAW}),
+        ("len([random.random() for row in x])", set()),
     ],
 )
 def test_causes_are_of_their_kinds(value: str, kinds: set[CauseKind]) -> None:

@@ -45,6 +45,12 @@ PROGRESS_BARS = frozenset(
     for module in ("tqdm", "tqdm.auto", "tqdm.std", "tqdm.notebook", "tqdm.asyncio", "tqdm.rich")
     for name in ("tqdm", "trange", "tqdm_notebook", "tnrange")
 )
+RANGES = frozenset({"builtins.range", "numpy.arange", "tensorflow.range"}) | {
+    each for each in PROGRESS_BARS if each.endswith("range")
+}
+"""What counts, and gives the numbers."""
+AROUND = PROGRESS_BARS | {"builtins.enumerate", "builtins.iter", "builtins.list", "builtins.reversed"}
+"""What goes through as many elements as what it is given first."""
 
 # Objects of Keras that every rank needs and that `verbose=0` silences; some are silent by default.
 TALKING = frozenset(

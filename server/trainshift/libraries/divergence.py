@@ -29,7 +29,7 @@ NAMES: dict[str, CauseKind] = {
     "os.urandom": CauseKind.DRAW,
     "hyperopt.fmin": CauseKind.DRAW,
     "sklearn.model_selection.ParameterSampler": CauseKind.DRAW,
-    "sklearn.utils.resample": CauseKind.DRAW,
+    "tensorflow.data.experimental.rejection_resample": CauseKind.DRAW,
     "multiprocessing.cpu_count": CauseKind.HOST,
     "os.cpu_count": CauseKind.HOST,
     "os.getpid": CauseKind.HOST,
@@ -44,6 +44,7 @@ NAMES: dict[str, CauseKind] = {
 }
 METHODS = dict.fromkeys(
     (
+        "rejection_resample",
         "suggest_categorical",
         "suggest_discrete_uniform",
         "suggest_float",
@@ -53,7 +54,47 @@ METHODS = dict.fromkeys(
     ),
     CauseKind.DRAW,
 )
-"""Methods of a search for hyperparameters, each of which draws one."""
+"""Methods that draw elements, or a hyperparameter in a search for the best."""
+
+SPLITTING = frozenset(
+    {
+        "train_test_split",
+        "GroupShuffleSplit", "KFold", "RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit",
+        "StratifiedGroupKFold", "StratifiedKFold", "StratifiedShuffleSplit",
+    }
+)  # fmt: skip
+"""What scikit-learn splits rows by at random, each fixed by an argument `random_state`."""
+BY_STATE = SPLITTING | {
+    "ADASYN", "BorderlineSMOTE", "KMeansSMOTE", "RandomOverSampler", "RandomUnderSampler", "SMOTE",
+    "SMOTEENN", "SMOTENC", "SMOTETomek", "SVMSMOTE", "resample",
+}  # fmt: skip
+"""These, and what scikit-learn and imbalanced-learn draw rows by, which is fixed in the same way."""
+UNLESS_TOLD = frozenset({"KFold", "StratifiedGroupKFold", "StratifiedKFold"})
+"""Those of them that draw only if they are told to shuffle."""
+
+SIZED = frozenset(
+    {
+        "arange", "empty", "eye", "full", "linspace", "ones", "range", "zeros",
+        "integers", "normal", "poisson", "rand", "randint", "randn", "random", "random_sample",
+        "standard_normal", "uniform",
+    }
+)  # fmt: skip
+"""What gives as many numbers as it is told."""
+CHOOSING = frozenset(
+    {
+        "argwhere", "boolean_mask", "compress", "drop_duplicates", "dropna", "flatnonzero", "nonzero",
+        "query", "set", "unique", "where",
+    }
+)  # fmt: skip
+"""What gives as many elements as have some value, of no more than two arguments."""
+TESTING = frozenset({"filter", "take_while"})
+"""What gives the elements for which a function holds."""
+DROPPING = frozenset({"rejection_resample"})
+"""What leaves out elements at random."""
+CUTTING = frozenset(
+    {"batch", "choice", "head", "nlargest", "nsmallest", "repeat", "sample", "skip", "tail", "take", "window"}
+)
+"""What gives a part of what it is given, or is called of, as long as it is told further."""
 
 
 def cause_of(full_name: str) -> CauseKind | None:

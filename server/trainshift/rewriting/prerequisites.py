@@ -24,6 +24,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, root_name
+from trainshift.rewriting.data.drawn_alike import DrawnAlike
 from trainshift.rewriting.flags import Flag, Flags
 from trainshift.rewriting.import_effects import ImportEffects, imports_package, is_import
 from trainshift.rewriting.keras.batch_norms import BatchNorms
@@ -129,7 +130,7 @@ class Prerequisites:
         batches = self._whole.fact(Fits).batches
         layers = self._whole.fact(BatchNorms).is_needed
         tells = self._whole.fact(Agreement).is_needed or self._whole.fact(Decisions).is_needed
-        is_mixed = batches or reloads or layers or tells
+        is_mixed = batches or reloads or layers or tells or self._whole.fact(DrawnAlike).is_sent
         if self._whole.fact(Steps).steps or is_mixed or patterns != {Pattern.OPTIMIZER}:
             return frozenset({TENSORFLOW, *keras})
         return frozenset(keras)

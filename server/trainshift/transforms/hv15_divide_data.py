@@ -26,13 +26,13 @@ gradients, optimizers or layers takes none, nor does one that cuts a batch into 
 again.
 
 So too with arrays that `fit` is given, and with loops that cut batches out of arrays by number. A permutation
-that is drawn there is sent by rank 0; `train_test_split` gets a seed, and `random.shuffle` of a list a
-generator that has one. A loop whose turns draw batches at
-random, or ask for the next of a dataset, is given fewer turns. A `while` that counts from slice to slice goes
-to every slice that is a rank's turn. A generator of yours is
-asked for a batch for each rank, of which each keeps its own. A `fit` on a `Sequence`, whose order it draws,
-takes fewer steps. Of an Estimator the dataset is divided that its `input_fn` returns, or the arrays that
-`numpy_input_fn` and `pandas_input_fn` are given.
+that is drawn there, a choice of rows or a mask is sent by rank 0; `train_test_split`, `KFold`, `resample`,
+`SMOTE` and their like get a seed, and `random.shuffle` of a list a generator that has one. A loop whose turns
+draw batches at random, or ask for the next of a dataset, is given fewer turns. A `while` that counts from
+slice to slice goes to every slice that is a rank's turn. A generator of yours is asked for a batch for each
+rank, of which each keeps its own. A `fit` on a `Sequence`, whose order it draws, takes fewer steps. Of an
+Estimator the dataset is divided that its `input_fn` returns, or the arrays that `numpy_input_fn` and
+`pandas_input_fn` are given.
 
 A vocabulary that each rank makes of what it draws for itself is reported.
 
@@ -61,7 +61,6 @@ from trainshift.python.syntax.precedence import (
     ITERATED,
     Frame,
     Level,
-    handed_to,
     level,
     product,
     total,
@@ -71,17 +70,9 @@ from trainshift.rewriting.data.loop_data import LoopData
 from trainshift.rewriting.data.pace import ALL_TURNS, ALL_WORK, SAME_DATA, WORK, Pace
 from trainshift.rewriting.data.places import Form, Place
 from trainshift.rewriting.datasets.draws import Draw, Draws, Remedy
+from trainshift.rewriting.edits.draw_edits import made_alike, said_of
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
-
-# What is decided of a draw, by what makes it the same on all ranks.
-_SAYS = {
-    Remedy.SEED: "`{}` gets a seed, so that all ranks have one order",
-    Remedy.STATE: "`{}` gets a seed, so that all ranks split the data alike",
-    Remedy.GENERATOR: "`{}` gets a seed, so that all ranks have one order",
-    Remedy.SENT: "rank 0 sends the others what `{}` draws, so that all ranks have one order",
-    Remedy.SENT_AFTER: "rank 0 sends the others what `{}` draws, so that all ranks have one order",
-}
 
 # What makes a vocabulary, or bounds, of the data that it sees, and keeps them in no variable.
 _ADAPTING = (
@@ -129,14 +120,14 @@ def propose(program: Program) -> Proposals:
             f"Give each rank its share of {data}",
             program.script.statement_span(statement),
             edits,
-            tuple(edit for draw in draws for edit in _made_alike(program, draw)),
+            tuple(edit for draw in draws for edit in made_alike(program, draw)),
             doubts=(
                 *dict.fromkeys(doubt for loop in loops for doubt in loop.doubts),
                 *(_ALIKE.format(draw.site.name) for draw in draws if _is_zipped_with_itself(program, draw)),
             ),
             decisions=(
                 *dict.fromkeys(loop.said(_shown(program, loop)) for loop in loops),
-                *(_SAYS[draw.remedy].format(draw.site.name) for draw in draws if draw.remedy is not None),
+                *filter(None, map(said_of, draws)),
             ),
         )
 
@@ -231,26 +222,6 @@ def _length(program: Program, place: Place) -> str:
 def _share(data: str, hvd: str, length: str = "") -> str:
     """A rank's share of an array: every element that is its turn, as many for each rank."""
     return f"{data}[{hvd}.rank()::{hvd}.size()][:{length or f'len({data})'} // {hvd}.size()]"
-
-
-def _made_alike(program: Program, draw: Draw) -> tuple[Edit, ...]:
-    """The edits by which all ranks draw one order before the data are divided."""
-    site, layout = draw.site, program.fact(Layout)
-    if draw.remedy is Remedy.STATE:
-        return layout.add_keyword(site, draw.remedy.value, "0")
-    if draw.remedy in (Remedy.SEED, Remedy.GENERATOR):
-        # Datasets that are zipped or mixed had orders of their own, which one seed would make equal.
-        nodes = [each.node for each in program.at(site).script.sites_named(site.name)]
-        seed = nodes.index(site.node) if site.node in nodes else 0
-        if draw.remedy is Remedy.SEED:
-            return layout.add_keyword(site, draw.remedy.value, str(seed))
-        assert isinstance(site.node.func, ast.Attribute)
-        return layout.put(site.node.func.value, site, Frame("", f".Random({seed})", Level.ATOM))
-    sent = f"{program.at(site).fact(Prerequisites).hvd}.broadcast_object"
-    if draw.remedy is Remedy.SENT:
-        return layout.put(site.node, site, handed_to(sent))
-    name = program.script.text(site.node.args[0], site)
-    return (*layout.isolate(site.statement), layout.after(site.statement, [f"{name} = {sent}({name})"]))
 
 
 def _is_zipped_with_itself(program: Program, draw: Draw) -> bool:

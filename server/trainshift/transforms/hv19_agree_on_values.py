@@ -20,6 +20,10 @@ decides for all when a loop ends, and when a test of a loss changes the rate. A 
 for a loss that is no number say, is left out on all ranks. Dropout, noise and augmentation stay each rank's
 own.
 
+Data are split alike on all ranks, or each would test on rows that others train on: what draws the split, or
+samples before it, gets a seed, or rank 0 sends the others what it has drawn. Where the length of the data
+depends on what is drawn, rank 0 draws it too.
+
 Where ranks cannot decide together, in a graph, in a session or within a function, and where layers or other
 objects are drawn, the report names the line that makes the ranks differ, and what comes of it.
 """
@@ -33,6 +37,8 @@ from trainshift.python.source.edit import Change, Remark
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.python.syntax.precedence import ARGUMENT, Frame, handed_to
+from trainshift.rewriting.data.drawn_alike import DrawnAlike
+from trainshift.rewriting.edits.draw_edits import made_alike, said_of
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.agreement import Agreement, Form, Mend
 from trainshift.transforms.rule import Proposals, Transform
@@ -49,6 +55,7 @@ _STEP_TOGETHER = (
     "a step that one rank leaves out ({}) is left out by all ranks, so that none waits for the others"
 )
 _CAUGHT = "a rank that catches an error here goes on without this step; the others may wait forever"
+_SPLIT = "each rank splits the data by what `{}` draws for it alone, and tests on rows that others train on"
 _GATHERED = {Decides.SKIPS: "any", Decides.STEPS: "all"}
 """How the ranks decide together whether a step is taken."""
 
@@ -57,7 +64,10 @@ def propose(program: Program) -> Proposals:
     """One change for each expression that rank 0 works out for all, a doubt for what stays divergent."""
     yield from _decided(program)
     yield from _caught(program)
+    yield from _split(program)
     decided = {each.test for each in program.fact(Decisions).all}
+    alike = program.fact(DrawnAlike).mended
+    decided |= {site.node for site in alike}
     agreement = program.fact(Agreement)
     for mend in agreement.mends:
         if mend.node in decided:
@@ -65,6 +75,8 @@ def propose(program: Program) -> Proposals:
         yield _change(program, mend)
     for each in agreement.left:
         site = each.cause.site
+        if site in alike:
+            continue
         sink = program.script.span(each.at.node, each.at.scope)
         line = program.script.line_at(sink.start)
         text = (
@@ -104,6 +116,18 @@ def _caught(program: Program) -> Proposals:
     """A doubt for each `try` by which a rank goes on without a step that failed."""
     for each in program.fact(Decisions).caught:
         yield Remark("HV19", program.script.statement_span(each), _CAUGHT, is_doubt=True)
+
+
+def _split(program: Program) -> Proposals:
+    """A change for each draw by which data are split, a doubt for one that nothing makes alike."""
+    for draw in program.fact(DrawnAlike).splitting:
+        target = program.script.statement_span(draw.site.statement)
+        if draw.remedy is None:
+            yield Remark("HV19", target, _SPLIT.format(draw.site.name), is_doubt=True)
+        else:
+            edits = made_alike(program, draw)
+            title = f"Split the data alike on all ranks ({draw.site.name})"
+            yield Change("HV19", title, target, edits, decisions=(said_of(draw),))
 
 
 def _change(program: Program, mend: Mend) -> Change:

@@ -8,7 +8,7 @@ from enum import Enum
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
-from trainshift.libraries import api
+from trainshift.libraries import api, divergence
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, Library, Member
@@ -43,9 +43,7 @@ _DRAWS = frozenset(
         "normalvariate", "triangular",
     }
 )  # fmt: skip
-_SHUFFLES = frozenset(
-    {"permutation", "shuffle", "permuted", "train_test_split", "next_batch", "random_shuffle"}
-)
+_SHUFFLES = divergence.BY_STATE | {"permutation", "shuffle", "permuted", "next_batch", "random_shuffle"}
 _GENERATORS = frozenset(
     {
         "numpy.random.default_rng",
@@ -85,6 +83,8 @@ class Seeds:
         """Whether a call gives an order that is drawn at random."""
         if site.name in _READERS:
             return not self._is_false(argument(site.node, None, "shuffle"))
+        if site.name in divergence.UNLESS_TOLD and argument(site.node, 1, "shuffle") is None:
+            return False
         return site.name in _SHUFFLES
 
     def order(self, site: Site) -> Order:
@@ -99,7 +99,7 @@ class Seeds:
             if given is None:
                 return Order.OWN
             return self.of_seed(Occurrence(given, generator.scope, generator.statement))
-        return self.of_library(library or (_NUMPY if site.name == "train_test_split" else _TF))
+        return self.of_library(library or (_NUMPY if site.name in divergence.BY_STATE else _TF))
 
     def of_library(self, library: str) -> Order:
         """Whether a library's own generator gives all ranks the same numbers."""

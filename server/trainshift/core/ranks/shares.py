@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import RANK, Dependence
+from trainshift.core.ranks.dependence import COLLECTIVE, RANK, Dependence
 from trainshift.core.ranks.feeds import Feed, Feeds
 from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.ranks.trails import Trails
@@ -179,6 +179,7 @@ class Shares:
                 self._seeds.shuffles(site)
                 and self._seeds.order(site) is Order.OWN
                 and not self._is_behind(part, site)
+                and site.node not in self._sent
             ):
                 return site
         if isinstance(part.of.node, ast.Call) and last_name(part.of.node.func) == "range":
@@ -196,6 +197,12 @@ class Shares:
                 if before and self._seeds.shuffles(site) and self._seeds.order(site) is Order.OWN:
                     return site
         return None
+
+    @cached_property
+    def _sent(self) -> set[ast.AST]:
+        """What collectives are given, so that all ranks have the same of it."""
+        calls = self._program.fact(Horovod).calls(*COLLECTIVE)
+        return {part for site in calls for given in site.node.args for part in ast.walk(given)}
 
     def _is_behind(self, part: Part, call: Site) -> bool:
         """Whether a method is called of what a part was taken of before: ``ds.shard(n, i).shuffle(k)``."""

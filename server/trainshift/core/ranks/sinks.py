@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
+from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import tests_around
 from trainshift.core.ranks.rates import RATES, Rates
-from trainshift.core.ranks.uniformity import Cause, Uniformity
+from trainshift.core.ranks.uniformity import Cause, Of, Uniformity
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
@@ -38,6 +39,7 @@ class Sink(Enum):
     MODEL = "ranks would train different models"
     OPTIMIZER = "ranks would step by different optimizers"
     TURNS = "ranks would take different numbers of steps"
+    LENGTH = "ranks would have different numbers of batches"
 
 
 class Divergence(NamedTuple):
@@ -50,6 +52,15 @@ class Divergence(NamedTuple):
     at: Occurrence
     cause: Cause
     is_test: bool = False
+
+
+class _Arrival(NamedTuple):
+    """A place at which values arrive, and what of them matters there."""
+
+    sink: Sink
+    at: Occurrence
+    is_test: bool = False
+    of: Of = Of.VALUE
 
 
 class Sinks:
@@ -65,42 +76,59 @@ class Sinks:
         """Every cause that reaches a sink, once for a sink and a cause."""
         found: dict[tuple[Sink, Site], Divergence] = {}
         causes = self._program.fact(Uniformity).causes
-        for sink, at, is_test in self._all():
-            for cause in causes(at):
+        for sink, at, is_test, of in self._all():
+            for cause in causes(at, of):
                 found.setdefault((sink, cause.site), Divergence(sink, at, cause, is_test))
         return list(found.values())
 
-    def _all(self) -> Iterator[tuple[Sink, Occurrence, bool]]:
+    def _all(self) -> Iterator[_Arrival]:
         for site in self._program.fact(Rates).made:
-            yield from ((Sink.HYPERPARAMETER, each, False) for each in _given(site))
+            yield from (_Arrival(Sink.HYPERPARAMETER, each) for each in _given(site))
         for statement, rate in self.rates_set:
             if rate is not None:
-                yield Sink.HYPERPARAMETER, Occurrence(rate, statement.scope, statement), False
-            yield from ((Sink.HYPERPARAMETER, each, True) for each in tests_around(statement, None))
-        for site in self._script.sites:
-            if self._makes_layer(site):
-                yield from ((Sink.SHAPE, each, False) for each in _given(site, _OWN))
-                yield from ((Sink.SHAPE, each, True) for each in tests_around(site.statement, None))
-                yield from ((Sink.SHAPE, each, False) for each in _turns(of_call(site)))
-        for loop in self._program.fact(Loops).own:
-            for site in loop.sites if loop.is_call else ():
-                if isinstance(site.node.func, ast.Attribute):
-                    yield Sink.MODEL, of_call(site).part(site.node.func.value), False
-                for number in ("epochs", "steps_per_epoch"):
-                    given = argument(site.node, None, number)
-                    if given is not None:
-                        yield Sink.TURNS, of_call(site).part(given), False
-        trains = self._program.fact(WhatTrains).statement_trains
-        for statement in self._script.statements:
-            if isinstance(statement.node, ast.For) and trains(statement) and _counts(statement.node.iter):
-                yield Sink.TURNS, Occurrence(statement.node.iter, statement.scope, statement), False
+                yield _Arrival(Sink.HYPERPARAMETER, Occurrence(rate, statement.scope, statement))
+            tests = tests_around(statement, None)
+            yield from (_Arrival(Sink.HYPERPARAMETER, each, is_test=True) for each in tests)
+        yield from self._of_layers()
+        yield from self._of_loops()
         for step in self._program.fact(Steps).steps:
-            yield Sink.OPTIMIZER, of_call(step.site).part(step.receiver), False
+            yield _Arrival(Sink.OPTIMIZER, of_call(step.site).part(step.receiver))
         for gradient in self._program.fact(Steps).gradients:
             given = argument(gradient.site.node, 1, "sources")
             if given is not None:
-                at = of_call(gradient.site)
-                yield Sink.VARIABLES, at.part(given), False
+                yield _Arrival(Sink.VARIABLES, of_call(gradient.site).part(given))
+
+    def _of_layers(self) -> Iterator[_Arrival]:
+        for site in self._script.sites:
+            if self._makes_layer(site):
+                yield from (_Arrival(Sink.SHAPE, each) for each in _given(site, _OWN))
+                tests = tests_around(site.statement, None)
+                yield from (_Arrival(Sink.SHAPE, each, is_test=True) for each in tests)
+                for each in _turns(of_call(site)):
+                    yield _Arrival(Sink.SHAPE, each, of=Of.VALUE if self._counts(each) else Of.LENGTH)
+
+    def _of_loops(self) -> Iterator[_Arrival]:
+        for loop in self._program.fact(Loops).own:
+            for site in loop.sites if loop.is_call else ():
+                if isinstance(site.node.func, ast.Attribute):
+                    yield _Arrival(Sink.MODEL, of_call(site).part(site.node.func.value))
+                epochs, steps, data = (
+                    argument(site.node, position, name)
+                    for position, name in ((None, "epochs"), (None, "steps_per_epoch"), (0, "x"))
+                )
+                for given in (epochs, steps):
+                    if given is not None:
+                        yield _Arrival(Sink.TURNS, of_call(site).part(given))
+                if data is not None and steps is None:
+                    yield _Arrival(Sink.LENGTH, of_call(site).part(data), of=Of.LENGTH)
+        trains = self._program.fact(WhatTrains).statement_trains
+        for statement in self._script.statements:
+            if isinstance(statement.node, ast.For) and trains(statement):
+                at = Occurrence(statement.node.iter, statement.scope, statement)
+                if self._counts(at):
+                    yield _Arrival(Sink.TURNS, at)
+                else:
+                    yield _Arrival(Sink.LENGTH, at, of=Of.LENGTH)
 
     @cached_property
     def rates_set(self) -> list[tuple[Statement, ast.expr | None]]:
@@ -126,6 +154,17 @@ class Sinks:
         values = self._names.values(node, statement.scope, statement)
         return last_name(node) == "optimizer" or self._names.may_be(values, *api.OPTIMIZERS)
 
+    def _counts(self, at: Occurrence) -> bool:
+        """Tell that a loop goes through numbers, so that what is behind these decides how often."""
+        while isinstance(at.node, ast.Call):
+            called = self._names.full_names(at.node.func, at.scope, at.statement)
+            if called & tables.RANGES:
+                return True
+            if not called & tables.AROUND or not at.node.args:
+                return False
+            at = at.part(at.node.args[0])
+        return False
+
     def _makes_layer(self, site: Site) -> bool:
         return not site.name.startswith(_NOISE) and any(
             isinstance(each, Instance)
@@ -141,11 +180,6 @@ def _given(site: Site, without: frozenset[str] = frozenset()) -> Iterator[Occurr
     at = of_call(site)
     yield from map(at.part, site.node.args)
     yield from (at.part(each.value) for each in site.node.keywords if each.arg not in without)
-
-
-def _counts(node: ast.expr) -> bool:
-    """Tell that a loop goes through numbers, so that what is behind these decides how often."""
-    return isinstance(node, ast.Call) and last_name(node.func) in ("range", "trange")
 
 
 def _turns(at: Occurrence) -> Iterator[Occurrence]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from trainshift.core.program import Program
@@ -17,19 +18,36 @@ from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.libraries import api
+from trainshift.libraries import api, divergence
 from trainshift.libraries.divergence import METHODS, CauseKind, cause_of
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.syntax.chunk_syntax import Site, argument
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.names.values import Function
+from trainshift.python.syntax.chunk_syntax import Site, argument, arguments
 
 # What of an array or a tensor does not depend on the numbers in it.
 _SHAPE = frozenset({"dtype", "itemsize", "nbytes", "ndim", "rank", "shape", "size"})
 _COUNTING = frozenset(f"builtins.{name}" for name in ("callable", "isinstance", "type"))
 _LENGTH = "builtins.len"
-Reached: TypeAlias = tuple[Occurrence, bool]
-"""An expression in a slice, and whether no more than its length matters."""
+# What tells which rows of something an index chooses by their values.
+_MASKS = (ast.Compare, ast.BoolOp, ast.UnaryOp)
+
+
+class Of(Enum):
+    """What of an expression matters: its value, its length, or, if it is a mask, how many rows it chooses.
+
+    COUNT is a length that the script asks for, of files say, of which a rank's own disk may have more.
+    """
+
+    VALUE = "value"
+    LENGTH = "length"
+    COUNT = "count"
+    CHOICE = "choice"
+
+
+Reached: TypeAlias = tuple[Occurrence, Of]
+"""An expression in a slice, and what of it matters."""
 
 
 class Cause(NamedTuple):
@@ -51,13 +69,15 @@ class Uniformity:
         self._trains = program.fact(WhatTrains)
         self._known: dict[tuple[int, int], Cause | None] = {}
 
-    def causes(self, at: Occurrence) -> list[Cause]:
+    def causes(self, at: Occurrence, of: Of = Of.VALUE) -> list[Cause]:
         """Return why a value may differ between ranks, in the order of its slice; none if it is uniform."""
         found: dict[Site, Cause] = {}
-        for each, is_length in reachable([(at, False)], self._behind, _key):
+        for each, matters in reachable([(at, of)], self._behind, _key):
             cause = self._cause(each)
-            # Ranks may find other numbers of files; the order of what is drawn changes no length.
-            if cause is not None and (not is_length or cause.kind is CauseKind.DISK):
+            # The order of what is drawn changes no length.
+            if cause is not None and (
+                matters is Of.VALUE or (matters is Of.COUNT and cause.kind is CauseKind.DISK)
+            ):
                 found.setdefault(cause.site, cause)
         return list(found.values())
 
@@ -79,23 +99,70 @@ class Uniformity:
 
     def _behind(self, reached: Reached) -> Iterator[Reached]:
         """What an expression has its value from, one step back; nothing behind a cause or a count."""
-        at, is_length = reached
+        at, of = reached
         node = at.node
         if isinstance(node, ast.Attribute) and node.attr in _SHAPE:
             return
-        if self._cause(at) is not None:
+        cause = self._cause(at)
+        if cause is not None and (of is Of.VALUE or cause.kind is CauseKind.DISK):
             return
         if isinstance(node, ast.Call):
             site = self._script.site_of(node)
             if node in self._uniform or self._names.calls(site, *_COUNTING):
                 return
             if self._names.calls(site, _LENGTH):
-                yield from ((at.part(each), True) for each in node.args)
+                yield from ((at.part(each), Of.COUNT) for each in node.args)
                 return
             # What a variable begins with is broadcast.
             if self._names.may_be(self._names.site_values(node, site), *api.VARIABLE):
                 return
-        yield from ((each, is_length) for each in self._sources(at))
+            if of is not Of.VALUE and not self._names.called_functions(site):
+                yield from self._length_of(site, of)
+                return
+        if of is Of.VALUE or (of is Of.CHOICE and _is_mask(node)):
+            yield from ((each, Of.VALUE) for each in self._sources(at))
+        else:
+            yield from self._measured(at, of)
+
+    def _measured(self, at: Occurrence, of: Of) -> Iterator[Reached]:
+        """What the length of an expression that is no call comes of."""
+        node = at.node
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+            bounds = (each for each in (node.slice.lower, node.slice.upper, node.slice.step) if each)
+            yield at.part(node.value), of
+            yield from ((at.part(each), Of.VALUE) for each in bounds)
+        elif isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
+            yield from ((at.part(node.value), of), (at.part(node.slice), Of.CHOICE))
+        else:
+            tests = {test for each in getattr(node, "generators", ()) for test in each.ifs}
+            yield from ((each, Of.VALUE if each.node in tests else of) for each in self._sources(at))
+
+    def _length_of(self, site: Site, of: Of) -> Iterator[Reached]:
+        """What the length of a call's result comes of."""
+        at, function = of_call(site), site.node.func
+        given = list(map(at.part, arguments(site.node)))
+        if isinstance(function, ast.Attribute) and not self._names.member_of_library(function):
+            given.insert(0, at.part(function.value))
+        if site.name in divergence.SIZED or (site.name in divergence.CHOOSING and len(given) < 3):
+            yield from ((each, Of.VALUE) for each in given)
+        elif site.name in divergence.TESTING:
+            yield from ((each, Of.VALUE) for one in given for each in self._returned(one))
+            yield from ((each, of) for each in given)
+        elif site.name in divergence.DROPPING:
+            yield at, Of.VALUE
+            yield from ((each, of) for each in given)
+        elif site.name in divergence.CUTTING:
+            yield from ((each, Of.VALUE if number else of) for number, each in enumerate(given))
+        else:
+            yield from ((each, of) for each in given)
+
+    def _returned(self, at: Occurrence) -> Iterator[Occurrence]:
+        """What a function gives that is handed on, be it a lambda."""
+        if isinstance(at.node, ast.Lambda):
+            yield Occurrence(at.node.body, at.scope.facts.scope_of[at.node], at.statement)
+        for value in self._names.values(*at[:3]):
+            if isinstance(value, Function):
+                yield from (Occurrence(node, value.scope, where) for node, where in value.scope.returns)
 
     def _sources(self, at: Occurrence) -> Iterator[Occurrence]:
         """What an expression is computed of, the tests that choose it, and what is put into it later."""
@@ -111,13 +178,19 @@ class Uniformity:
         names = self._names.full_names(site.node.func, site.scope, site.statement)
         for name in names:
             kind = cause_of(name)
-            if kind is not None:
+            if kind is not None and not self._is_seeded(site):
                 return kind
         if site.name in METHODS and not names and isinstance(site.node.func, ast.Attribute):
-            return METHODS[site.name]
+            if not self._is_seeded(site):
+                return METHODS[site.name]
         if self._trains.site_trains(site) or self._is_result(site):
             return CauseKind.DATA
         return None
+
+    def _is_seeded(self, site: Site) -> bool:
+        """Tell that a call is given a seed that all ranks share."""
+        seed = self._seeds.given(site)
+        return seed is not None and self._seeds.of_seed(seed) is Order.SAME
 
     def _is_result(self, site: Site) -> bool:
         """Tell that a call asks a metric for what it has come to."""
@@ -146,6 +219,12 @@ class Uniformity:
         return {site.node for site in self._program.fact(Horovod).calls(*COLLECTIVE)}
 
 
-def _key(reached: Reached) -> tuple[int, int, bool]:
-    at, is_length = reached
-    return id(at.node), id(at.scope), is_length
+def _is_mask(node: ast.AST) -> bool:
+    return isinstance(node, _MASKS) or (
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr)
+    )
+
+
+def _key(reached: Reached) -> tuple[int, int, Of]:
+    at, of = reached
+    return id(at.node), id(at.scope), of

@@ -16,7 +16,8 @@ from trainshift.core.ranks.worlds import Worlds
 from trainshift.core.training.alike import Alike
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions
-from trainshift.core.training.horovod import TENSORFLOW, Horovod
+from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import divergence
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
@@ -30,15 +31,14 @@ from trainshift.python.syntax.chunk_syntax import (
     last_name,
 )
 from trainshift.python.values.call_graph import calls_leading_to
-from trainshift.rewriting.prerequisites import Prerequisites
 
 # What is followed back to where its value comes from, through as many expressions at most.
 _FOLLOWED = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 # What orders or chooses elements, by the argument that fixes it.
 _CHOOSING = {
-    "train_test_split": "random_state", "KFold": "random_state", "StratifiedKFold": "random_state",
-    "ShuffleSplit": "random_state", "StratifiedShuffleSplit": "random_state", "permutation": "",
-    "shuffle": "random_state", "choice": "", "sample": "random_state", "permuted": "",
+    **dict.fromkeys(divergence.BY_STATE, "random_state"),
+    "shuffle": "random_state", "sample": "random_state",
+    "permutation": "", "choice": "", "permuted": "",
 }  # fmt: skip
 # What gives a number, or numbers in a row.
 _COUNTING = frozenset({"arange", "int", "len", "list", "range"})
@@ -47,7 +47,6 @@ _NUMBERS = frozenset({"integers", "rand", "randint", "randn", "random", "random_
 _GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState", "random.Random"})
 # What gives the same whatever the order of what it is given.
 _UNORDERED = frozenset({"builtins.len", "builtins.max", "builtins.min", "builtins.sorted", "builtins.sum"})
-_UNLESS_TOLD = ("KFold", "StratifiedKFold")
 _BY_NUMPY = "numpy.random"
 _BY_TENSORFLOW = "tensorflow.random"
 _SEEDS = "tensorflow.keras.utils.set_random_seed"
@@ -57,8 +56,11 @@ _SEEDING = {
     "random": ("random.seed", _SEEDS),
     "pandas": ("numpy.random.seed", _SEEDS),
     "sklearn": ("numpy.random.seed", _SEEDS),
+    "imblearn": ("numpy.random.seed", _SEEDS),
     "tensorflow.random": ("tensorflow.random.set_seed", _SEEDS),
 }
+_SENT = frozenset({"choice", "permutation", "sample"})
+_DRAWING_NUMBERS = ("numpy.random.choice", "numpy.random.permutation", "random.sample")
 _OF_LISTS = "random.shuffle"
 _IN_PLACE = ("numpy.random.shuffle", _OF_LISTS)
 
@@ -114,6 +116,13 @@ class Draws:
             for each in arguments(site.node)
         )
 
+    @cached_property
+    def any_free(self) -> bool:
+        """Whether a script draws an order that nothing fixes, or numbers by which it may choose."""
+        return any(self.is_free(each) or self._draws_numbers(each) for each in self._script.sites) or bool(
+            self._shuffled_in_place
+        )
+
     def behind(self, at: Occurrence) -> list[Draw]:
         """The draws by which an expression may be another on each rank, or in another order."""
         parts = self._parts_behind(at)
@@ -155,7 +164,7 @@ class Draws:
             mask = self._parts_behind(at.part(part.slice))
             if any(isinstance(each, ast.Compare) for each in mask):
                 calls = (self._script.site_of(each) for each in mask if isinstance(each, ast.Call))
-                yield from (Draw(site, None) for site in calls if self._draws_numbers(site))
+                yield from (Draw(site, self._sent_mask(site)) for site in calls if self._draws_numbers(site))
 
     def _draws_numbers(self, site: Site) -> bool:
         if site.name in _NUMBERS and self._is_of_own_generator(site):
@@ -231,7 +240,7 @@ class Draws:
             return True
         if isinstance(shuffles, ast.Constant) and not shuffles.value:
             return True
-        return (shuffles is None and site.name in _UNLESS_TOLD) or self.is_seeded(library)
+        return (shuffles is None and site.name in divergence.UNLESS_TOLD) or self.is_seeded(library)
 
     def is_seeded(self, library: str) -> bool:
         """Whether the script fixes what a library draws by one seed for all ranks."""
@@ -258,15 +267,34 @@ class Draws:
     def _remedy(self, site: Site) -> Remedy | None:
         if site.in_fstring or site.deferred:
             return None
-        is_stated = site.name == "train_test_split" or self._names.calls(site, "sklearn.utils.shuffle")
+        is_stated = site.name in divergence.BY_STATE or self._names.calls(site, "sklearn.utils.shuffle")
         if is_stated or self._is_of_frame(site):
             hidden = hides_arguments(site.node) and any(word.arg is None for word in site.node.keywords)
             given = any(word.arg == "random_state" for word in site.node.keywords)
             return None if hidden or given or self.is_repeated(site) else Remedy.STATE
-        drawn = self._names.calls(site, f"{_BY_NUMPY}.permutation") or self._is_of_own_generator(site)
-        is_order = site.name == "permutation" and drawn
-        numbers = len(site.node.args) == 1 and self._is_index(site.node.args[0], site)
-        return Remedy.SENT if is_order and numbers and self._can_send(site) else None
+        if site.name not in _SENT or not site.node.args:
+            return None
+        drawn = self._names.calls(site, *_DRAWING_NUMBERS) or self._is_of_own_generator(site)
+        # A batch that is drawn in each turn is another one on each rank.
+        is_once = site.name == "permutation" or not self.is_repeated(site)
+        is_sent = drawn and is_once and self._is_index(site.node.args[0], site)
+        return Remedy.SENT if is_sent and self._can_send(site) else None
+
+    def _sent_mask(self, site: Site) -> Remedy | None:
+        """Whether rank 0 can send the numbers that choose rows: one for each row, drawn once."""
+        if site.in_fstring or site.deferred or self.is_repeated(site) or not self._can_send(site):
+            return None
+        by_numpy = self._names.calls(site, *(f"{_BY_NUMPY}.{name}" for name in _NUMBERS))
+        if not by_numpy and not self._is_of_own_generator(site):
+            return None
+        sizes = [argument(site.node, None, "size")]
+        is_size = site.name in ("rand", "randn", "random", "random_sample")
+        sizes += site.node.args if is_size else site.node.args[2:]
+        given = [each for each in sizes if each is not None]
+        if not given:
+            return Remedy.SENT  # It is one number.
+        is_row = len(given) == 1 and not isinstance(given[0], ast.Tuple)
+        return Remedy.SENT if is_row and self._is_index(given[0], site) else None
 
     def _is_index(self, node: ast.expr, site: Site) -> bool:
         """Whether numbers are shuffled, and not the data themselves, which are too much to send."""
@@ -280,8 +308,7 @@ class Draws:
     def _can_send(self, site: Site) -> bool:
         """Whether Horovod can send an object where a call stands: not in graphs, nor on one rank alone."""
         in_graph = self._program.fact(Executions).is_in_graph(site.scope)
-        has_it = TENSORFLOW in self._program.whole.fact(Prerequisites).modules
-        return has_it and not in_graph and not self._program.fact(Horovod).on_root(site.statement)
+        return not in_graph and not self._program.fact(Horovod).on_root(site.statement)
 
     def _remedy_in_place(self, site: Site) -> Remedy | None:
         given = site.node.args[0]

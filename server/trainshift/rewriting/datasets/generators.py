@@ -13,6 +13,7 @@ from trainshift.core.training.executions import innermost_loop
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, UserInstance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
+from trainshift.rewriting.datasets.splits import Splits
 
 _ENDLESS = frozenset({"itertools.count", "itertools.cycle", "itertools.repeat"})
 
@@ -76,10 +77,11 @@ class Generators:
         return False
 
     def draws(self, at: Occurrence) -> list[Site]:
-        """The calls that draw the order or the numbers of what is yielded."""
+        """The calls that draw the order or the numbers of what is yielded, and are not made alike."""
         seeds, trails = self._program.fact(Seeds), self._program.fact(Trails)
         calls = trails.calls(trails.behind(at, True))
-        return [each for each in calls if seeds.shuffles(each) or seeds.is_draw(each)]
+        found = [each for each in calls if seeds.shuffles(each) or seeds.is_draw(each)]
+        return [each for each in found if each not in self._program.fact(Splits).mended]
 
     def is_by_rank(self, at: Occurrence) -> bool:
         """Whether what is yielded depends on the number of the rank."""

@@ -26,6 +26,7 @@ from trainshift.rewriting.datasets.operations import (
     UNCOUNTED,
 )
 from trainshift.rewriting.datasets.pipelines import Node, Pipelines
+from trainshift.rewriting.datasets.splits import Splits
 
 _TELL = "tell it with `.apply(tf.data.experimental.assert_cardinality(n))`"
 _COUNTS = "assert_cardinality"
@@ -41,6 +42,7 @@ class Knowledge:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._draws = program.fact(Draws)
+        self._splits = program.fact(Splits)
         self._lengths: dict[Node, str] = {}
         self._orders: dict[Node, str] = {}
 
@@ -150,7 +152,9 @@ class Knowledge:
 
     def _is_drawn(self, node: Node) -> bool:
         """Whether each rank has a source of its own, or one in an order of its own."""
-        return bool(self._drawn_for(node)) or any(map(self._draws.choosing, _given(node)))
+        drawn = {draw.site for draw in self._drawn_for(node)}
+        drawn |= {site for each in _given(node) for site in self._draws.choosing(each)}
+        return not drawn <= self._splits.mended
 
     def _drawn_for(self, node: Node) -> list[Draw]:
         """The draws of what the source of a dataset is made of."""

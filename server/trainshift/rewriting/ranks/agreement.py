@@ -12,6 +12,7 @@ from trainshift.core.ranks.dependence import tests_around
 from trainshift.core.ranks.sinks import Divergence, Sinks
 from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import divergence
 from trainshift.libraries.divergence import CauseKind
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
@@ -21,7 +22,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, last_n
 # What draws from what it is given: that is sent as it is.
 _CHOOSING = frozenset({"choice", "choices", "sample", "suggest_categorical"})
 # What shuffles in place and gives nothing, or draws whole data.
-_IN_PLACE = frozenset({"fit", "fit_generator", "resample", "shuffle", "train_test_split"})
+_IN_PLACE = divergence.BY_STATE | {"fit", "fit_generator", "rejection_resample", "shuffle"}
 _COUNTING = frozenset({"arange", "range"})
 
 

@@ -1,0 +1,59 @@
+"""Drawn alike: what all ranks draw alike, because data are divided behind it or split by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainshift.core.program import Program
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import of_call
+from trainshift.python.syntax.chunk_syntax import Site
+from trainshift.rewriting.data.divided_data import DividedData
+from trainshift.rewriting.datasets.draws import Draw, Remedy
+from trainshift.rewriting.datasets.knowledge import Knowledge
+from trainshift.rewriting.datasets.pipelines import Pipelines
+from trainshift.rewriting.datasets.splits import Splits
+
+_SENT = (Remedy.SENT, Remedy.SENT_AFTER)
+
+
+class DrawnAlike:
+    """The draws of one program that are made alike, and those that ought to be."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    @cached_property
+    def divided(self) -> list[Draw]:
+        """The draws of orders by which data are divided, which HV15 makes alike."""
+        loops = self._program.fact(DividedData).loops
+        return list(dict.fromkeys(draw for each in loops for place in each.places for draw in place.draws))
+
+    @cached_property
+    def splitting(self) -> list[Draw]:
+        """The other draws, by which data are split."""
+        divided = {each.site for each in self.divided}
+        found = (*self._program.fact(Splits).draws, *self._by_skipping())
+        return [each for each in found if each.site not in divided]
+
+    def _by_skipping(self) -> Iterator[Draw]:
+        """The shuffles of datasets of which a part is taken and the rest used too.
+
+        A seed would have all ranks go through one order, where nothing divides the data.
+        """
+        knowledge, pipelines = self._program.fact(Knowledge), self._program.fact(Pipelines)
+        for skip in self._program.script.sites_named("skip"):
+            root = pipelines.read(of_call(skip))
+            for node in pipelines.upstream(root) if root.is_dataset else ():
+                if node.site is not None and knowledge.draws_freely(node):
+                    yield Draw(node.site, None)
+
+    @cached_property
+    def mended(self) -> frozenset[Site]:
+        """The calls that are made alike."""
+        return frozenset(each.site for each in (*self.divided, *self.splitting) if each.remedy is not None)
+
+    @cached_property
+    def is_sent(self) -> bool:
+        """Whether rank 0 sends the others what it draws."""
+        return any(each.remedy in _SENT for each in (*self.divided, *self.splitting))
