@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from divergence_table import ALIKE, HEAD, SINKS, SOURCES, cell
 from trainshift.core.program import Program
 from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.engine.analysis import Analysis, analyze
@@ -16,90 +17,12 @@ from trainshift.libraries.divergence import CauseKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script, read_script
 
-HEAD = """import glob
-import os
-import random
-import secrets
-import socket
-import time
-import uuid
-import numpy as np
-import tensorflow as tf
-
-x, y = np.load("x.npy"), np.load("y.npy")
-"""
-SOURCES = {
-    "random": "random.randint(1, 5)",
-    "numpy": "np.random.randint(1, 5)",
-    "a generator": "int(np.random.default_rng().integers(1, 5))",
-    "tensorflow": "int(tf.random.uniform([], 1, 5, tf.int32))",
-    "a choice": "random.choice([1, 2, 4])",
-    "secrets": "secrets.randbelow(4) + 1",
-    "uuid": "uuid.uuid4().int % 4 + 1",
-    "the clock": "int(time.time()) % 4 + 1",
-    "the machine": "os.cpu_count()",
-    "the name of the machine": "len(socket.gethostname().split('-')) + os.getpid() % 2",
-    "files": "len(glob.glob('*.npy'))",
-    "a list of files": "len(os.listdir('data'))",
-}
-ALIKE = {
-    "a constant": "3",
-    "an argument": "int(os.environ['UNITS'])",
-    "a shape of what is drawn": "np.random.rand(8, 4).shape[1]",
-    "a length of what is shuffled": "len(random.sample(range(100), 4))",
-    "a seeded generator": "int(np.random.default_rng(7).integers(1, 5))",
-    "a seeded draw": "random.Random(3).randint(1, 5)",
-}
-LOOP = """net = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-opt = tf.keras.optimizers.SGD(0.1)
-for a, b in tf.data.Dataset.from_tensor_slices((x, y)).batch(8):
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_mean((net(a) - b) ** 2)
-    grads = tape.gradient(loss, net.trainable_variables)
-    opt.apply_gradients(zip(grads, net.trainable_variables))
-"""
-FIT = """model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-model.compile("sgd", "mse")
-model.fit(x, y, epochs=value)
-"""
-BUILD = """def build(units):
-    return tf.keras.Sequential([tf.keras.layers.Dense(units)])
-
-
-net = build(value)"""
-
-
-def changed(old: str, new: str, text: str = LOOP) -> str:
-    assert old in text
-    return text.replace(old, new)
-
-
-SINKS = {
-    "a rate": changed("SGD(0.1)", "SGD(0.1 * value)"),
-    "a momentum": changed("SGD(0.1)", "SGD(0.1, momentum=0.1 * value)"),
-    "a width": changed("[tf.keras", "[tf.keras.layers.Dense(value), tf.keras"),
-    "a width of a function": changed("net = tf.keras.Sequential([tf.keras.layers.Dense(1)])", BUILD),
-    "a number of layers": changed(
-        "opt =", "for _ in range(value):\n    net.add(tf.keras.layers.Dense(4))\nopt ="
-    ),
-    "a layer or not": changed("opt =", "if value > 2:\n    net.add(tf.keras.layers.Dense(4))\nopt ="),
-    "variables": changed("(loss, net.trainable_variables)", "(loss, net.trainable_variables[:value])"),
-    "turns": changed("\n    ", "\n        ").replace("for a, b", "for epoch in range(value):\n    for a, b"),
-    "a skipped step": changed("    with tf.Grad", "    if value > 2:\n        continue\n    with tf.Grad"),
-    "the end of a loop": LOOP + "    if value > 3:\n        break\n",
-    "a number of rows": changed("(x, y)).batch", "(x, y)).take(value * 8).batch"),
-    "rows of an array": changed("(x, y)).batch", "(x[:value * 8], y[:value * 8])).batch"),
-    "epochs of fit": FIT,
-    "a rate that is set": LOOP + "    opt.learning_rate = 0.1 * value\n",
-    "a rate that is set or not": LOOP + "    if value > 3:\n        opt.learning_rate.assign(0.01)\n",
-}
-
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("sink", SINKS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_no_divergent_value_arrives_in_silence(source: str, sink: str) -> None:
-    found = convert(f"{HEAD}value = {SOURCES[source]}\n{SINKS[sink]}")
+    found = convert(cell(SOURCES[source], sink))
     told = [note for note in (*found.decisions, *found.doubts) if note.rule == "HV19"]
     assert found.status is Status.REFUSED or told, found.text
 
@@ -108,7 +31,7 @@ def test_no_divergent_value_arrives_in_silence(source: str, sink: str) -> None:
 @pytest.mark.parametrize("sink", SINKS)
 @pytest.mark.parametrize("source", ALIKE)
 def test_no_word_is_lost_on_what_is_uniform(source: str, sink: str) -> None:
-    found = convert(f"{HEAD}value = {ALIKE[source]}\n{SINKS[sink]}")
+    found = convert(cell(ALIKE[source], sink))
     assert found.status is Status.CONVERTED, found.reason
     assert not [note for note in (*found.decisions, *found.doubts) if note.rule == "HV19"]
 
@@ -147,7 +70,7 @@ def test_causes_are_of_their_kinds(value: str, kinds: set[CauseKind]) -> None:
 @pytest.mark.parametrize("sink", SINKS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_mend_that_is_dropped_is_seen_in_the_result(source: str, sink: str) -> None:
-    analysis = analyze(f"{HEAD}value = {SOURCES[source]}\n{SINKS[sink]}")
+    analysis = analyze(cell(SOURCES[source], sink))
     assert isinstance(analysis, Analysis)
     kept = tuple(each for each in analysis.changes if each.rule != "HV19")
     if kept != analysis.changes:

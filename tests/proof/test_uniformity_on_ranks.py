@@ -1,0 +1,91 @@
+"""The cells of source x sink that a conversion mends: two ranks that draw for themselves train alike."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from divergence_table import SINKS, SOURCES, cell
+from proof.code import Code
+from proof.harness import run_converted
+from trainshift.engine.analysis import Analysis, analyze
+from trainshift.engine.conversion import Status, convert
+from trainshift.python.source.edit import apply, merge
+
+pytestmark = pytest.mark.proof
+
+# Runs script after script, and prints for each what its ranks must have alike: the sizes and sums of the
+# weights, the rate and how many steps were taken.
+RUNNER = """import contextlib, io, os, random, runpy
+import numpy as np
+import tensorflow as tf
+
+rank = int(os.environ["HOROVOD_RANK"])
+for name in sorted(name for name in os.listdir() if name.endswith("cell.py")):
+    random.seed(rank + 4), np.random.seed(rank + 4), tf.random.set_seed(rank + 4)
+    with contextlib.redirect_stdout(io.StringIO()):
+        found = runpy.run_path(name)
+    model = found.get("net", found.get("model"))
+    optimizer = found.get("opt") or model.optimizer
+    weights = model.get_weights() if model.built else []
+    weights = [(each.shape, round(float(np.abs(each).sum()), 5)) for each in weights]
+    print(weights, round(float(optimizer.learning_rate), 6), int(optimizer.iterations), flush=True)
+"""
+
+
+def arrays() -> dict[str, bytes]:
+    """The files that the cells read."""
+    rows = np.random.default_rng(3).normal(size=(64, 3)).astype("f4")
+    files = {}
+    for name, array in (("x", rows), ("y", rows.sum(axis=1, keepdims=True))):
+        buffer = io.BytesIO()
+        np.save(buffer, array)
+        files[f"{name}.npy"] = buffer.getvalue()
+    return files
+
+
+def outcomes(scripts: list[str]) -> list[tuple[str, str]]:
+    """What each script comes to on each of two ranks, which run them one after the other."""
+    cells = {f"{number:02}cell.py": text.encode() for number, text in enumerate(scripts)}
+    files = {"run.py": RUNNER.encode(), "data/a": b"", "data/b-c": b"", **arrays(), **cells}
+    runs = run_converted(Code(files, ("run.py",)))
+    assert [run.exit_code for run in runs] == [0, 0], [run.stdout + run.native for run in runs]
+    first, second = (run.stdout.splitlines() for run in runs)
+    assert len(first) == len(second) == len(scripts)
+    return list(zip(first, second, strict=True))
+
+
+def mended(sink: str) -> dict[str, str]:
+    """What the conversion writes for the sources that it mends at a sink without a doubt."""
+    texts = {}
+    for source in SOURCES:
+        found = convert(cell(SOURCES[source], sink))
+        rules = {note.rule for note in found.applied}
+        if found.status is Status.CONVERTED and "HV19" in rules - {note.rule for note in found.doubts}:
+            texts[source] = found.text
+    return texts
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_what_is_mended_trains_alike(sink: str) -> None:
+    texts = mended(sink)
+    told = outcomes(list(texts.values()))
+    assert {source: pair for source, pair in zip(texts, told, strict=True) if pair[0] != pair[1]} == {}
+
+
+def dropped(sink: str) -> str:
+    """What the conversion of a drawn value would write without its mend."""
+    text = cell(SOURCES["random"], sink)
+    analysis = analyze(text)
+    assert isinstance(analysis, Analysis)
+    changes = [each for each in analysis.changes if each.rule != "HV19"]
+    assert len(changes) < len(analysis.changes)
+    return apply(text, merge(changes).edits)
+
+
+def test_what_is_not_mended_trains_apart() -> None:
+    sinks = [sink for sink in SINKS if "rate" in sink or "momentum" in sink]
+    told = outcomes([dropped(sink) for sink in sinks])
+    assert [sink for sink, (first, second) in zip(sinks, told, strict=True) if first == second] == []
