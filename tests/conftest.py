@@ -31,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run all wrong conversions also without forks, and write down how they are judged",
     )
+    parser.addoption("--write-proven", action="store_true", help="write down which conversions are proven")
     parser.addoption(
         "--every-keras3", action="store_true", help="run all scripts on TensorFlow 2.21, not a sample alone"
     )

@@ -48,7 +48,7 @@ def runs(folder: Path) -> list[list[str]]:
 def odd_faults(folder: Path, arguments: list[str]) -> list[str]:
     """The faults of a folder's conversion on three ranks, with its `odd` length.
 
-    Left out are those of its `known` and of `odd_known`, each of which has its reason there.
+    Left out are those of its `odd_known`, each of which has its reason there.
     """
     said = settings(folder)
     texts = [(folder / name).read_bytes().decode("utf-8-sig") for name in ("before.py", "after.py")]
@@ -62,8 +62,7 @@ def odd_faults(folder: Path, arguments: list[str]) -> list[str]:
         ranks = pool.submit(run_converted, after, arguments, ranks=RANKS, data=True)
         original, converted = alone.result(), ranks.result()
     found = judge(original, converted) + KINDS[said.get("data", "shared")](original, converted)
-    known = {**said.get("known", {}), **said.get("odd_known", {})}
-    return [fault for fault in found if fault.partition(":")[0] not in known]
+    return [fault for fault in found if fault.partition(":")[0] not in said.get("odd_known", {})]
 
 
 def drawn(original: Run, ranks: Sequence[Run]) -> list[str]:

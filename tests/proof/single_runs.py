@@ -40,13 +40,13 @@ class SingleRuns:
             return faults
         faults = judge()
         if self.all_anew:
-            write(name, {"key": key, "faults": faults})
+            write(WRITTEN, name, {"key": key, "faults": faults})
         return faults
 
 
-def write(name: str, entry: dict[str, object]) -> None:
-    """Put one entry into the file; other processes may do so at the same time."""
-    with WRITTEN.open("r+", encoding="utf-8") as file:
+def write(path: Path, name: str, entry: object) -> None:
+    """Put one entry into a file of entries; other processes may do so at the same time."""
+    with path.open("r+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         entries = {**json.load(file), name: entry}
         lines = [f"  {json.dumps(key)}: {json.dumps(entries[key])}" for key in sorted(entries)]

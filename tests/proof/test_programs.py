@@ -9,11 +9,20 @@ import pytest
 
 from fixtures import PROGRAMS, ProgramFolder
 from proof.code import Code
-from proof.harness import Run, prove, run_original
+from proof.harness import Run, run_original
+from proof.proven import Conversion, in_turns
 
 pytestmark = pytest.mark.proof
 
-TRAIN = [(program, command) for program in PROGRAMS for command in program.train]
+TRAIN = [
+    Conversion(
+        f"{program.name}: {' '.join(command)}",
+        Code(program.before, command),
+        Code(program.converted, command),
+    )
+    for program in PROGRAMS
+    for command in program.train
+]
 BESIDE = [(program, command) for program in PROGRAMS for command in program.beside]
 
 
@@ -22,10 +31,9 @@ def said(one: ProgramFolder | tuple[str, ...]) -> str:
     return one.name if isinstance(one, ProgramFolder) else " ".join(one)
 
 
-@pytest.mark.parametrize(("program", "command"), TRAIN, ids=said)
-def test_conversion_of_a_program_is_true(program: ProgramFolder, command: tuple[str, ...]) -> None:
-    faults = prove(Code(program.before, command), Code(program.converted, command))
-    assert not faults, "\n".join([f"{program.name}: {' '.join(command)}", *faults])
+@in_turns(TRAIN)
+def test_conversion_of_a_program_is_true(conversion: Conversion, pytestconfig: pytest.Config) -> None:
+    conversion.assert_proven(pytestconfig)
 
 
 @pytest.mark.parametrize(("program", "command"), BESIDE, ids=said)

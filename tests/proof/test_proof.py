@@ -1,38 +1,42 @@
 """Every converted fixture is true: spec.md 6.7, on two real processes of Horovod.
 
 A folder of fixtures/scripts that holds before.py and after.py is proved.  Its proof.json may name the
-`arguments` that both are run with, or those of several `runs`, one for each mode of the script, and the
-`known` faults: ids with the reason why they are accepted.  It says what makes the length of its data, or the
-number of its steps, `odd`: texts that both hold, and what to put in their places so that neither 2 nor 3
-divides it, and so that elements can be told apart; in `data` what the ranks then do with them, if they do not
-share them (`proof.odd`), and in `odd_known` the faults that are accepted there.
+`arguments` that both are run with, or those of several `runs`, one for each mode of the script.  It says
+what makes the length of its data, or the number of its steps, `odd`: texts that both hold, and what to put
+in their places so that neither 2 nor 3 divides it, and so that elements can be told apart; in `data` what
+the ranks then do with them, if they do not share them (`proof.odd`), and in `odd_known` the faults that are
+accepted there, with their reasons.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from proof.harness import prove
+from proof.code import code_of
 from proof.odd import FOLDERS, odd_faults, runs, settings
+from proof.proven import WRITTEN, Conversion, in_turns
+from proof.test_programs import TRAIN as PROGRAMS
 
 pytestmark = pytest.mark.proof
 
-PROOFS = [
-    pytest.param(folder, each, id=" ".join((folder.name, *each)))
+CONVERSIONS = [
+    Conversion(
+        " ".join((folder.name, *arguments)),
+        code_of(folder / "before.py"),
+        code_of(folder / "after.py"),
+        tuple(arguments),
+    )
     for folder in FOLDERS
-    for each in runs(folder)
+    for arguments in runs(folder)
 ]
 
 
-@pytest.mark.parametrize(("folder", "arguments"), PROOFS)
-def test_conversion_is_true(folder: Path, arguments: list[str]) -> None:
-    faults = prove(folder / "before.py", folder / "after.py", arguments)
-    found = {fault.partition(":")[0] for fault in faults}
-    assert found == set(settings(folder).get("known", ())), "\n".join(
-        [f"{folder.name} {arguments}:", *faults]
-    )
+@in_turns(CONVERSIONS)
+def test_conversion_is_true(conversion: Conversion, pytestconfig: pytest.Config) -> None:
+    conversion.assert_proven(pytestconfig)
 
 
 # Of each kind one that is quick; `odd.py` runs all.
@@ -47,3 +51,8 @@ def test_three_ranks_take_an_odd_number_of_elements(folder: Path) -> None:
 
 def test_each_fixture_has_an_odd_length() -> None:
     assert [folder.name for folder in FOLDERS if not settings(folder).get("odd")] == []
+
+
+def test_what_is_written_down_is_of_these_conversions() -> None:
+    names = {each.name for each in (*CONVERSIONS, *PROGRAMS)}
+    assert json.loads(WRITTEN.read_text("utf-8")).keys() <= names

@@ -1,0 +1,65 @@
+"""Conversions that have been proven, by a digest of all that decides their runs, in proven.json.
+
+A proof that is written down has its turn with one commit in three.  One of which anything has changed (the
+script, its conversion, the harness, the judge, TensorFlow, Keras or Horovod) is run with every commit, until
+`pytest -m proof --write-proven` has written it down.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+
+import pytest
+
+from proof.code import Code
+from proof.harness import prove
+from proof.originals import HERE, PROVING, SOURCES, digest, sources
+from proof.single_runs import PACKAGES, write
+
+WRITTEN = HERE / "proven.json"
+ONE_IN = 3
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """Code before and after its conversion, the arguments of both, and a name that no other one has."""
+
+    name: str
+    before: Code
+    after: Code
+    arguments: tuple[str, ...] = ()
+
+    def key(self) -> str:
+        """A digest of all that decides whether it is proven."""
+        code = (*self.before.parts(), *self.after.parts(), *map(os.fsencode, self.arguments))
+        return digest([*code, harness().encode()])
+
+    def assert_proven(self, config: pytest.Config) -> None:
+        """Assert that its ranks do what the original does; with `--write-proven` write that down."""
+        faults = prove(self.before, self.after, self.arguments)
+        assert not faults, "\n".join([f"{self.name}:", *faults])
+        if config.getoption("--write-proven"):
+            write(WRITTEN, self.name, self.key())
+
+
+def in_turns(conversions: Iterable[Conversion]) -> pytest.MarkDecorator:
+    """Parametrize a test by `conversion`; those that are written down have turns."""
+    written = json.loads(WRITTEN.read_text("utf-8"))
+    rows = []
+    for each in conversions:
+        known = written.get(each.name) == each.key()
+        marks = [pytest.mark.in_turns(ONE_IN, f"proof of {each.name}", 0)] if known else []
+        rows.append(pytest.param(each, id=each.name, marks=marks))
+    return pytest.mark.parametrize("conversion", rows)
+
+
+@cache
+def harness() -> str:
+    """A digest of what runs and judges each conversion."""
+    judges = sorted((PROVING / "judging").glob("*.py"))
+    return digest([*sources((*SOURCES, *judges)), *(version(name).encode() for name in PACKAGES)])
