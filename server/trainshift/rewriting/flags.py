@@ -224,7 +224,7 @@ class Flags:
         if any(self._flag_of(above) for above in site.statement.path()) or self._follows_load(site):
             return False
         kept = self._program.fact(SetWeights).kept(step)
-        if kept is not None and kept[0] is self._script.following(site.statement):
+        if any(place is self._script.following(site.statement) for place, _ in kept):
             return False
         wanted = self._objects(step.receiver, step.site)
         for model in step.models:

@@ -30,6 +30,7 @@ from trainshift.rewriting.import_effects import ImportEffects, imports_package, 
 from trainshift.rewriting.keras.batch_norms import BatchNorms
 from trainshift.rewriting.keras.helpers import Helpers
 from trainshift.rewriting.keras.legacy import Legacy
+from trainshift.rewriting.keras.set_weights import SetWeights
 from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.ranks.agreement import Agreement
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall
@@ -130,7 +131,8 @@ class Prerequisites:
         batches = self._whole.fact(Fits).batches
         layers = self._whole.fact(BatchNorms).is_needed
         tells = self._whole.fact(Agreement).is_needed or self._whole.fact(Decisions).is_needed
-        is_mixed = batches or reloads or layers or tells or self._whole.fact(DrawnAlike).is_sent
+        sends = self._whole.fact(DrawnAlike).is_sent or self._whole.fact(SetWeights).keeps_before_fits
+        is_mixed = batches or reloads or layers or tells or sends
         if self._whole.fact(Steps).steps or is_mixed or patterns != {Pattern.OPTIMIZER}:
             return frozenset({TENSORFLOW, *keras})
         return frozenset(keras)

@@ -27,8 +27,8 @@ only once. A step that may serve several optimizers, or that AutoGraph may turn 
 set of the optimizers that it has served instead of a flag.
 
 A model whose weights the script sets itself, such as a target network, is broadcast with the one that it is
-a copy of. Where the script keeps weights before the first step, and puts them back later, the model is also
-broadcast above the loop that keeps them.
+a copy of. Where the script keeps weights before the first step, to put them back later or to average them,
+the model is also broadcast above the loop or the statement that keeps them.
 
 With `keras = "3"` the flag is a `tf.Variable` and the broadcast a part of the step's graph: when a step is
 traced, an optimizer's variables have no value yet. AutoGraph must read the step, which serves one optimizer.
@@ -46,6 +46,7 @@ from trainshift.libraries import api
 from trainshift.python.names.values import Unknown
 from trainshift.python.source.edit import Change, Edit, Side, Withheld
 from trainshift.python.syntax.chunk_syntax import Scope, Statement, last_name
+from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
 from trainshift.rewriting.edits.rank_guards import printed
 from trainshift.rewriting.flags import PAIRS_KEY, Flag, Flags
 from trainshift.rewriting.keras.set_weights import OTHER_BEGINNING, SetWeights
@@ -54,7 +55,6 @@ from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Consequence, Guard, Proposals, Transform
 
 _COPIED = "{} is broadcast as well, since the script sets its weights"
-_KEPT = "{} is broadcast above line {} as well, where the script keeps weights that it sets again"
 
 
 def propose(program: Program) -> Proposals:
@@ -131,11 +131,9 @@ def _change(program: Program, flag: Flag) -> Change:
     copies, kept = set_by_hand.copies(step), set_by_hand.kept(step)
     variables += [target_of.of_model(copy, tf) for copy in copies]
     decisions = [_COPIED.format(copy) for copy in copies]
-    if kept is not None:
-        hvd, of_kept = program.at(step.site).fact(Prerequisites).hvd, target_of.of_model(kept[1], tf)
-        line = f"{hvd}.broadcast_variables({of_kept}, root_rank=0)"
-        requires += [*layout.isolate(kept[0]), layout.before(kept[0], [line], -1)]
-        decisions.append(_KEPT.format(kept[1], script.line_at(script.statement_span(kept[0]).start)))
+    for place, name in kept:
+        requires += broadcast_above(program, place, name)
+        decisions.append(kept_above(program, place, name))
     receiver = script.text(step.receiver, step.site) + (".optimizer" if step.on_batch else "")
     block = _block(program, flag, [*variables, target_of.of_optimizer(receiver, tf)])
     if isinstance(step.statement.node, ast.Return):

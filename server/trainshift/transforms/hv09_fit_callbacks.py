@@ -22,6 +22,9 @@ list. The order of your callbacks stays. An unknown one runs on every rank. What
 prints and writes is guarded inside it. With `warmup-epochs = 5` in the settings, Horovod's callback
 raises the rate over the first five epochs.
 
+Horovod's callback broadcasts after the first batch. Where weights are copied before, in a callback's
+`on_train_begin` or above the `fit`, and used later, the model is also broadcast above that.
+
 For Keras 3 the broadcast and the average are two short classes below the set-up, as Horovod's do not know it.
 
 Keras draws its progress bars on every rank, so `evaluate`, `predict` and `Progbar` are silenced likewise. A
@@ -41,6 +44,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.python.source.edit import Change, Edit, Withheld
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.rewriting.data.divided_data import DividedData
+from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, put_first, run, titled
 from trainshift.rewriting.edits.rank_guards import guard_changes, only_argument
 from trainshift.rewriting.keras.callbacks import CallbackLists, Callbacks
@@ -109,13 +113,18 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
         return None
     target = program.script.statement_span(site.statement)
     title = titled("Broadcast from rank 0 when fit begins", callbacks)
+    kept = program.fact(SetWeights).kept_before(callbacks.fit) if BROADCAST in missing else []
     return Change(
         "HV09",
         title,
         target,
         tuple(edits),
+        tuple(edit for place, name in kept for edit in broadcast_above(program, place, name)),
         doubts=_doubts(program, callbacks),
-        decisions=_decisions(program, callbacks),
+        decisions=(
+            *_decisions(program, callbacks),
+            *(kept_above(program, place, name) for place, name in kept),
+        ),
     )
 
 

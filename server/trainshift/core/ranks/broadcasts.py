@@ -93,6 +93,12 @@ class Broadcasts:
                 reason = f"{text} has no variables before it is called, so nothing is broadcast."
                 yield Spoiled(site, reason, is_empty=True)
 
+    def is_unbuilt(self, model: Occurrence) -> bool:
+        """Whether a model has no variables before its first call."""
+        values, name = self._names.values(*model[:3]), dotted(model.node)
+        is_bare = bool(name) and all(self._is_shapeless(each, name) for each in values)
+        return bool(values) and (is_bare or all(map(self._is_unbuilt_class, values)))
+
     def _is_shapeless(self, value: object, name: str) -> bool:
         """Whether an object is a `Sequential` whose first layer tells no shape of its input."""
         if not isinstance(value, Instance) or value.cls != "tensorflow.keras.Sequential":

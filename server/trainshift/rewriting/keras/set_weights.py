@@ -11,15 +11,21 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
-from trainshift.core.training.fits import Fit
+from trainshift.core.ranks.broadcasts import Broadcasts
+from trainshift.core.ranks.course import Course
+from trainshift.core.training.executions import Executions
+from trainshift.core.training.fits import Fit, Fits
+from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Step
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
+from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.syntax.chunk_syntax import Site, Statement, dotted
+from trainshift.python.names.values import UNKNOWN
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, dotted, last_name
 from trainshift.python.values.backward_slice import backward_slice
 
 OTHER_BEGINNING = (
@@ -27,6 +33,12 @@ OTHER_BEGINNING = (
 )
 _ARRAYS = ("get_weights",)
 _SET = "set_weights"
+# What gives a variable's value, or another variable with it.
+_COPYING = frozenset(
+    {"Variable", "array", "convert_to_tensor", "copy", "deepcopy", "identity", "numpy", "read_value", "value"}
+)
+# The methods of a callback that are called before the first step is done.
+_FIRST = ("set_model", "on_train_begin", "on_epoch_begin", "on_train_batch_begin", "on_batch_begin")
 _ASSIGN = "assign"
 
 
@@ -75,18 +87,98 @@ class SetWeights:
         late = at.statement is not None and self._start(at.statement) > max(ends, default=0)
         return late and at.scope.function() is None
 
-    def kept(self, step: Step) -> tuple[Statement, str] | None:
-        """Where a step's model is broadcast before its weights are kept that are put back later."""
-        trained = self._trained(step)
-        put_back = {dotted(name.node) for each in self._set for name in self._plain(each)} & trained
-        for site in self._script.sites_named(*_ARRAYS) if put_back else ():
-            at = _receiver(site)
-            here = self._script.home(site.scope) is self._script.home(step.site.scope)
-            if at is not None and here and not site.deferred and dotted(at.node) in put_back:
-                place = self._outermost(site.statement)
-                if self._is_before(site.statement, place) and self._is_bound_before(at, place):
-                    return place, dotted(at.node)
-        return None
+    def kept(self, step: Step) -> list[tuple[Statement, str]]:
+        """Where a step's models are broadcast, and by which names, before their weights are kept."""
+        return self._kept(step.site, step.models)
+
+    def kept_before(self, fit: Fit) -> list[tuple[Statement, str]]:
+        """Where the model of a `fit` is broadcast, and by which name, before its weights are kept.
+
+        What a callback keeps when the training begins, it keeps before Horovod's callback broadcasts.
+        """
+        found = self._kept(fit.site, [fit.model])
+        if not fit.site.deferred and dotted(fit.model) and any(map(self._keeps_first, self._callbacks)):
+            found.append((fit.site.statement, dotted(fit.model)))
+        return list(dict.fromkeys(found))
+
+    @cached_property
+    def keeps_before_fits(self) -> bool:
+        """Whether weights are kept before any `fit`."""
+        return any(map(self.kept_before, self._program.fact(Fits).fits))
+
+    def _kept(self, site: Site, models: list[ast.expr]) -> list[tuple[Statement, str]]:
+        trained = [Occurrence(each, site.scope, site.statement) for each in models]
+        names = {dotted(name.node) for model in trained for name in self._plain(model)}
+        values = {each for model in trained for each in self._names.values(*model[:3])} - {UNKNOWN}
+        put_back = {dotted(name.node) for each in self._set for name in self._plain(each)} & names
+        found: dict[tuple[Statement, str], None] = {}
+        is_unbuilt = any(map(self._program.fact(Broadcasts).is_unbuilt, trained if self._read else ()))
+        for at, is_whole in self._read if trained else ():
+            assert at.statement is not None
+            # A model is perhaps called in the loop first, and has no variables before.
+            around = self._outermost(at.statement)
+            place = at.statement if is_unbuilt else around
+            here = {dotted(each.node) for each in self._plain(at)}
+            is_trained = bool(here & names) or bool(values & self._names.values(*at[:3]))
+            is_own = is_whole and not here & put_back
+            if is_trained and not is_own and self._can_send(place) and self._comes_first(at, around, site):
+                found[place, dotted(at.node)] = None
+        return list(found)
+
+    @cached_property
+    def _read(self) -> list[tuple[Occurrence, bool]]:
+        """The models whose weights are read, and whether as arrays, all of them at once."""
+        arrays = (_receiver(site) for site in self._script.sites_named(*_ARRAYS) if not _is_later(site))
+        found = [(each, True) for each in arrays if each is not None]
+        for at in self._program.fact(ExpressionsByKind).of(ast.ListComp, ast.DictComp):
+            if at.statement is not None and isinstance(at.statement.node, ast.Assign | ast.AnnAssign):
+                of = _model_copied(at.node)
+                if of is not None:
+                    found.append((at.part(of), False))
+        return found
+
+    def _comes_first(self, at: Occurrence, place: Statement, site: Site) -> bool:
+        """Whether weights are read before a step is taken, of a model that is there before `place`."""
+        assert at.statement is not None
+        if not self._is_bound_before(at, place):
+            return False
+        function = at.statement.scope.function()
+        trains = self._program.fact(WhatTrains)
+        if function is None or trains.statement_trains(place) or function is site.scope.function():
+            return self._is_before(at.statement, place)
+        owner = class_around(at.scope)
+        if owner is not None and function.name != "__init__" and self._is_callback(owner):
+            return False
+        index = self._program.fact(Course).index
+        calls = [
+            index[each] for each in self._script.sites if each.statement is at.statement and each in index
+        ]
+        return bool(calls) and min(calls) < index.get(site, 0)
+
+    def _can_send(self, place: Statement) -> bool:
+        """Whether all ranks come to a place where they can send each other tensors."""
+        is_in_graph = self._program.fact(Executions).is_in_graph(place.scope)
+        return not is_in_graph and not self._program.fact(Horovod).on_root(place)
+
+    @cached_property
+    def _callbacks(self) -> list[Scope]:
+        """The script's own classes of callbacks."""
+        found = {each.scope.owner() for each in self._script.statements if each.scope.owner() is not None}
+        return [each for each in found if each is not None and self._is_callback(each)]
+
+    def _is_callback(self, cls: Scope) -> bool:
+        return any(api.is_subclass(base, *api.CALLBACK) for base in self._names.library_bases(cls))
+
+    def _keeps_first(self, cls: Scope) -> bool:
+        """Whether a callback keeps the weights that a training begins with, and puts weights back."""
+        read = [at for at, _ in self._read if self._is_in(at.scope, cls, _FIRST) and not _is_counted(at)]
+        setting = self._script.sites_named(_SET, _ASSIGN)
+        return bool(read) and any(self._is_in(each.scope, cls) for each in setting)
+
+    def _is_in(self, scope: Scope, cls: Scope, methods: tuple[str, ...] = ()) -> bool:
+        function = scope.function()
+        is_method = function is not None and (not methods or function.name in methods)
+        return is_method and class_around(scope) is cls
 
     def _trained(self, step: Step) -> set[str]:
         """The names that the models of a step have, where it stands and where it is called."""
@@ -191,6 +283,37 @@ class SetWeights:
 
     def _start(self, statement: Statement) -> int:
         return self._script.statement_span(statement).start
+
+
+def _is_counted(at: Occurrence) -> bool:
+    """Whether a test of what its method is given, such as the number of an epoch, decides on a statement."""
+    function = at.scope.function()
+    above = at.statement.ancestors() if at.statement is not None else ()
+    bindings = function.bindings if function is not None else {}
+    return any(
+        isinstance(part, ast.Name)
+        and part.id != "self"
+        and any(binding.kind == "parameter" for binding in bindings.get(part.id, ()))
+        for each in above
+        if isinstance(each.node, ast.If)
+        for part in ast.walk(each.node.test)
+    )
+
+
+def _is_later(site: Site) -> bool:
+    """Whether a call is not made when its statement runs, but by a function that this makes."""
+    return site.deferred and any(isinstance(each, ast.Lambda) for each in ast.walk(site.statement.node))
+
+
+def _model_copied(node: ast.expr) -> ast.expr | None:
+    """The model of whose variables a comprehension makes copies, if that has a name."""
+    assert isinstance(node, ast.ListComp | ast.DictComp)
+    of = node.generators[0].iter
+    made = node.elt if isinstance(node, ast.ListComp) else node.value
+    copies = any(isinstance(each, ast.Call) and last_name(each.func) in _COPYING for each in ast.walk(made))
+    if not copies or not isinstance(of, ast.Attribute) or of.attr not in VARIABLE_LISTS:
+        return None
+    return of.value if dotted(of.value) else None
 
 
 def _receiver(site: Site) -> Occurrence | None:
