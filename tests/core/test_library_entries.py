@@ -104,6 +104,71 @@ def callback(entry: Entry) -> None:
     assert guarded == (entry.text("ranks") == "root")
 
 
+def end(entry: Entry, line: str) -> str:
+    """What a conversion makes of a line behind a training."""
+    body = f"{MODEL}model.compile('sgd')\n{FIT.format(more='')}model.save('w.h5')\n{line}\n"
+    return converted(entry, body).text
+
+
+def call_of_method(entry: Entry, given: str) -> str:
+    """A call of a function, or of the method of an object, that the entry is for."""
+    *owner, method = full_name(entry).split(".")
+    made = [number for number, each in enumerate(owner) if each[:1].isupper() or each in _MAKERS]
+    if made:
+        owner[made[0]] += "()"
+    return f"{'.'.join(owner)}.{method}({given})"
+
+
+_MAKERS = ("connect", "client", "get_writer")
+
+
+def acts(entry: Entry) -> None:
+    given = entry.listed("begins")[0] if entry.listed("begins") else "w.h5"
+    line = call_of_method(entry, f"{given!r}")
+    assert f"if hvd.rank() == 0:\n    {line}\n" in end(entry, line)
+
+
+def writer_object(entry: Entry) -> None:
+    mode = ", mode='w'" if entry.text("mode") else ""
+    made = f"{full_name(entry)}({entry.text('path')}='a'{mode})"
+    if entry.text("elsewhere"):
+        text = end(entry, f"opened = {made}")
+        assert f"='a' if hvd.rank() == 0 else {entry.text('elsewhere')}" in text
+        assert f"import {entry.text('elsewhere').partition('.')[0]}\n" in text
+    else:
+        text = end(entry, f"opened = {made}\nopened.append(1)")
+        assert (
+            f"opened = {made} if hvd.rank() == 0 else None\nif hvd.rank() == 0:\n    opened.append(1)\n"
+            in text
+        )
+    entered = f"with {made} as opened:\n    pass"
+    assert f"if hvd.rank() == 0:\n    with {made} as opened:\n" in end(entry, entered)
+    if entry.text("mode").endswith("r"):
+        read = f"opened = {full_name(entry)}('a')"
+        assert f"\n{read}\n" in end(entry, read)
+
+
+def tracker(entry: Entry) -> None:
+    line = call_of_method(entry, "")
+    text = end(entry, line)
+    if entry.text("argument"):
+        root, elsewhere = entry.text("root") or "None", entry.text("elsewhere")
+        told = f"{root} if hvd.rank() == 0 else {elsewhere}"
+        told = {"False": "hvd.rank() != 0", "True": "hvd.rank() == 0"}.get(root, told)
+        assert f"({entry.text('argument')}={told})" in text
+        given = call_of_method(entry, f"{entry.text('argument')}=x")
+        assert f"={'x'} if hvd.rank() == 0 else {elsewhere})" in end(entry, given)
+    elif entry.text("before"):
+        owner = full_name(entry).rpartition(".")[0]
+        assert f"{owner}().{entry.text('before')}(hvd.rank() != 0)\n{line}\n" in text
+    else:
+        assert f"if hvd.rank() == 0:\n    {line}\n" in text
+    if entry.flag("context"):
+        assert f"with {line} if hvd.rank() == 0 else contextlib.nullcontext():" in end(
+            entry, f"with {line}:\n    pass"
+        )
+
+
 def trains(entry: Entry) -> None:
     owner, _, method = full_name(entry).rpartition(".")
     is_method = owner.rpartition(".")[2][:1].isupper()
@@ -120,6 +185,11 @@ CASES: dict[Role, Callable[[Entry], None]] = {
     Role.SCHEDULE: schedule,
     Role.CALLBACK: callback,
     Role.TRAINS: trains,
+    Role.WRITER: acts,
+    Role.MOVES: acts,
+    Role.OUTSIDE: acts,
+    Role.WRITER_OBJECT: writer_object,
+    Role.TRACKER: tracker,
 }
 
 

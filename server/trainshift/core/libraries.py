@@ -28,6 +28,11 @@ class Libraries:
         """Return what is known of a library's member, by its full name; None if nothing is."""
         return self._of_people(full_name) or entries.entry(api.canonical(full_name) or full_name)
 
+    def tells_of(self, package: str) -> bool:
+        """Return whether anything is known of a package."""
+        own = any(each.partition(".")[0] == package for each in self._own)
+        return own or bool(entries.table(package))
+
     def is_own(self, full_name: str) -> bool:
         """Return whether people's own entries tell of a name."""
         return self._of_people(full_name) is not None

@@ -158,7 +158,9 @@ HARMLESS_IF_GIVEN = {"os.makedirs": "exist_ok"}
 MAKING_FOLDERS = frozenset({"os.makedirs", "os.mkdir"})
 
 # Methods of TensorFlow's objects that write (or, for weights, load on one rank before the broadcast).
-MODEL_WRITING = frozenset({"save", "save_weights", "load_weights", "summary", "export"})
+MODEL_WRITING = frozenset(
+    {"save", "save_weights", "load_weights", "summary", "export", "save_pretrained", "push_to_hub"}
+)
 CHECKPOINT_WRITING = frozenset({"save", "write", "export_meta_graph"})
 
 # Methods of checkpoints that read back, on rank 0 with a broadcast once training has begun.
@@ -181,7 +183,14 @@ WRITING_METHODS = frozenset(
         "to_json",
         "to_pickle",
         "to_excel",
+        "to_feather",
+        "to_hdf",
+        "to_parquet",
         "save_to_preset",
+        "save_pretrained",
+        "save_to_disk",
+        "push_to_hub",
+        "tofile",
         "write_out",
         "write_text",
         "write_bytes",
@@ -190,7 +199,7 @@ WRITING_METHODS = frozenset(
 )
 
 # Of those, the ones that only return text when they are given no path.
-PATH_WRITING = frozenset({"to_csv", "to_json", "to_excel", "to_pickle"})
+PATH_WRITING = frozenset({"to_csv", "to_json", "to_excel", "to_parquet", "to_pickle"})
 
 # Of those, the ones that are common names for other things too: a doubt where the object is unknown.
 DOUBTFUL_METHODS = frozenset({"save", "summary", "write"})
@@ -267,11 +276,6 @@ NO_OPERATIONS = (
     "tensorflow.io.write_graph",
     "tensorflow.python.client.timeline",
     "tensorflow.keras.",
-)
-
-# Context managers that write a file of their own: the whole `with` goes under the guard.
-WRITING_CONTEXTS = frozenset(
-    {"imageio.get_writer", "imageio.v2.get_writer", "h5py.File", "zipfile.ZipFile", "tarfile.open"}
 )
 
 # Calls that change what later steps see, so that every rank must make them.
@@ -506,9 +510,6 @@ QUIET_TENSORFLOW = (
     "tensorflow.compat.v1.set_random_seed",
 )
 
-# Context managers among them that may also read, told apart by their mode.
-READING_TOO = frozenset({"h5py.File", "zipfile.ZipFile", "tarfile.open"})
-
 # Hooks of sessions that only show or write something: rank 0 does it for all.
 WRITING_HOOKS = frozenset(
     f"tensorflow.estimator.{name}"
@@ -582,5 +583,4 @@ ROOT_ONLY_NAMES = frozenset(
     | CHECKPOINT_WRITING
     | ROOT_ONLY_METHODS
     | {"create_file_writer", *(name.rpartition(".")[2] for name in (*TALKING, *WRITERS, *VERBOSITY))}
-    | {*(name.rpartition(".")[2] for name in WRITING_CONTEXTS)}
 )

@@ -49,7 +49,7 @@ KEYS: Mapping[Role, frozenset[str]] = {
     Role.WRITER: frozenset({"path", "unless"}),
     Role.WRITER_OBJECT: frozenset({"path", "mode", "elsewhere"}),
     Role.MOVES: frozenset(),
-    Role.OUTSIDE: frozenset(),
+    Role.OUTSIDE: frozenset({"begins", "with_path"}),
     Role.TRACKER: frozenset({"argument", "root", "elsewhere", "before", "context"}),
     Role.TRAINS: frozenset({"reason"}),
 }
@@ -68,8 +68,8 @@ WORDS: Mapping[str, frozenset[str]] = {
     "returns": frozenset({"optimizer", "pair"}),
 }
 """The values that a key may have, where these are few."""
-_LISTS = frozenset({"rates", "steps"})
-_FLAGS = frozenset({"context", "decides", "blind", "shows"})
+_LISTS = frozenset({"rates", "steps", "begins"})
+_FLAGS = frozenset({"context", "with_path", "decides", "blind", "shows"})
 _BASES = {
     Role.MODEL: "tensorflow.keras.Model",
     Role.OPTIMIZER: "tensorflow.keras.optimizers.legacy.Optimizer",

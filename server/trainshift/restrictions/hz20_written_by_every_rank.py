@@ -14,6 +14,7 @@ Write under `if hvd.rank() == 0:`, and add callbacks that write to the list on r
 ## What is reported
 
 What every rank writes: models, checkpoints, summaries, files, folders, and callbacks of a `fit` that write.
+And the runs of an experiment's log that every rank begins, by `wandb`, `mlflow` and their like.
 Fine are a path that names the rank, a temporary one, and memory.
 """
 
@@ -28,10 +29,14 @@ from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
-    """One finding for each write that all ranks make at one path."""
+    """One finding for each write that all ranks make at one path, and for each library that tracks all."""
     if not program.fact(Together).loops:
         return
     for at in program.fact(Writes).by_all:
         name = text_of(program, at.node.func, at.scope)  # type: ignore[attr-defined]
         message = f"Every rank runs {name}(...) and writes the same file. Keep it to rank 0."
+        yield hazard(program, "HZ20", Verdict.VIOLATED, at, message)
+    for at in program.fact(Writes).tracked:
+        name = text_of(program, at.node.func, at.scope)  # type: ignore[attr-defined]
+        message = f"Every rank runs {name}(...), so there are as many runs as ranks. Keep it to rank 0."
         yield hazard(program, "HZ20", Verdict.VIOLATED, at, message)

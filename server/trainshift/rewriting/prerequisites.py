@@ -7,11 +7,13 @@ made one after another end in the same text as all of them at once (spec.md 4).
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from trainshift.core import tables
 from trainshift.core.layout import Layout
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.decisions import Decisions
 from trainshift.core.training.fits import Fits
@@ -20,6 +22,7 @@ from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Steps
 from trainshift.libraries.common import is_common
+from trainshift.libraries.entries import Role
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Edit
@@ -43,6 +46,18 @@ _TENSORFLOW = ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2")
 # What a module of Horovod is called next to another one.
 _SECOND = {TENSORFLOW: "hvd_tf", KERAS: "hvd_keras"}
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert, ast.Delete, ast.Pass)
+
+
+_STANDARD = re.compile(r"(io|os|tempfile)\.")
+
+
+def module_of(program: Program, call: RootCall) -> str:
+    """The module of the standard library that keeping a call to rank 0 uses; "" if it needs none."""
+    if call.form in (Form.ELSEWHERE, Form.QUIET):
+        known = program.fact(Libraries).called(call.site, Role.WRITER_OBJECT, Role.TRACKER)
+        used = _STANDARD.match(known.text("elsewhere")) if known is not None else None
+        return used[1] if used else ""
+    return {Form.PATH: "os", Form.CONTEXT: "contextlib"}.get(call.form, "")
 
 
 class Prerequisites:
@@ -110,10 +125,20 @@ class Prerequisites:
         own = any(binding.full_name == "tensorflow.compat.v1" for binding in bindings)
         return self.tf if own else f"{self.tf}.compat.v1"
 
+    def standard(self, name: str) -> str:
+        """The module-level name of a module of the standard library that rewritten statements use."""
+        return self._module(name) or self._script.fresh(name)
+
     @cached_property
-    def os(self) -> str:
-        """The module-level name of `os`."""
-        return self._module("os") or self._script.fresh("os")
+    def _standard(self) -> list[str]:
+        """The modules of the standard library that the file's rewritten statements use."""
+        found = {module_of(self._whole, call) for call in self._root_calls if not call.reason}
+        return sorted(filter(None, found))
+
+    def standing_in(self, code: str) -> str:
+        """The code of an entry, with its module of the standard library as the file calls it."""
+        used = _STANDARD.match(code)
+        return f"{self.standard(used[1])}.{code[used.end() :]}" if used else code
 
     @property
     def root(self) -> str:
@@ -194,9 +219,10 @@ class Prerequisites:
     def _missing_imports(self, said: frozenset[str] | None, starts: bool, pinned: bool) -> list[str]:
         """The import statements that the file lacks."""
         imports = []
-        with_os = any(call.form is Form.PATH and not call.reason for call in self._root_calls)
-        if with_os and self._module("os") is None:
-            imports.append("import os" if self.os == "os" else f"import os as {self.os}")
+        for module in self._standard:
+            name = self.standard(module)
+            if self._module(module) is None:
+                imports.append(f"import {module}" if name == module else f"import {module} as {name}")
         # What is imported below other statements is soon enough for a script that sets Horovod up itself.
         soon_enough = self._is_named_later or (starts and pinned and self.tf in self._script.module_bindings)
         named = said is None or not pinned or self.tf in said or bool(self._helpers.names)
@@ -394,7 +420,7 @@ class Prerequisites:
         if last is None or last in self._introduction:
             early = []
         elif self._may_set_environment(last):
-            early = [line for line in early if line.startswith("import os")]
+            early = [line for line in early if not line.startswith("import tensorflow")]
         late = [line for line in lines if line not in early]
         edits = self._insert_at_top(early) if early else []
         if not late:

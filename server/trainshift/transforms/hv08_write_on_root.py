@@ -36,6 +36,20 @@ A `FileWriter` of TensorFlow 1 is `None` on other ranks, and its uses are guarde
     writer = tf.summary.FileWriter(d)       writer = tf.summary.FileWriter(d) if hvd.rank() == 0 else None
     writer.add_summary(summary, step)       if hvd.rank() == 0:
                                                 writer.add_summary(summary, step)
+
+A run of an experiment's log is rank 0's. Other ranks stay quiet in the way that its library documents, so that
+no other line changes:
+
+    run = wandb.init()                      run = wandb.init(mode=None if hvd.rank() == 0 else "disabled")
+    experiment = comet_ml.Experiment()      experiment = comet_ml.Experiment(disabled=hvd.rank() != 0)
+    with mlflow.start_run():                with mlflow.start_run() if hvd.rank() == 0 else \
+contextlib.nullcontext():
+
+An object that writes, such as `h5py.File("a.h5", "w")`, writes to memory on other ranks. What moves, archives or
+sends a file is rank 0's. `subprocess.run` is where it is given a path that the script writes.
+
+Calls that act by their names (`send_report`, `upload`), in a library that Trainshift does not know, stay on every
+rank, and the report names them once for each library.
 """
 
 from __future__ import annotations
@@ -46,9 +60,11 @@ from functools import partial
 
 from trainshift.core import tables
 from trainshift.core.layout import Layout
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.libraries import api
-from trainshift.python.source.edit import Change, Edit
+from trainshift.libraries.entries import Entry, Role
+from trainshift.python.source.edit import Change, Edit, Remark
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.python.syntax.precedence import handed_to
@@ -64,6 +80,7 @@ from trainshift.rewriting.edits.session_broadcasts import broadcast, initialize
 from trainshift.rewriting.keras.wraps import Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
+from trainshift.rewriting.ranks.library_calls import LibraryCalls
 from trainshift.rewriting.ranks.read_back import Read, ReadBack
 from trainshift.rewriting.ranks.restored import Restored
 from trainshift.rewriting.ranks.root_only import RootOnly
@@ -88,6 +105,10 @@ def propose(program: Program) -> Proposals:
         Form.WRITER: _noop_writer,
         Form.RELOAD: _reload,
         Form.SHARE: _share,
+        Form.ELSEWHERE: _elsewhere,
+        Form.QUIET: _quiet,
+        Form.BEFORE: _before,
+        Form.CONTEXT: _context,
     }
     native, shared = _native_saves(program), _shared(program)
     saves = partial(_is_save_among_saves, program)
@@ -99,6 +120,14 @@ def propose(program: Program) -> Proposals:
         yield change
     for read in program.fact(ReadBack).all:
         yield _wait(program, read)
+    kept = {call.site for call in program.fact(RootOnly).calls}
+    for package, found in program.fact(LibraryCalls).left.items():
+        sites = [site for site in found if site not in kept]
+        if not sites:
+            continue
+        named = dict.fromkeys(program.script.text(each.node.func, each) for each in sites)
+        text = f"{', '.join(named)} of {package}: left on every rank; keep to rank 0 what must be done once"
+        yield Remark("HV08", program.script.statement_span(sites[0].statement), text)
 
 
 def _is_save_among_saves(program: Program, call: RootCall) -> bool:
@@ -208,7 +237,56 @@ def _devnull(program: Program, call: RootCall) -> tuple[Edit, ...]:
     name = next(name for name in sorted(names) if name in tables.OPENING)
     path = argument(call.site.node, 0, tables.OPENING[name][0])
     assert path is not None
-    return on_root(program, path, call.site, f"{program.at(call.site).fact(Prerequisites).os}.devnull")
+    return on_root(
+        program, path, call.site, f"{program.at(call.site).fact(Prerequisites).standard('os')}.devnull"
+    )
+
+
+def _known(program: Program, call: RootCall, role: Role) -> Entry:
+    known = program.fact(Libraries).called(call.site, role)
+    assert known is not None
+    return known
+
+
+def _elsewhere(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    """Other ranks write to what keeps nothing, such as ``io.BytesIO()``."""
+    known = _known(program, call, Role.WRITER_OBJECT)
+    path = argument(call.site.node, 0, known.text("path"))
+    assert path is not None
+    module, _, rest = known.text("elsewhere").partition(".")
+    return on_root(
+        program, path, call.site, f"{program.at(call.site).fact(Prerequisites).standard(module)}.{rest}"
+    )
+
+
+def _quiet(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    """Other ranks stay quiet by an argument, such as ``mode="disabled"``."""
+    known = _known(program, call, Role.TRACKER)
+    names, name, root = (
+        program.at(call.site).fact(Prerequisites),
+        known.text("argument"),
+        known.text("root") or "None",
+    )
+    given, elsewhere = argument(call.site.node, None, name), names.standing_in(known.text("elsewhere"))
+    if given is not None:
+        return on_root(program, given, call.site, elsewhere)
+    tests = {("False", "True"): f"{names.hvd}.rank() != 0", ("True", "False"): names.root}
+    value = tests.get((root, elsewhere), f"{root} if {names.root} else {elsewhere}")
+    return program.fact(Layout).add_keyword(call.site, name, value)
+
+
+def _before(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    """Other ranks stay quiet by a call in the line above, of the class whose method is called."""
+    known, names = _known(program, call, Role.TRACKER), program.at(call.site).fact(Prerequisites)
+    receiver = program.script.text(call.site.node.func, call.site).rpartition(".")[0]
+    line = f"{receiver}.{known.text('before')}({names.hvd}.rank() != 0)"
+    return (program.fact(Layout).before(call.site.statement, [line]),)
+
+
+def _context(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    """Other ranks enter nothing."""
+    names = program.at(call.site).fact(Prerequisites)
+    return conditional(program, call, f"{names.standard('contextlib')}.nullcontext()")
 
 
 RULE = Transform(

@@ -17,7 +17,7 @@ from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.core.training.writing import writes
 from trainshift.libraries import api
-from trainshift.libraries.entries import ROOT
+from trainshift.libraries.entries import ROOT, Entry, Role
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
@@ -65,12 +65,35 @@ class Writes:
         behind = (part.node for each in arguments(write.node) for part in trails.behind(write.part(each)))
         return any(node in calls for node in behind if isinstance(node, ast.Call))
 
+    @cached_property
+    def tracked(self) -> list[Occurrence]:
+        """The calls by which every rank makes a run of an experiment's log, the first of each library."""
+        found: dict[str, Occurrence] = {}
+        for site, entry in self._program.fact(Libraries).sites(Role.TRACKER):
+            if self._together.is_of_all(site) and not self._is_quiet_elsewhere(site, entry):
+                found.setdefault(entry.package, Occurrence(site.node, site.scope, site.statement))
+        return list(found.values())
+
+    def _is_quiet_elsewhere(self, site: Site, entry: Entry) -> bool:
+        """Whether an argument, or a call that sets this for all others, depends on the rank."""
+        name, before = entry.text("argument"), entry.text("before")
+        given = [argument(site.node, None, name)] if name else []
+        places = [Occurrence(each, site.scope, site.statement) for each in given if each is not None]
+        for other in self._script.sites_named(before) if before else ():
+            places += [Occurrence(each, other.scope, other.statement) for each in arguments(other.node)]
+        return any(map(self._dependence.on_rank, places))
+
     def _calls(self) -> Iterator[Site]:
-        for site in self._script.sites_named(*sorted({*tables.ROOT_ONLY_NAMES, *_KEEPING, "Estimator"})):
+        libraries = self._program.fact(Libraries)
+        names = {*tables.ROOT_ONLY_NAMES, *libraries.names(Role.WRITER, Role.WRITER_OBJECT)}
+        for site in self._script.sites_named(*sorted({*names, *_KEEPING, "Estimator"})):
             if self._writes(site) and self._together.is_of_all(site) and not self._is_apart(site):
                 yield site
 
     def _writes(self, site: Site) -> bool:
+        entry = self._program.fact(Libraries).called(site, Role.WRITER, Role.WRITER_OBJECT)
+        if entry is not None and self._writes_by(site, entry):
+            return True
         return any(
             self._writes_function(site, api.canonical(value.name) or value.name)
             if isinstance(value, Library)
@@ -78,6 +101,16 @@ class Writes:
             for value in self._names.callee(site)
             if not isinstance(value, Function | Unknown)
         )
+
+    def _writes_by(self, site: Site, entry: Entry) -> bool:
+        """Whether a call of a library writes, as far as its entry, its mode and its path tell."""
+        name, _, default = entry.text("mode").partition("=")
+        mode = argument(site.node, 1, name) if name else None
+        values = self._names.site_values(mode, site) if mode is not None else ()
+        modes = [str(value.value) for value in values if isinstance(value, Literal)] if mode else [default]
+        if name and not any(set(each) & set("wax+") for each in modes):
+            return False
+        return not entry.text("path") or argument(site.node, 0, entry.text("path")) is not None
 
     def _writes_function(self, site: Site, name: str) -> bool:
         if name in tables.OPENING:

@@ -9,10 +9,12 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from trainshift.core import tables
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
+from trainshift.libraries.entries import Role
 from trainshift.python.names.values import (
     Class,
     Function,
@@ -37,7 +39,8 @@ _FILES = (Effect.FILES, "changes files")
 _OPENS = (Effect.FILES, "opens a file")
 _STATE = (Effect.ACTS, "changes global state")
 _UNSEEN = (Effect.UNKNOWN, "is unknown")
-_OPENED = frozenset(tables.OPENING) | tables.WRITING_CONTEXTS
+_OPENED = frozenset(tables.OPENING)
+_OUTWARD = (Role.WRITER, Role.MOVES, Role.OUTSIDE, Role.TRACKER)
 _WRITING = (tables.WRITING | tables.MAKING_FILES | _OPENED) - {"logging.basicConfig"}
 
 
@@ -141,6 +144,8 @@ class Effects:
 
     def _of_value(self, value: Value, site: Site, functions: list[Scope]) -> tuple[Effect, str] | None:
         names = self._script.names
+        if (outward := self._of_entry(value, site)) is not None:
+            return outward
         if isinstance(value, Library):
             return _of_library(api.canonical(value.name) or value.name)
         if isinstance(value, Member):
@@ -165,6 +170,18 @@ class Effects:
             root = value.cls.partition(".")[0]
             return None if root in tables.PURE_LIBRARIES and root != "builtins" else _UNSEEN
         return None if isinstance(value, Literal) else _UNSEEN
+
+    def _of_entry(self, value: Value, site: Site) -> tuple[Effect, str] | None:
+        """What a call does by its library's entry: it writes, moves, sends or tracks."""
+        libraries = self._program.fact(Libraries)
+        entry = libraries.of(value)
+        if entry is not None and entry.role in _OUTWARD:
+            return _FILES
+        if entry is not None and entry.role is Role.WRITER_OBJECT and isinstance(value, Library):
+            return _OPENS
+        made = libraries.of(value.owner) if isinstance(value, Member) else None
+        is_writers = made is not None and made.role is Role.WRITER_OBJECT
+        return _of_file(site.name, site) if is_writers else None
 
     def _of_unseen(self, site: Site) -> tuple[Effect, str] | None:
         if isinstance(site.node.func, ast.Attribute):

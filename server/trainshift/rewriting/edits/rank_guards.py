@@ -101,8 +101,12 @@ def conditional(program: Program, call: RootCall, otherwise: str) -> tuple[Edit,
 
 
 def or_none(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    """``call`` becomes ``call if hvd.rank() == 0 else None``."""
-    return conditional(program, call, "None")
+    """``call`` becomes ``call if hvd.rank() == 0 else None``; as many of these as are unpacked."""
+    node = call.site.statement.node
+    targets = node.targets if isinstance(node, ast.Assign) and node.value is call.outer else []
+    unpacked = [len(each.elts) for each in targets if isinstance(each, ast.Tuple | ast.List)]
+    none = f"({', '.join(['None'] * unpacked[0])})" if unpacked and unpacked[0] > 1 else "None"
+    return conditional(program, call, none)
 
 
 def guard(program: Program, call: RootCall) -> tuple[Edit, ...]:

@@ -46,6 +46,10 @@ class Form(Enum):
     DISABLE = "the progress bar disabled on other ranks"
     RELOAD = "the statement under a test of the rank, then a broadcast of the model"
     SHARE = "the path that rank 0 has, sent to the others when rank 0 has come here"
+    ELSEWHERE = "the path replaced by what keeps nothing on other ranks"
+    QUIET = "an argument by which other ranks stay quiet"
+    BEFORE = "a line above by which other ranks stay quiet"
+    CONTEXT = "the context of the with statement under a test of the rank"
     VERBOSE = "the progress bar of evaluate or predict silenced on other ranks"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from trainshift.core import tables
 from trainshift.core.program import Program
@@ -30,11 +31,15 @@ from trainshift.python.names.values import (
     UserInstance,
     Value,
 )
-from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, hides_arguments
 from trainshift.rewriting.ranks import summary_writers as writers
-from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind, is_context_manager
+from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind
+from trainshift.rewriting.ranks.library_calls import LibraryCalls
 from trainshift.rewriting.ranks.own_paths import OwnPaths
 from trainshift.rewriting.rates.learning_rates import LearningRates
+
+# The forms that an entry of a library tells all of.
+_BY_ENTRY = (Form.ELSEWHERE, Form.QUIET, Form.CONTEXT)
 
 
 class RootOnly:
@@ -108,7 +113,7 @@ class RootOnly:
         return False
 
     def _candidates(self) -> Iterator[Site]:
-        names = tables.ROOT_ONLY_NAMES | self._aliases
+        names = tables.ROOT_ONLY_NAMES | self._aliases | self._program.fact(LibraryCalls).names
         for site in self._script.sites:
             if site.name in names and not _is_import_fallback(site.statement):
                 yield site
@@ -141,12 +146,34 @@ class RootOnly:
                 own = kind is RootKind.WRITE and form is not Form.RELOAD and site.name not in tables.RESTORING
                 if own and site.name != "load_weights" and self._program.fact(OwnPaths).has(site):
                     return None
-                return self._program.fact(GuardForms).guard(site, kind, form, doubt)
+                return self._with_reason(self._program.fact(GuardForms).guard(site, kind, form, doubt), value)
         return None
 
+    def _with_reason(self, call: RootCall | None, value: Value) -> RootCall | None:
+        """The call, and why its library's entry cannot be followed here."""
+        calls = self._program.fact(LibraryCalls)
+        known = calls.entry(value) if call is not None and call.form in _BY_ENTRY else None
+        if call is None or known is None or call.reason:
+            return call
+        if call.form is Form.ELSEWHERE:
+            return replace(call, reason=calls.reason_against_elsewhere(call.site, known))
+        if call.form is Form.CONTEXT:
+            return replace(call, reason=calls.reason_against_nothing(call.site))
+        name = known.text("argument")
+        hidden = name and argument(call.site.node, None, name) is None and hides_arguments(call.site.node)
+        if not hidden or not any(word.arg is None for word in call.site.node.keywords):
+            return call
+        return replace(call, reason=f"{name} may be hidden in ** arguments; pass it by name")
+
     def _classify(self, site: Site, value: Value) -> tuple[RootKind, Form, str] | None:
+        calls = self._program.fact(LibraryCalls)
+        if (known := calls.entry(value)) is not None:
+            form = calls.form(site, value, known)
+            return (RootKind.WRITE, form, "") if form is not None else None
         if isinstance(value, Library):
             return self._classify_function(site, api.canonical(value.name) or value.name)
+        if isinstance(value, Unknown) and calls.moves_path(site):
+            return RootKind.WRITE, Form.GUARD, ""
         if isinstance(value, Function) or site.name not in tables.ROOT_ONLY_METHODS:
             return None
         if isinstance(value, Member):
@@ -178,12 +205,6 @@ class RootOnly:
             return RootKind.WRITE, Form.WRITER, ""
         if name in tables.OPENING and self._opens_for_writing(site, name):
             return RootKind.WRITE, Form.PATH, ""
-        if name in tables.WRITING_CONTEXTS and is_context_manager(site):
-            return (
-                (RootKind.WRITE, Form.GUARD, "")
-                if name not in tables.READING_TOO or self._mode_writes(site)
-                else None
-            )
         return None
 
     def _classify_method(self, site: Site, value: Member) -> tuple[RootKind, Form, str] | None:

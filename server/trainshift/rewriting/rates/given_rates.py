@@ -205,6 +205,9 @@ class GivenRates:
             return [GivenRate(word.value)]
         if any(self._names.may_be(values, *api.OPTIMIZERS) for values in self._arguments(site)):
             return []  # A wrapper: the inner one is seen by itself.
+        made = Instance(name, site.node)
+        if not name.rpartition(".")[2][:1].isupper() and made not in self._stepped:
+            return []  # What a function makes is scaled where it is compiled (HV10).
         return [GivenRate(None, reason=f"Trainshift does not know where {name} takes its learning rate")]
 
     def _arguments(self, site: Site) -> list[frozenset[Value]]:
@@ -230,6 +233,13 @@ class GivenRates:
 
         starts = (value for node, site in places for value in self._names.site_values(node, site))
         return set(reachable(starts, wrapped))
+
+    @cached_property
+    def _stepped(self) -> set[Value]:
+        """What steps by itself, and not as a model's optimizer."""
+        places = [(step.receiver, step.site) for step in self._program.fact(Steps).steps]
+        places += [*self._program.fact(Graphs).optimizers, *self._program.fact(Estimators).optimizers]
+        return {value for node, site in places for value in self._names.site_values(node, site)}
 
     def _is_wrapper(self, cls: str) -> bool:
         """Whether an optimizer class of TensorFlow has no rate of its own, such as `LossScaleOptimizer`."""
