@@ -37,19 +37,19 @@ A `FileWriter` of TensorFlow 1 is `None` on other ranks, and its uses are guarde
     writer.add_summary(summary, step)       if hvd.rank() == 0:
                                                 writer.add_summary(summary, step)
 
-A run of an experiment's log is rank 0's. Other ranks stay quiet in the way that its library documents, so that
-no other line changes:
+A run of an experiment's log is rank 0's. Other ranks stay quiet in the way that its library documents, so
+that no other line changes:
 
     run = wandb.init()                      run = wandb.init(mode=None if hvd.rank() == 0 else "disabled")
     experiment = comet_ml.Experiment()      experiment = comet_ml.Experiment(disabled=hvd.rank() != 0)
     with mlflow.start_run():                with mlflow.start_run() if hvd.rank() == 0 else \
 contextlib.nullcontext():
 
-An object that writes, such as `h5py.File("a.h5", "w")`, writes to memory on other ranks. What moves, archives or
-sends a file is rank 0's. `subprocess.run` is where it is given a path that the script writes.
+An object that writes, such as `h5py.File("a.h5", "w")`, writes to memory on other ranks. What moves, archives
+or sends a file is rank 0's. `subprocess.run` is where it is given a path that the script writes.
 
-Calls that act by their names (`send_report`, `upload`), in a library that Trainshift does not know, stay on every
-rank, and the report names them once for each library.
+Calls that act by their names (`send_report`, `upload`), in a library that Trainshift does not know, stay on
+every rank, and the report names them once for each library.
 """
 
 from __future__ import annotations
