@@ -101,7 +101,7 @@ def order(text: str, **others: str) -> list[str]:
     workspace = program.script.workspace
     if others and workspace is not None:
         program = Program(LinkedProgram(workspace.reachable))
-    return [site.name for site in program.fact(Course).calls]
+    return [site.name for site in program.fact(Course).calls()]
 
 
 @pytest.mark.parametrize(

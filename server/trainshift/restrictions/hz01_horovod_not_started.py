@@ -46,7 +46,7 @@ def check(program: Program) -> Findings:
     if not needing:
         return
     starts = set(horovod.calls("init"))
-    for site in program.fact(Course).calls:
+    for site in program.fact(Course).calls():
         if site in starts or _may_start(program, site):
             return
         if site in needing:

@@ -44,13 +44,13 @@ def check(program: Program) -> Findings:
         message = f"{_WHY} Nothing uses the configuration that is set here."
         yield hazard(program, "HZ02", Verdict.VIOLATED, each.at, message)
         return
-    order = program.fact(Course).index
     runs = program.fact(Together).runs
     starts = [each for each in program.fact(Horovod).calls("init") if runs(each.scope)]
-    starts.sort(key=lambda each: order.get(each, len(order)))
     if starts:
+        order = program.fact(Course).index
+        first = min(starts, key=lambda each: order.get(each, len(order)))
         verdict = Verdict.VIOLATED if gpus.has_signs else Verdict.UNKNOWN
         message = f"{_WHY} Choose one by hvd.local_rank()."
         if verdict is Verdict.UNKNOWN:
             message = "If there are GPUs, every rank uses all of its machine. Choose one by hvd.local_rank()."
-        yield hazard(program, "HZ02", verdict, starts[0], message)
+        yield hazard(program, "HZ02", verdict, first, message)

@@ -59,7 +59,7 @@ def check(program: Program) -> Findings:
     if program.fact(Strangers).uses_graphs:
         return
     first: Site | None = None
-    for site in program.fact(Course).calls:
+    for site in program.fact(Course).calls():
         if site.name == "set_visible_devices":
             names = program.names.full_names(site.node.func, site.scope, site.statement)
             if first is not None and any(name.startswith("tensorflow.config") for name in names):

@@ -174,12 +174,12 @@ class Averaging:
             and (id(site.statement) in given or self._is_same_model(site, loop))
         ]
         last = self._last_before(found, loop.sites[0])
+        if last is None:
+            yield from found
+            return
         order = self._program.fact(Course).index
-        for site in found:
-            if last is None or order.get(last, 0) <= order.get(site, len(order)) < order.get(
-                loop.sites[0], len(order)
-            ):
-                yield site
+        first, end = order.get(last, 0), order.get(loop.sites[0], len(order))
+        yield from (site for site in found if first <= order.get(site, len(order)) < end)
 
     def compiles_by_model(self, loop: Loop) -> list[list[Site]]:
         """`compiles`, those of each model by themselves where the script shows which they are of."""

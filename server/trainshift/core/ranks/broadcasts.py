@@ -217,13 +217,13 @@ class Broadcasts:
         """Whether a test asks a flag, global or an attribute, that its own function sets to a constant."""
         names = {dotted(node) for node in ast.walk(test.node) if isinstance(node, ast.Name | ast.Attribute)}
         for statement in self._script.statements:
-            if statement.scope.function() is not test.scope.function():
-                continue
             node = statement.node
-            targets = node.targets if isinstance(node, ast.Assign) else []
+            if not isinstance(node, ast.Assign) or statement.scope.function() is not test.scope.function():
+                continue
+            targets = node.targets
             for target in targets:
                 name = dotted(target)
-                if name in names and isinstance(node.value, ast.Constant):  # type: ignore[attr-defined]
+                if name in names and isinstance(node.value, ast.Constant):
                     is_global = isinstance(target, ast.Attribute) or (
                         name in (test.scope.function() or test.scope).declared_global
                         or name in (test.scope.function() or test.scope).declared_nonlocal

@@ -38,18 +38,17 @@ class Course:
         self._names = program.names
         self._flow = program.fact(ControlFlow)
 
-    @cached_property
-    def calls(self) -> list[Site]:
-        """Every call that a run comes to, in its order."""
+    def calls(self) -> Iterator[Site]:
+        """Yield every call that a run comes to, in its order; who needs only the first ones stops early."""
         run: Iterator[_Run] = reachable(
             [self._script.scripts[0]], lambda each: reversed([*self._run_by(each)])
         )
-        return [each for each in run if isinstance(each, Site)]
+        return (each for each in run if isinstance(each, Site))
 
     @cached_property
     def index(self) -> dict[Site, int]:
         """The place of each of these calls."""
-        return {site: number for number, site in enumerate(self.calls)}
+        return {site: number for number, site in enumerate(self.calls())}
 
     def _run_by(self, code: _Run) -> Iterator[_Run]:
         """Return what a piece of code runs directly, in order."""

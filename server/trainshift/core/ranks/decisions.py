@@ -210,22 +210,23 @@ def _decided(
     program: Program, loop: Statement, loops: Container[Statement | None]
 ) -> Iterator[tuple[Statement, tuple[ast.expr, Decides]]]:
     inside = list(loop.walk())
-    names = _own_names(program, inside)
-    skipping = names | _batches(program, loop, inside)
     if isinstance(loop.node, ast.For | ast.AsyncFor) and program.fact(Worlds).asked_by(
         Occurrence(loop.node.iter, loop.scope, loop)
     ):
         yield loop, (loop.node.iter, Decides.END)
-    for statement in inside:
-        node = statement.node
-        if not isinstance(node, ast.If | ast.While):
-            continue
-        decides = _decides(program, statement, loops)
-        if decides is None:
-            continue
+    tests = [
+        (each, each.node.test, decides)
+        for each in inside
+        if isinstance(each.node, ast.If | ast.While)
+        and (decides := _decides(program, each, loops)) is not None
+    ]
+    names = _own_names(program, inside) if tests else set[str]()
+    skips = any(decides is not Decides.END for _, _, decides in tests)
+    skipping = names | _batches(program, loop, inside) if skips else names
+    for statement, test, decides in tests:
         own = names if decides is Decides.END else skipping
-        if _is_own(program, node.test, own, False) or _asks(program, statement, node.test):
-            yield statement, (node.test, decides)
+        if _is_own(program, test, own, False) or _asks(program, statement, test):
+            yield statement, (test, decides)
 
 
 def _decides(program: Program, statement: Statement, loops: Container[Statement | None]) -> Decides | None:
@@ -262,10 +263,27 @@ def _in_functions(
     program: Program, loops: Iterable[Statement], known: Container[Statement]
 ) -> Iterator[tuple[Statement, tuple[ast.expr, Decides]]]:
     """The early returns of training functions that depend on the batch they receive."""
-    what = program.fact(WhatTrains)
-    batches = {site: given for loop in loops for site, given in _trained(program, loop).items()}
+    what, flow = program.fact(WhatTrains), program.fact(ControlFlow)
+    batches: dict[Site, list[ast.expr]] | None = None
+    leaving = {
+        each: each.node.test
+        for each in program.script.statements
+        if isinstance(each.node, ast.If) and each not in known and exits.RETURN in flow.completions([each])
+    }
+    functions = {each.scope.function() for each in leaving}
     for function in what.functions:
+        if function not in functions:
+            continue
         inside = [each for each in program.script.statements if each.scope.function() is function]
+        tests = [
+            (each, leaving[each])
+            for index, each in enumerate(inside)
+            if each in leaving and any(map(what.statement_trains, inside[index + 1 :]))
+        ]
+        if not tests:
+            continue
+        if batches is None:
+            batches = {site: given for loop in loops for site, given in _trained(program, loop).items()}
         sites = [site for site in program.names.callers(function)[0] if site in batches]
         given = {
             name
@@ -274,15 +292,10 @@ def _in_functions(
             if bindings[0].kind == "parameter"
             and program.names.argument(site, function, name) in batches[site]
         }
-        names = _own_names(program, inside, given)
-        for statement in inside if given else ():
-            if statement in known or not isinstance(statement.node, ast.If):
-                continue
-            behind = inside[inside.index(statement) + 1 :]
-            leaves = exits.RETURN in program.fact(ControlFlow).completions([statement])
-            if leaves and any(map(what.statement_trains, behind)):
-                if _is_own(program, statement.node.test, names, False):
-                    yield statement, (statement.node.test, Decides.SKIPS)
+        names = _own_names(program, inside, given) if given else set[str]()
+        for statement, test in tests:
+            if _is_own(program, test, names, False):
+                yield statement, (test, Decides.SKIPS)
 
 
 def _trained(program: Program, loop: Statement) -> dict[Site, list[ast.expr]]:

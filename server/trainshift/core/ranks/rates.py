@@ -18,6 +18,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, Instance, Literal, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Site, alternatives, argument, arguments, children, last_name
+from trainshift.python.values.made_objects import MadeObjects
 
 WRAPS = ("DistributedOptimizer", "PartialDistributedOptimizer", "create_distributed_optimizer")
 TAPE_WRAPS = ("DistributedGradientTape", "PartialDistributedGradientTape")
@@ -45,10 +46,10 @@ class Rates:
         """Every call that makes an optimizer of a library's class."""
         return [
             site
-            for site in self._script.sites
+            for site, values in self._program.fact(MadeObjects).all
             if any(
                 isinstance(each, Instance) and each.node is site.node and self._is_optimizer(each)
-                for each in self._names.site_values(site.node, site)
+                for each in values
             )
             and not self._is_scaler(site)
         ]

@@ -21,6 +21,7 @@ from trainshift.python.syntax.chunk_syntax import (
     arguments,
     children,
 )
+from trainshift.python.values.made_objects import MadeObjects
 
 _RATES = ("learning_rate", "lr", "initial_learning_rate")
 # A value is not followed through more steps than this: then it is as if it was done very often.
@@ -32,6 +33,7 @@ class Scaling:
     """How the rates of one program are scaled."""
 
     def __init__(self, program: Program) -> None:
+        self._program = program
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
@@ -39,9 +41,8 @@ class Scaling:
 
     def flaws(self) -> Iterator[Flaw]:
         """The optimizers of which a rate is multiplied by the number of ranks more than once."""
-        for site in self._script.sites:
-            made = [value for value in self._names.site_values(site.node, site) if self._is_optimizer(value)]
-            if not made:
+        for site, values in self._program.fact(MadeObjects).all:
+            if not any(map(self._is_optimizer, values)):
                 continue
             first = argument(site.node, 0, *_RATES)
             for given in dict.fromkeys(

@@ -108,11 +108,15 @@ class Shares:
         for at in self._program.fact(ExpressionsByKind).of(ast.Subscript):
             node = at.node
             assert isinstance(node, ast.Subscript)
-            if not isinstance(node.ctx, ast.Load) or self._is_dealt(at.part(node.value)):
+            if not isinstance(node.ctx, ast.Load):
                 continue
             index = at.part(node.slice)
             if self._dependence.on_rank(index) and not (
-                self._is_drawn(index) or self._is_counted(index) or self._is_key(index)
+                not _is_data(node)
+                or self._is_dealt(at.part(node.value))
+                or self._is_drawn(index)
+                or self._is_counted(index)
+                or self._is_key(index)
             ):
                 yield Part(at, at.part(node.value), None, "local" if self._is_local(node, at) else "")
 
@@ -163,8 +167,6 @@ class Shares:
 
     def shuffled_apart(self, part: Part) -> Site | None:
         """The shuffle before a part that gives each rank an order of its own, if there is one."""
-        if isinstance(part.at.node, ast.Subscript) and not self._is_data(part):
-            return None
         # Not all that the methods of an object do, of which one gives the data.
         trail = occurrences_behind(self._script, *part.of[:3], {}, False)
         indices = (
@@ -212,21 +214,13 @@ class Shares:
         trail = occurrences_behind(self._script, called.value, call.scope, call.statement, {}, False)
         return any(each.node is part.at.node for each in trail)
 
-    def _is_data(self, part: Part) -> bool:
-        """Whether a subscript by rank cuts rows, and does not choose a GPU or a name."""
-        node = part.at.node
-        assert isinstance(node, ast.Subscript)
-        text = ast.unparse(node.value).lower()
-        return "gpu" not in text and "device" not in text and "environ" not in text
-
     # Equal lengths
 
     def uneven(self, loop: Loop) -> Iterator[Uneven]:
         """The parts of a loop's data that may differ in length, where nothing makes steps equal."""
-        feed = self._program.fact(Feeds).of(loop)
-        horovod = self._program.fact(Horovod)
-        if horovod.calls("join"):
+        if not self.parts or self._program.fact(Horovod).calls("join"):
             return
+        feed = self._program.fact(Feeds).of(loop)
         nodes = {id(each.node) for each in feed.trail}
         own = [part for part in self.parts if id(part.at.node) in nodes and not part.wrong]
         counted = [each for each in feed.steps if self._dependence.on_rank(each)]
@@ -234,8 +228,6 @@ class Shares:
         if bounded and not counted:
             return
         for part in own:
-            if isinstance(part.at.node, ast.Subscript) and not self._is_data(part):
-                continue
             if self._is_even(part, feed) or _is_of_turn(part, loop):
                 continue
             yield Uneven(part.at, bool(counted), self._is_file(part))
@@ -303,6 +295,12 @@ def _is_of_turn(part: Part, loop: Loop) -> bool:
     inner = (each for each in loop.sites[0].statement.path() if isinstance(each.node, LOOPS))
     within = next(inner, None)
     return within is not None and within in part.at.statement.ancestors()
+
+
+def _is_data(node: ast.Subscript) -> bool:
+    """Whether a subscript by rank cuts rows, and does not choose a GPU or a name."""
+    text = ast.unparse(node.value).lower()
+    return "gpu" not in text and "device" not in text and "environ" not in text
 
 
 def _is_text(node: ast.expr) -> bool:

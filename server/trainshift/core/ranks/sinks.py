@@ -22,8 +22,9 @@ from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
-from trainshift.python.names.values import Instance
+from trainshift.python.names.values import Instance, Values
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, last_name
+from trainshift.python.values.made_objects import MadeObjects
 
 # What of a layer is each rank's own, or none of its shape.
 _OWN = frozenset({"activation", "bias_initializer", "kernel_initializer", "name", "rate", "seed", "weights"})
@@ -99,8 +100,8 @@ class Sinks:
                 yield _Arrival(Sink.VARIABLES, of_call(gradient.site).part(given))
 
     def _of_layers(self) -> Iterator[_Arrival]:
-        for site in self._script.sites:
-            if self._makes_layer(site):
+        for site, values in self._program.fact(MadeObjects).all:
+            if self._makes_layer(site, values):
                 yield from (_Arrival(Sink.SHAPE, each) for each in _given(site, _OWN))
                 tests = tests_around(site.statement, None)
                 yield from (_Arrival(Sink.SHAPE, each, is_test=True) for each in tests)
@@ -165,13 +166,13 @@ class Sinks:
             at = at.part(at.node.args[0])
         return False
 
-    def _makes_layer(self, site: Site) -> bool:
+    def _makes_layer(self, site: Site, values: Values) -> bool:
         return not site.name.startswith(_NOISE) and any(
             isinstance(each, Instance)
             and each.node is site.node
             and self._names.is_a(each, *api.LAYER)
             and not self._names.is_a(each, *api.MODEL)
-            for each in self._names.site_values(site.node, site)
+            for each in values
         )
 
 

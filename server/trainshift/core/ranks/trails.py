@@ -15,6 +15,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Function, UserInstance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
+from trainshift.python.values.made_objects import MadeObjects
 
 # What makes weights, and objects that data only go through.
 _WEIGHTS = frozenset({"Variable", "get_variable", "Adam", "SGD", "DistributedOptimizer", "placeholder"})
@@ -25,6 +26,7 @@ class Trails:
     """What leads to the values of one program."""
 
     def __init__(self, program: Program) -> None:
+        self._program = program
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
@@ -42,15 +44,15 @@ class Trails:
         return self._known[key]
 
     def _follow(self, start: Occurrence, stops: dict[ast.Call, Site], whole: bool) -> list[Occurrence]:
-        found: dict[tuple[int, int], Occurrence] = {}
+        found: list[Occurrence] = []
+        seen: set[tuple[int, int]] = set()
         entered: set[Scope] = set()
 
         def run_for(each: Occurrence) -> Iterator[Occurrence]:
             """Yield what functions read and call that run to compute a value, though it is not made of it."""
-            if _place(each) in found:
-                return
-            for at in occurrences_behind(self._script, *each[:3], stops, whole):
-                if found.setdefault(_place(at), at) is at and at.node not in stops:
+            for at in occurrences_behind(self._script, *each[:3], stops, whole, seen):
+                found.append(at)
+                if at.node not in stops:
                     for scope in self._run_by(at):
                         if scope not in entered:
                             entered.add(scope)
@@ -59,18 +61,17 @@ class Trails:
 
         for _ in reachable([start], run_for, _place):
             pass
-        return list(found.values())
+        return found
 
     @cached_property
     def _of_weights(self) -> dict[ast.Call, Site]:
         """The calls that make variables, optimizers and other things that are no data."""
-        return {
-            site.node: site for site in self._script.sites if site.name in _WEIGHTS or self._makes_part(site)
-        }
-
-    def _makes_part(self, site: Site) -> bool:
-        values = self._names.site_values(site.node, site)
-        return self._names.may_be(values, *_PARTS) and not self._names.called_functions(site)
+        made = (
+            site
+            for site, values in self._program.fact(MadeObjects).all
+            if self._names.may_be(values, *_PARTS) and not self._names.called_functions(site)
+        )
+        return {site.node: site for site in (*self._script.sites_named(*_WEIGHTS), *made)}
 
     def _run_by(self, at: Occurrence) -> Iterator[Scope]:
         """The functions whose whole code has to do with a value: generators, methods, what is handed over."""
@@ -115,10 +116,19 @@ class Trails:
                 yield Occurrence(value, statement.scope, statement)
 
     @cached_property
+    def _around(self) -> dict[Scope, list[Scope]]:
+        """The functions that the code of each scope stands in."""
+        scopes = {
+            *(each.scope for each in self._script.sites),
+            *(each.scope for each in self._script.statements),
+        }
+        return {scope: list(scope.functions()) for scope in scopes}
+
+    @cached_property
     def _by_function(self) -> dict[Scope, list[Site]]:
         found: dict[Scope, list[Site]] = {}
         for site in self._script.sites:
-            for scope in _functions(site.scope):
+            for scope in self._around[site.scope]:
                 found.setdefault(scope, []).append(site)
         return found
 
@@ -126,7 +136,7 @@ class Trails:
     def _statements(self) -> dict[Scope, list[Statement]]:
         found: dict[Scope, list[Statement]] = {}
         for statement in self._script.statements:
-            for scope in _functions(statement.scope):
+            for scope in self._around[statement.scope]:
                 found.setdefault(scope, []).append(statement)
         return found
 
@@ -158,14 +168,6 @@ class Trails:
     def calls(self, trail: Iterable[Occurrence]) -> list[Site]:
         """The calls of a trail."""
         return [self._script.site_of(each.node) for each in trail if isinstance(each.node, ast.Call)]
-
-
-def _functions(scope: Scope | None) -> Iterator[Scope]:
-    """The function that code stands in, and those around it."""
-    function = scope.function() if scope is not None else None
-    while function is not None:
-        yield function
-        function = function.parent.function() if function.parent is not None else None
 
 
 def _place(at: Occurrence) -> tuple[int, int]:

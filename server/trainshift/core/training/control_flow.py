@@ -9,7 +9,7 @@ from trainshift.core.program import Program
 from trainshift.python.flow import exits
 from trainshift.python.flow.cfg import Cfg, Edge, EdgeKind, Point, Role, reached
 from trainshift.python.flow.cfg_builder import build
-from trainshift.python.flow.evaluation import FUNCTIONS, LOOPS, WITHS, never_ends
+from trainshift.python.flow.evaluation import FUNCTIONS, LOOPS, WITHS, Ends, never_ends
 from trainshift.python.flow.exits import Completions
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
@@ -32,6 +32,7 @@ class ControlFlow:
         self._names = program.names
         self._graphs: dict[Statement | Script, Cfg] = {}
         self._statements: dict[ast.AST, Statement] = {}
+        self._passed: dict[Edge, set[Point]] = {}
         self._repeated: dict[Cfg, frozenset[Point]] = {}
 
     def dissolve(self) -> None:
@@ -45,6 +46,11 @@ class ControlFlow:
         """Tell that a call never comes back: it ends the process, or runs a function that always does or
         raises."""
         return call in self._ending
+
+    @property
+    def _ends(self) -> Ends:
+        """As `ends`, of which code without any such call need not be asked."""
+        return self.ends if self._ending else never_ends
 
     @cached_property
     def _ending(self) -> set[ast.Call]:
@@ -78,7 +84,8 @@ class ControlFlow:
         node = function.node
         if not isinstance(node, ast.FunctionDef) or node.decorator_list or function.is_generator:
             return False
-        found = exits.completions(node.body, ending.__contains__, self.swallows)
+        ends = ending.__contains__ if ending else never_ends
+        found = exits.completions(node.body, ends, self.swallows)
         # A method that only raises is there to be overridden.
         return _LEFT.isdisjoint(found) and (function.owner() is None or exits.END in found)
 
@@ -133,7 +140,7 @@ class ControlFlow:
 
     def completions(self, block: Sequence[Statement]) -> Completions:
         """Return the ways in which statements in a row may complete."""
-        return exits.completions([each.node for each in block], self.ends, self.swallows)
+        return exits.completions([each.node for each in block], self._ends, self.swallows)
 
     def leaves(self, block: Sequence[Statement]) -> bool:
         """Tell that what follows a block never runs after it."""
@@ -142,7 +149,7 @@ class ControlFlow:
     def never_falls(self, statement: Statement, outer: Statement) -> bool:
         """Tell that what follows `outer` never runs after `statement`, which is it or stands in it, in one
         turn."""
-        cfg = build([outer.node], self.ends, self.swallows)
+        cfg = build([outer.node], self._ends, self.swallows)
         passed = reached(cfg.starts(statement.node))
         return not any(edge.source in passed for edge in cfg.ends(outer.node))
 
@@ -155,8 +162,7 @@ class ControlFlow:
         if key not in self._graphs:
             block, _ = self._script.siblings(top)
             self._note(block)
-            ends = self.ends if self._ending else never_ends
-            self._graphs[key] = build([each.node for each in block], ends, self.swallows)
+            self._graphs[key] = build([each.node for each in block], self._ends, self.swallows)
         return self._graphs[key]
 
     def around(self, statement: Statement) -> Statement | None:
@@ -215,6 +221,12 @@ class ControlFlow:
             for inner in each.branches.values():
                 self._note(inner)
 
+    def _beyond(self, edge: Edge) -> set[Point]:
+        """Return the points that control may come to along an edge of a test, before it is asked again."""
+        if edge not in self._passed:
+            self._passed[edge] = reached([edge.target], [edge.source])
+        return self._passed[edge]
+
     def deciding(self, statement: Statement) -> Iterator[tuple[Statement, bool]]:
         """Yield the tests that a statement runs only on one outcome of, the nearest first, and the outcome.
 
@@ -231,9 +243,7 @@ class ControlFlow:
             ways = {edge.kind: edge for edge in point.out if edge.kind in (EdgeKind.TRUE, EdgeKind.FALSE)}
             if len(ways) < 2:
                 continue
-            comes = {
-                kind: not reached([edge.target], [point]).isdisjoint(starts) for kind, edge in ways.items()
-            }
+            comes = {kind: not self._beyond(edge).isdisjoint(starts) for kind, edge in ways.items()}
             if comes[EdgeKind.TRUE] != comes[EdgeKind.FALSE]:
                 other = ways[EdgeKind.FALSE if comes[EdgeKind.TRUE] else EdgeKind.TRUE]
                 if not _only_fails(cfg, other, point):

@@ -7,7 +7,7 @@ a function of the script passes its receiver and its arguments on; what is wante
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 from trainshift.libraries import api
@@ -39,6 +39,8 @@ def reaching_calls(
 
     Without `through_objects` what a library's object is made of is not taken to reach what is read of it.
     """
+    if not wanted:
+        return []
     flow = _Slice(script, wanted, through_objects)
     flow.follow(Occurrence(node, scope, statement))
     return list(flow.found)
@@ -58,25 +60,33 @@ def occurrences_behind(
     statement: Statement | None,
     stops: Mapping[ast.Call, T],
     whole: bool = True,
+    seen: set[tuple[int, int]] | None = None,
 ) -> list[Occurrence]:
     """Every expression whose value may reach `node`, where it is read, up to `stops`.
 
     Unless objects are taken as a `whole`, what else one holds does not reach an attribute that is shown.
+    Those that are in `seen`, and what is behind them, are left out; the others are added to it.
     """
-    flow = _Slice(script, stops, whole=whole)
+    flow = _Slice(script, stops, whole=whole, seen=seen)
     flow.follow(Occurrence(node, scope, statement))
     return flow.visited
 
 
 class _Slice(Generic[T]):
     def __init__(
-        self, script: Script, wanted: Mapping[ast.Call, T], through_objects: bool = True, whole: bool = True
+        self,
+        script: Script,
+        wanted: Mapping[ast.Call, T],
+        through_objects: bool = True,
+        whole: bool = True,
+        seen: set[tuple[int, int]] | None = None,
     ) -> None:
         self._script = script
         self._wanted = wanted
         self._through_objects = through_objects
         self._whole = whole
-        self._seen: set[tuple[int, int]] = set()
+        self._memo = script.names.memo
+        self._seen: set[tuple[int, int]] = set() if seen is None else seen
         # What the visit of one occurrence leads to, in order.
         self._next: list[Occurrence] = []
         self.found: dict[T, None] = {}
@@ -92,21 +102,18 @@ class _Slice(Generic[T]):
                 if each.node in self._wanted:
                     self.found[self._wanted[each.node]] = None
 
-    def _before(self, at: Occurrence) -> Iterable[Occurrence]:
-        is_wanted = isinstance(at.node, ast.Call) and at.node in self._wanted
-        return () if is_wanted else reversed(self._after(at))
-
-    def _after(self, at: Occurrence) -> tuple[Occurrence, ...]:
-        """What leads to an occurrence, one step back; a script's slices are many, so that it is kept."""
-        memo = self._script.names.memo
-        key = ("flow", id(at.node), id(at.scope), self._through_objects, self._whole)
-        known = memo.flows.get(key)
+    def _before(self, at: Occurrence) -> tuple[Occurrence, ...]:
+        """What leads to an occurrence, one step back, last first; a script's slices are many: it is kept."""
+        if isinstance(at.node, ast.Call) and at.node in self._wanted:
+            return ()
+        key = id(at.node), id(at.scope), self._through_objects, self._whole
+        known = self._memo.flows.get(key)
         if known is None:
             self._next = []
             self._visit(at)
-            known = tuple(self._next)
-            if memo.is_idle:
-                memo.flows[key] = known
+            known = tuple(reversed(self._next))
+            if self._memo.is_idle:
+                self._memo.flows[key] = known
         return known
 
     def _visit(self, at: Occurrence) -> None:

@@ -237,6 +237,8 @@ class Horovod:
 
     def expression_on_root(self, node: ast.expr, statement: Statement) -> bool:
         """As `site_on_root`, for any expression of a statement."""
+        if not self.is_used:
+            return False
         if self.on_root(statement):
             return True
         path = expression_path(statement.node, node)

@@ -23,6 +23,8 @@ class ClassHierarchy:
         self._script = script
         self._names = names
         self._lookup = lookup
+        self._ancestries: dict[Scope, list[Scope | str]] = {}
+        self._called: dict[Site, list[Scope]] = {}
 
     def is_a(self, value: Value, *families: str) -> bool:
         """Whether `value` is an object of one of the classes `families` or of their subclasses."""
@@ -46,6 +48,14 @@ class ClassHierarchy:
 
     def ancestry(self, cls: Scope) -> list[Scope | str]:
         """The class, then its bases: scopes of the script's classes, full names of library ones."""
+        known = self._ancestries.get(cls)
+        if known is None:
+            known = self._find_ancestry(cls)
+            if self._names.memo.is_idle:
+                self._ancestries[cls] = known
+        return known
+
+    def _find_ancestry(self, cls: Scope) -> list[Scope | str]:
         order: dict[Scope | str, None] = {cls: None}
         level: list[Scope | str] = [cls]
         while level:  # Nearest first: bases of one level come before those of the next.
@@ -74,6 +84,14 @@ class ClassHierarchy:
 
     def called_functions(self, site: Site) -> list[Scope]:
         """The functions of the script that the call may run (a class: its ``__init__``)."""
+        known = self._called.get(site)
+        if known is None:
+            known = self._find_called(site)
+            if self._names.memo.is_idle:
+                self._called[site] = known
+        return known
+
+    def _find_called(self, site: Site) -> list[Scope]:
         found = []
         for value in self._names.callee(site):
             if isinstance(value, Class):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import HasScript
-from trainshift.python.syntax.chunk_syntax import Scope, Statement, children
+from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Scope, Statement, children
 from trainshift.python.syntax.slotted_ast import kind_of
 
 _BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
@@ -25,15 +25,25 @@ class ExpressionsByKind:
     def of(self, *kinds: type[ast.expr]) -> Iterator[Occurrence]:
         """Those of some kinds of syntax, statement by statement for each kind."""
         for kind in kinds:
-            yield from self._by_kind.get(kind, ())
+            found = (each for facts in self._script.facts for each in facts.once(_by_kind).get(kind, ()))
+            yield from (
+                found if self._running is None else (each for each in found if each[2] in self._running)
+            )
 
     @cached_property
-    def _by_kind(self) -> dict[type[ast.AST], list[Occurrence]]:
-        found: dict[type[ast.AST], list[Occurrence]] = {}
-        for statement in self._script.statements:
-            for node, scope in _own(statement):
-                found.setdefault(kind_of(node), []).append(Occurrence(node, scope, statement))
-        return found
+    def _running(self) -> set[Statement | None] | None:
+        """The statements of a program that run; None where all do."""
+        running = self._script.statements
+        total = sum(len(facts.statements) for facts in self._script.facts)
+        return set(running) if len(running) < total else None
+
+
+def _by_kind(facts: ChunkSyntax) -> dict[type[ast.AST], list[Occurrence]]:
+    found: dict[type[ast.AST], list[Occurrence]] = {}
+    for statement in facts.statements:
+        for node, scope in _own(statement):
+            found.setdefault(kind_of(node), []).append(Occurrence(node, scope, statement))
+    return found
 
 
 def _own(statement: Statement) -> Iterator[tuple[ast.expr, Scope]]:

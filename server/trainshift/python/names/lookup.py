@@ -82,14 +82,17 @@ class Lookup:
 
     def member_of_library(self, node: ast.expr) -> Values:
         """What a dotted name stands for whose root always means one library: ``tf.keras.Model``, mostly."""
-        name = dotted(node)
-        root, dot, below = name.partition(".")
-        imported = self.libraries.get(root, ())
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        imported = self.libraries.get(root.id, ()) if isinstance(root, ast.Name) else ()
         if len(imported) != 1:
             return NOTHING
+        name = dotted(node)
         found = self._members.get(name)
         if found is None:
             (module,) = imported
+            _, dot, below = name.partition(".")
             found = self._members[name] = frozenset({Library(module + dot + below)})
         return found
 

@@ -18,6 +18,9 @@ from trainshift.python.source.source import Source, Span
 T = TypeVar("T")
 # What has no parts of its own to look into.
 _LEAVES = (ast.Name, ast.Constant)
+# The fields of nodes that hold no node, and those of which a list may hold something else.
+_WITHOUT_NODES = frozenset({"arg", "attr", "id", "kind", "type_comment"})
+_MIXED = frozenset({"keys", "kw_defaults", "kwd_attrs", "names"})
 _ROOTED = (ast.Attribute, ast.Subscript, ast.Call)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -306,14 +309,17 @@ def root_name(expression: ast.expr) -> ast.Name | None:
 
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """The nodes right below one, in order, as by `ast.iter_child_nodes`, which takes three times as long."""
+    """The nodes right below one, in order, as by `ast.iter_child_nodes`, which takes five times as long."""
     found: list[ast.AST] = []
     for name in node._fields:
-        value = getattr(node, name, None)
-        if isinstance(value, ast.AST):
-            found.append(value)
-        elif isinstance(value, list):
-            found += [each for each in value if isinstance(each, ast.AST)]
+        if name not in _WITHOUT_NODES:
+            value = getattr(node, name, None)
+            if type(value) is list:
+                found += (
+                    value if name not in _MIXED else [each for each in value if isinstance(each, ast.AST)]
+                )
+            elif isinstance(value, ast.AST):
+                found.append(value)
     return found
 
 
