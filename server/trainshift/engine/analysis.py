@@ -69,15 +69,15 @@ class Analysis:
     @cached_property
     def faults(self) -> tuple[Fault, ...]:
         """What is wrong with the text that all changes come to, but for what remarks tell already."""
-        return tuple(each for each in faults_of(self.program, self.changes) if not self._is_told(each))
+        speaking = {each.rule for each in self.remarks}
+        said = frozenset(code for code, rules in _SAID_BY.items() if not speaking.isdisjoint(rules))
+        found = faults_of(self.program, self.changes, said)
+        return tuple(each for each in found if not self._is_told(each))
 
     def _is_told(self, fault: Fault) -> bool:
-        """Whether remarks tell a hazard already: a doubt on its place, or why the data are not divided."""
-        if not fault.code:
-            return False
-        return any(
-            each.rule in _SAID_BY[fault.code]
-            or (each.is_doubt and each.target.start <= fault.span.start <= each.target.end)
+        """Whether a doubt on its place tells a hazard already."""
+        return bool(fault.code) and any(
+            each.is_doubt and each.target.start <= fault.span.start <= each.target.end
             for each in self.remarks
         )
 
@@ -151,15 +151,20 @@ def analyze_script(
     choices: Choices | None = None,
     *,
     is_shared: bool = False,
+    known: Program | None = None,
 ) -> Analysis:
     """Run every rule on a script, and on all that it is linked to; one that fails does not sink the others.
 
     `pause` is called again and again, and may raise to give the analysis up: the script is of no use then,
-    unless it `is_shared`.  With `relying_on` those rules
-    alone are run that rely on one of these restrictions.  `choices` are those of the conversion.
+    unless it `is_shared`.  With `relying_on` those rules alone are run that rely on one of these
+    restrictions.  `choices` are those of the conversion.  The rules ask a program of the script alone that is
+    `known` for the same choices, if they can; it stays whoever's it was.
     """
     linked = [script] if script.workspace is None else script.workspace.reachable
-    program = Program(LinkedProgram(linked) if len(linked) > 1 else script, choices=choices)
+    if known is not None and known.choices == (choices or Choices()) and linked == [known.script]:
+        program = known
+    else:
+        program = Program(LinkedProgram(linked) if len(linked) > 1 else script, choices=choices)
     read: Program | str = program
     try:
         with program.names.memo.pausing(pause):
@@ -173,6 +178,8 @@ def analyze_script(
     except BaseException:  # It was given up, and nobody has the program.
         if isinstance(read, Program) and read is not program:
             forget_edited(read)
+        if program is known:
+            raise
         if is_shared:
             program.forget_facts()
         else:

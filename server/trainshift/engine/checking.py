@@ -410,7 +410,7 @@ def _weighing(
     from trainshift.engine.effects.asking import outcomes_around
     from trainshift.engine.versions.runtime import settled
 
-    return Effects(outcomes_around(program.script, files, codes, settled(settings.choices, demanded()))).of
+    return Effects(outcomes_around(program, files, codes, settled(settings.choices, demanded()))).of
 
 
 def unread(failure: ParseFailure, path: str, settings: Settings) -> CheckReport:

@@ -140,7 +140,7 @@ class Broadcasts:
 
     def _is_called_before(self, name: str, broadcast: Site) -> bool:
         """Whether a model is called, or built, before its variables are broadcast."""
-        order = self._program.fact(Course).index
+        calls = []
         for site in self._script.sites:
             called = dotted(site.node.func)
             of_model = called == name or (
@@ -148,18 +148,18 @@ class Broadcasts:
                 and site.name in _BUILDING
                 and dotted(site.node.func.value) == name
             )
-            if of_model and order.get(site, len(order)) < order.get(broadcast, 0):
-                return True
-            if of_model and (
-                site.scope.function() is not broadcast.scope.function() or self._precedes(site, broadcast)
-            ):
-                if site.scope.function() is broadcast.scope.function() or self._function_called_before(
-                    site, broadcast
-                ):
+            if not of_model:
+                if self._precedes(site, broadcast) and self._hands(site, name, broadcast):
                     return True
-            if not of_model and self._precedes(site, broadcast) and self._hands(site, name, broadcast):
+                continue
+            calls.append(site)
+            if site.scope.function() is not broadcast.scope.function():
+                if self._function_called_before(site, broadcast):
+                    return True
+            elif self._precedes(site, broadcast):
                 return True
-        return False
+        order = self._program.fact(Course).index if calls else {}
+        return any(order.get(site, len(order)) < order.get(broadcast, 0) for site in calls)
 
     def _hands(self, site: Site, name: str, broadcast: Site) -> bool:
         """Whether a call before the broadcast hands the model to something that may call it."""

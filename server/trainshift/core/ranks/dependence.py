@@ -16,6 +16,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence, Step
 from trainshift.python.names.values import Library
 from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments, children, last_name
@@ -39,6 +40,7 @@ class Dependence:
     """What depends on the rank, or on the number of ranks, in one program."""
 
     def __init__(self, program: Program) -> None:
+        self._program = program
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
@@ -60,6 +62,19 @@ class Dependence:
     def on_rank(self, at: Occurrence) -> bool:
         """Whether an expression may have another value on another rank because of its number."""
         return self._depends(at, by_rank=True)
+
+    @cached_property
+    def cuts(self) -> list[Occurrence]:
+        """The subscripts by the number of a rank: what takes its rows, but not its GPU or its variables."""
+        subscripts = self._program.fact(ExpressionsByKind).of(ast.Subscript)
+        return [
+            at
+            for at in subscripts
+            if isinstance(at.node, ast.Subscript)
+            and isinstance(at.node.ctx, ast.Load)
+            and self.on_rank(at.part(at.node.slice))
+            and _takes_rows(at.node)
+        ]
 
     def on_size(self, at: Occurrence) -> bool:
         """Whether an expression depends on the number of ranks."""
@@ -206,6 +221,12 @@ def tests_around(statement: Statement | None, beside: Statement | None) -> Itera
     for each in statement.ancestors():
         if each.scope is statement.scope and each not in common and isinstance(each.node, ast.If):
             yield Occurrence(each.node.test, each.scope, each)
+
+
+def _takes_rows(node: ast.Subscript) -> bool:
+    """Whether a subscript by rank cuts data, and does not choose a GPU or a variable of the environment."""
+    text = ast.unparse(node.value).lower()
+    return "gpu" not in text and "device" not in text and "environ" not in text
 
 
 def _asks_none(node: ast.Compare) -> bool:

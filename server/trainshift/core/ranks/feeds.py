@@ -215,10 +215,8 @@ class Feeds:
 
     def _cuts_by_rank(self, at: Occurrence) -> bool:
         """Whether a rank takes its part of what a value is made of."""
-        return any(
-            isinstance(each.node, ast.Subscript) and self._dependence.on_rank(each.part(each.node.slice))
-            for each in self._trails.behind(at, True)
-        )
+        cuts = {each.node for each in self._dependence.cuts}
+        return bool(cuts) and any(each.node in cuts for each in self._trails.behind(at, True))
 
     def _handed(self, site: Site) -> Iterator[Occurrence]:
         """What the calls hand to the function of a step that is no model and no optimizer."""

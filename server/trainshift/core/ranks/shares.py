@@ -18,7 +18,6 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, dotted, last_name
@@ -105,15 +104,12 @@ class Shares:
         return {site.name for site in calls if horovod.is_call(site, *known)}
 
     def _slices(self) -> Iterator[Part]:
-        for at in self._program.fact(ExpressionsByKind).of(ast.Subscript):
+        for at in self._dependence.cuts:
             node = at.node
             assert isinstance(node, ast.Subscript)
-            if not isinstance(node.ctx, ast.Load):
-                continue
             index = at.part(node.slice)
-            if self._dependence.on_rank(index) and not (
-                not _is_data(node)
-                or self._is_dealt(at.part(node.value))
+            if not (
+                self._is_dealt(at.part(node.value))
                 or self._is_drawn(index)
                 or self._is_counted(index)
                 or self._is_key(index)
@@ -295,12 +291,6 @@ def _is_of_turn(part: Part, loop: Loop) -> bool:
     inner = (each for each in loop.sites[0].statement.path() if isinstance(each.node, LOOPS))
     within = next(inner, None)
     return within is not None and within in part.at.statement.ancestors()
-
-
-def _is_data(node: ast.Subscript) -> bool:
-    """Whether a subscript by rank cuts rows, and does not choose a GPU or a name."""
-    text = ast.unparse(node.value).lower()
-    return "gpu" not in text and "device" not in text and "environ" not in text
 
 
 def _is_text(node: ast.expr) -> bool:

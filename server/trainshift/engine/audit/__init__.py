@@ -52,8 +52,10 @@ class Fault:
     code: str = ""
 
 
-def faults_of(program: Program, changes: Iterable[Change]) -> tuple[Fault, ...]:
-    """What is wrong with the text that changes of a program come to together."""
+def faults_of(
+    program: Program, changes: Iterable[Change], said: frozenset[str] = frozenset()
+) -> tuple[Fault, ...]:
+    """What is wrong with the text that changes of a program come to together, but for what is `said`."""
     plan = merge(changes)
     edits, result = plan.edits, edited(program, plan.edits)
     nowhere = min((each.target for each in plan.changes), default=Span(0, 0))
@@ -67,7 +69,7 @@ def faults_of(program: Program, changes: Iterable[Change]) -> tuple[Fault, ...]:
             for flaw in _flaws(result)
         ]
         if not any(each.certain for each in found) and not program.fact(Horovod).is_used:
-            found += _hazards(result, edits)
+            found += _hazards(result, edits, said)
         return tuple(dict.fromkeys(found))
     except RecursionError:
         raise
@@ -78,11 +80,11 @@ def faults_of(program: Program, changes: Iterable[Change]) -> tuple[Fault, ...]:
         forget_edited(result)
 
 
-def _hazards(result: Program, edits: tuple[Edit, ...]) -> list[Fault]:
+def _hazards(result: Program, edits: tuple[Edit, ...], said: frozenset[str]) -> list[Fault]:
     """The serious hazards of a result, whose source had none, as it did not use Horovod."""
     return [
         Fault(each.message, original(each.span, edits), each.code not in _DOUBTED, each.code)
-        for each in serious(result, _AUDITED)
+        for each in serious(result, _AUDITED | said)
     ]
 
 

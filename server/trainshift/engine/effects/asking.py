@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 
 from trainshift.core.choices import Choices
 from trainshift.core.finding import Effect
+from trainshift.core.program import Program
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.effects.outcomes import Outcome
 from trainshift.engine.findings import ALL_CODES, ON_LOOPS
@@ -57,12 +58,13 @@ def _causes(rule: str, reason: str) -> frozenset[str]:
 
 
 def outcomes_around(
-    script: Script, files: ParsedFiles | None, codes: Collection[str], choices: Choices | None = None
+    program: Program, files: ParsedFiles | None, codes: Collection[str], choices: Choices | None = None
 ) -> tuple[Outcome, ...]:
-    """What a conversion by `choices` does in a script because of findings of some `codes`.
+    """What a conversion by `choices` does in the script of a program because of findings of some `codes`.
 
     That is the conversion of the first program that trains of those which it is part of, as `files` tell.
     """
+    script = program.script
     # What nothing imports starts the one program that it is part of.
     is_part = files is not None and files.naming(script.path)
     starts = Programs(files).starts(script.path) if files is not None and is_part else ()
@@ -75,15 +77,22 @@ def outcomes_around(
         )
         if found is not None:
             return tuple(each for each in found if each.path == script.path)
-    return tuple(each for each in _outcomes(script, codes, choices) or () if each.path == script.path)
+    return tuple(
+        each for each in _outcomes(script, codes, choices, program) or () if each.path == script.path
+    )
 
 
-def _outcomes(script: Script, codes: Collection[str], choices: Choices | None) -> tuple[Outcome, ...] | None:
+def _outcomes(
+    script: Script, codes: Collection[str], choices: Choices | None, known: Program | None = None
+) -> tuple[Outcome, ...] | None:
     """What a conversion of the program that a script starts does; None where it does not train."""
-    analysis = analyze_script(script, choices=choices, relying_on=frozenset(codes), is_shared=True)
+    analysis = analyze_script(
+        script, choices=choices, relying_on=frozenset(codes), is_shared=True, known=known
+    )
     trains = analysis.outlook.convertible or analysis.outlook.refused
     found = outcomes_of(analysis) if trains else None
     if analysis.read is not analysis.program:
         analysis.read.forget()
-    analysis.program.forget_facts()
+    if analysis.program is not known:
+        analysis.program.forget_facts()
     return found

@@ -164,7 +164,7 @@ def _with_fixes(
     program: Program, found: tuple[Finding, ...], pause: Callable[[], None]
 ) -> tuple[Finding, ...]:
     """The findings, those that a change of the conversion mends with that change."""
-    analysis = analyze_script(program.script, pause, choices=program.choices, is_shared=True)
+    analysis = analyze_script(program.script, pause, choices=program.choices, is_shared=True, known=program)
     try:
         if analysis.read is not analysis.program:
             return found
@@ -178,7 +178,8 @@ def _with_fixes(
     finally:
         if analysis.read is not analysis.program:
             analysis.read.forget()
-        analysis.program.forget_facts()
+        if analysis.program is not program:
+            analysis.program.forget_facts()
 
 
 class _Mending:
