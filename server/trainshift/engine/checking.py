@@ -410,7 +410,9 @@ def _weighing(
     from trainshift.engine.effects.asking import outcomes_around
     from trainshift.engine.versions.runtime import settled
 
-    return Effects(outcomes_around(program, files, codes, settled(settings.choices, demanded()))).of
+    # Nothing that restrictions ask goes by the choices, so that the conversion may ask the same facts.
+    program.choices = settled(settings.choices, demanded())
+    return Effects(outcomes_around(program, files, codes)).of
 
 
 def unread(failure: ParseFailure, path: str, settings: Settings) -> CheckReport:

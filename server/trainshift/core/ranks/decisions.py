@@ -259,29 +259,32 @@ def _continues(program: Program, block: list[Statement]) -> bool:
     return exits.CONTINUE in program.fact(ControlFlow).completions(block)
 
 
+def _returning(
+    program: Program, known: Container[Statement]
+) -> dict[Scope, list[tuple[Statement, ast.expr]]]:
+    """The tests of training functions that may return before a step, by function, but for those `known`."""
+    what, flow = program.fact(WhatTrains), program.fact(ControlFlow)
+    found: dict[Scope, list[tuple[Statement, ast.expr]]] = {}
+    leaving: dict[Scope, list[tuple[Statement, ast.expr]]] = {}
+    for statement in program.script.statements:
+        function = statement.scope.function()
+        if function is None or function not in what.functions:
+            continue
+        if function in leaving and what.statement_trains(statement):
+            found.setdefault(function, []).extend(leaving.pop(function))
+        if isinstance(statement.node, ast.If) and statement not in known:
+            if exits.RETURN in flow.completions([statement]):
+                leaving.setdefault(function, []).append((statement, statement.node.test))
+    return found
+
+
 def _in_functions(
     program: Program, loops: Iterable[Statement], known: Container[Statement]
 ) -> Iterator[tuple[Statement, tuple[ast.expr, Decides]]]:
     """The early returns of training functions that depend on the batch they receive."""
-    what, flow = program.fact(WhatTrains), program.fact(ControlFlow)
     batches: dict[Site, list[ast.expr]] | None = None
-    leaving = {
-        each: each.node.test
-        for each in program.script.statements
-        if isinstance(each.node, ast.If) and each not in known and exits.RETURN in flow.completions([each])
-    }
-    functions = {each.scope.function() for each in leaving}
-    for function in what.functions:
-        if function not in functions:
-            continue
+    for function, tests in _returning(program, known).items():
         inside = [each for each in program.script.statements if each.scope.function() is function]
-        tests = [
-            (each, leaving[each])
-            for index, each in enumerate(inside)
-            if each in leaving and any(map(what.statement_trains, inside[index + 1 :]))
-        ]
-        if not tests:
-            continue
         if batches is None:
             batches = {site: given for loop in loops for site, given in _trained(program, loop).items()}
         sites = [site for site in program.names.callers(function)[0] if site in batches]

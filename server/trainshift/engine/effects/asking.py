@@ -58,13 +58,13 @@ def _causes(rule: str, reason: str) -> frozenset[str]:
 
 
 def outcomes_around(
-    program: Program, files: ParsedFiles | None, codes: Collection[str], choices: Choices | None = None
+    program: Program, files: ParsedFiles | None, codes: Collection[str]
 ) -> tuple[Outcome, ...]:
-    """What a conversion by `choices` does in the script of a program because of findings of some `codes`.
+    """What a conversion does in the script of a program, by its choices, because of findings of some `codes`.
 
     That is the conversion of the first program that trains of those which it is part of, as `files` tell.
     """
-    script = program.script
+    script, choices = program.script, program.choices
     # What nothing imports starts the one program that it is part of.
     is_part = files is not None and files.naming(script.path)
     starts = Programs(files).starts(script.path) if files is not None and is_part else ()
@@ -83,7 +83,7 @@ def outcomes_around(
 
 
 def _outcomes(
-    script: Script, codes: Collection[str], choices: Choices | None, known: Program | None = None
+    script: Script, codes: Collection[str], choices: Choices, known: Program | None = None
 ) -> tuple[Outcome, ...] | None:
     """What a conversion of the program that a script starts does; None where it does not train."""
     analysis = analyze_script(
