@@ -122,6 +122,7 @@ site: $(VENV)/.site  ## Build the documentation's site, static and searchable, i
 api: $(VENV)/.proof $(KERAS3)/.done  ## Regenerate the TensorFlow data from the installed packages.
 	$(BIN)/python -m trainshift.dev.generate_api
 	PYTHONPATH=server $(KERAS3)/bin/python -m trainshift.dev.generate_keras3_api
+	PYTHONPATH=server $(KERAS3)/bin/python -m trainshift.dev.generate_keras_signs
 
 bench: $(VENV)/.dev $(VENV)/.proof $(BENCH)/.done  ## Time the server, a conversion and a check against peers, each in one run.
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.server_speed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -317,6 +318,28 @@ def test_settings_switch_it_off(project: Path, setting: str) -> None:
     assert "TS04" in result.output
 
 
+def test_the_python_of_a_project_is_asked_and_then_the_first_on_the_path(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = str(project / "src" / "app" / "train.py")
+    versions = {"active": "2.12.0", ".venv": "2.21.0", "venv": "2.18.0", "path": "2.16.2"}
+    for name, version in versions.items():
+        put(
+            project / name / "lib/python3.11/site-packages" / f"tensorflow-{version}.dist-info" / "METADATA",
+            "",
+        )
+        put(project / name / "bin" / "python", "no program")
+        (project / name / "bin" / "python").chmod(0o755)
+    monkeypatch.setenv("PATH", str(project / "path" / "bin"))
+    monkeypatch.setenv("VIRTUAL_ENV", str(project / "active"))
+    for name, version in versions.items():
+        found = environment(script)
+        assert found is not None
+        assert found.why == f"the Python of {name} has tensorflow {version}"
+        monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+        shutil.rmtree(project / name)
+
+
 def test_what_a_python_has_is_read_and_not_run(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packages = project / "env" / "lib" / "python3.12" / "site-packages"
     put(packages / "tensorflow_cpu-2.21.0.dist-info" / "METADATA", "")
@@ -325,10 +348,10 @@ def test_what_a_python_has_is_read_and_not_run(project: Path, monkeypatch: pytes
     (project / "env" / "bin" / "python").chmod(0o755)
     (project / "env" / "bin" / "other").symlink_to(sys.executable)
     for name in ("python", "other"):
-        found = environment(str(project / "env" / "bin" / name))
+        found = environment(python=str(project / "env" / "bin" / name))
         assert found is not None
         assert (found.is_installed, found.why) == (True, "the Python of env has tensorflow 2.21.0")
-    assert environment(str(project / "nothing")) is None
+    assert environment(python=str(project / "nothing")) is None
     monkeypatch.setenv("VIRTUAL_ENV", str(project / "env"))
     assert "because the Python of env has tensorflow 2.21.0" in convert("src/app/train.py").stderr
     put(project / "requirements.txt", OLD)

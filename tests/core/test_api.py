@@ -316,5 +316,3 @@ def test_what_keras_3_takes_otherwise() -> None:
     assert api.constructor("keras.optimizers.Adam", keras3=True).position("loss_scale_factor") == 12  # type: ignore[union-attr]
     assert api.constructor("keras.optimizers.Muon") == api.constructor("keras.optimizers.Muon", keras3=True)
     assert api.constructor("tensorflow.train.AdamOptimizer", keras3=True) is not None
-    optimizers = [each for each in DATA["classes"] if each.startswith("tensorflow.keras.optimizers.")]
-    assert [each for each in optimizers if api.differs_by_keras(each)] == ["tensorflow.keras.optimizers.Lion"]

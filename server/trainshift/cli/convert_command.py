@@ -176,9 +176,7 @@ def _convert(given: _Options) -> int:
         reporter = TextReporter(
             mode, output=shown, colour=given.color, quiet=given.quiet, verbose=given.verbose
         )
-    declarations = Declarations(
-        _WAY_OUT, is_ignored=given.ignore_versions, environment=lambda path: environment()
-    )
+    declarations = Declarations(_WAY_OUT, is_ignored=given.ignore_versions, environment=environment)
     at = At(*given.at) if given.at else None
     try:
         configurations = Configurations(given.config, isolated=given.isolated)

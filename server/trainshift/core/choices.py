@@ -17,12 +17,10 @@ Value: TypeAlias = "bool | int | str"
 AVERAGE, ADASUM = "average", "adasum"
 NONE, FP16 = "none", "fp16"
 KERAS_AUTO, KERAS_2, KERAS_3, KERAS_LEGACY = "auto", "2", "3", "tf_keras"
-KERAS_BOTH = "2 and 3"  # Nobody can choose it: a text that runs on either.
 KERAS_NAMES = {
     KERAS_2: "Keras 2",
     KERAS_3: "Keras 3",
     KERAS_LEGACY: "Keras 2 by tf_keras",
-    KERAS_BOTH: "Keras 2 and 3 alike",
 }
 """What people call the Keras that a result is written for."""
 

@@ -49,7 +49,7 @@ class Declarations:
         """
         directory = os.path.dirname(os.path.abspath(path))
         if directory not in self._of_scripts:
-            found = self._decided(_project(directory))
+            found = self._decided(project_folders(directory))
             if found is None or found.is_open:
                 found = _over(self._environment(path), found)
             self._of_scripts[directory] = found
@@ -87,7 +87,7 @@ def _over(installed: Runtime | None, found: Runtime | None) -> Runtime | None:
     return replace(installed, is_paddle2=found.is_paddle2, problem=found.problem, backend=found.backend)
 
 
-def _project(directory: str) -> list[str]:
+def project_folders(directory: str) -> list[str]:
     """The directory and those above it, up to the root of its project.
 
     That is the nearest with a repository, or else with a project file; without any the walk ends

@@ -11,19 +11,23 @@ from pathlib import Path
 
 from trainshift.engine.versions.demands import TENSORFLOW, demand_for
 from trainshift.engine.versions.runtime import Runtime, installed
+from trainshift.host.declarations import project_folders
 
+_BESIDE = (".venv", "venv")
 _FOLDERS = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "Lib/site-packages")
 _INSTALLED = re.compile(
     r"(?:tensorflow(?:_cpu|_gpu|_intel|_macos|_rocm)?|tf_nightly(?:_cpu)?)-(\d[^-]*)\.dist-info"
 )
 
 
-def environment(python: str = "") -> Runtime | None:
-    """What the TensorFlow comes to that a Python has, a path or a name; None where it has none.
+def environment(path: str = "", python: str = "") -> Runtime | None:
+    """What the TensorFlow comes to that the Python has which the script at `path` runs on; None without one.
 
-    Without a name it is the active environment's, else that of the Python that this runs on.
+    That is `python`, a path or a name.  Else it is the first that has TensorFlow of these: the active
+    environment, one in the script's project (`.venv` or `venv`), the first Python on the search path, and the
+    one that this runs on.
     """
-    for prefix in _prefixes(python):
+    for prefix in _prefixes(path, python):
         for version in _versions(prefix):
             return installed(demand_for(TENSORFLOW, version, prefix.as_posix()))
     return None
@@ -35,13 +39,17 @@ def prefix_of(python: str) -> str:
     return Path(os.path.abspath(python)).parents[1].as_posix()
 
 
-def _prefixes(python: str) -> Iterator[Path]:
+def _prefixes(path: str, python: str) -> Iterator[Path]:
     """The folders that hold a Python's folders of packages."""
     if python:
         found = shutil.which(python)
         yield from [Path(prefix_of(found))] if found else []
         return
     yield from map(Path, filter(None, map(os.environ.get, ("VIRTUAL_ENV", "CONDA_PREFIX"))))
+    for folder in project_folders(os.path.dirname(os.path.abspath(path))) if path else ():
+        yield from (Path(folder, name) for name in _BESIDE)
+    if found := shutil.which("python") or shutil.which("python3"):
+        yield Path(prefix_of(found))
     yield Path(sys.prefix)
 
 

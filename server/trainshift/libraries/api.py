@@ -180,14 +180,6 @@ def constructor(name: str, *, keras3: bool = False) -> Signature | None:
     )
 
 
-@cache
-def differs_by_keras(name: str) -> bool:
-    """Whether the learning rate that the optimizer `name` has by default is not the same on Keras 2 and 3."""
-    either = (constructor(name), constructor(name, keras3=True))
-    rates = {each and each.parameter("learning_rate") for each in either}
-    return len(rates) > 1
-
-
 def function(name: str) -> Signature | None:
     """What the function `name` takes; None if it is unknown."""
     return read_signature(_data()["functions"].get(canonical(name) or ""))

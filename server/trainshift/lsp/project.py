@@ -133,14 +133,14 @@ class Project:
         from trainshift.host.environment import environment
 
         if not path:
-            return environment(self._options_of(path).python)
+            return environment(python=self._options_of(path).python)
         if self._declarations is None:
             from trainshift.host.declarations import Declarations
 
             self._declarations = Declarations(
                 _WAY_OUT,
                 shown=self._shown,
-                environment=lambda path: environment(self._options_of(path).python),
+                environment=lambda path: environment(path, self._options_of(path).python),
             )
         found = self._declarations.of(path)
         return replace(found, is_ignored=ignores_versions) if found is not None and found.why else found

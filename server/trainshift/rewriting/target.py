@@ -7,7 +7,7 @@ is Keras 2 there, on which Horovod's wraps work, but not its hook, nor what call
 
 from __future__ import annotations
 
-from trainshift.core.choices import KERAS_3, KERAS_BOTH, KERAS_LEGACY
+from trainshift.core.choices import KERAS_3, KERAS_LEGACY
 from trainshift.core.program import Program
 from trainshift.core.ranks.keras_signs import KerasSigns
 from trainshift.core.ranks.which_keras import WhichKeras
@@ -25,7 +25,7 @@ class Target:
     @cached_property
     def is_keras3(self) -> bool:
         """Whether what is written runs on Keras 3; else it is for Keras 2."""
-        return self._which.keras in (KERAS_3, KERAS_BOTH)
+        return self._which.keras == KERAS_3
 
     @property
     def is_legacy(self) -> bool:

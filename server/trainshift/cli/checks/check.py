@@ -306,8 +306,9 @@ def _shared_programs() -> Programs:
 def _shared_declarations() -> Declarations:
     """What the projects of the scripts of this process demand; the files are read once."""
     from trainshift.host.declarations import Declarations
+    from trainshift.host.environment import environment
 
-    return Declarations()
+    return Declarations(environment=environment)
 
 
 def _with_report(result: FileCheck, path: str, document: Document, report: checking.CheckReport) -> FileCheck:

@@ -10,35 +10,21 @@ from dataclasses import dataclass
 from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_LEGACY
 from trainshift.core.program import Program
 from trainshift.core.ranks.own_horovod import OwnHorovod
-from trainshift.libraries import api
+from trainshift.libraries import api, keras_signs
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.values import Instance, Literal
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Site, argument
 
 TENSORFLOW = "tensorflow"
 """The backend of Keras 3 that Horovod works with."""
-# Modules and classes of Keras that one of the two has alone, below `keras.`.
-_OF_3 = (
-    "ops.",
-    "random.",
-    "tree.",
-    "distribution.",
-    "Variable",
-    "utils.PyDataset",
-    "KerasTensor.",
-    "config.set_backend",
-)
-_OF_2 = ("optimizers.legacy.", "optimizers.experimental.", "experimental.", "layers.experimental.")
-# One attribute of each: which calls are worth resolving at all.
-_TELLING = frozenset(each.rstrip(".").rpartition(".")[2] for each in (*_OF_2, *_OF_3))
 _LIBRARIES = {
     "tf_keras": KERAS_LEGACY,
     "keras_hub": KERAS_3,
     "segmentation_models": KERAS_2,
     "tensorflow_addons": KERAS_2,
 }
-_ALONE = re.compile(r"(?:.*\.)?keras\.(?!src\.)(.*)")
 _TENSORFLOWS = re.compile(r"\b(?:tf|tensorflow)\.keras\b|tensorflow import .*\bkeras\b|tf_keras")
 # What files and methods are called by Keras 3 alone, or first; and what only Keras 2 calls so.
 # "tf.keras" is the name of a module, and of no file.
@@ -47,10 +33,6 @@ _NEW_NAMES = re.compile(
 )
 _OLD_NAMES = re.compile(
     r"""(?<!\.weights)\.h5["']|\.reset_states\(|\b(?:optimizer|opt)\.lr\b|\bget_(?:un)?scaled_\w+\("""
-)
-# A flag that is a variable needs AutoGraph; Horovod's wraps and loss scaling are not the same on both.
-_OF_ONE = re.compile(
-    r"autograph *= *False|jit_compile *= *True|\bhorovod\b|LossScale|mixed_precision|\bcompat\b"
 )
 _BACKEND, FLAG = "KERAS_BACKEND", "TF_USE_LEGACY_KERAS"
 _OFF = ("0", "false", "False", "")
@@ -76,6 +58,7 @@ class KerasSigns:
     """What the files of one program say of the Keras that they are written for."""
 
     def __init__(self, program: Program) -> None:
+        self._program = program
         self._script = program.script
         self._names = program.names
         self._own = program.fact(OwnHorovod)
@@ -124,15 +107,6 @@ class KerasSigns:
                 return self._sign(keras, found[0].strip("\"'.("), found.start())
         return None
 
-    @property
-    def suits_both(self) -> bool:
-        """Whether a text that runs on either Keras may be written for what the script uses."""
-        if _OF_ONE.search(self._script.source.text) is not None:
-            return False
-        sites = self._script.sites_calling(api.last_names(*api.OPTIMIZERS))
-        used = (value for site in sites for value in self._names.site_values(site.node, site))
-        return not any(isinstance(each, Instance) and api.differs_by_keras(each.cls) for each in used)
-
     @cached_property
     def backend(self) -> tuple[str, Span]:
         """The backend of Keras 3 that the script sets, and where; "" where it sets none."""
@@ -154,7 +128,7 @@ class KerasSigns:
 
     @cached_property
     def _all(self) -> list[Sign]:
-        found = (*self._imported, *self._called, *self._flag, *self._distributed)
+        found = (*self._imported, *self._named, *self._called, *self._flag, *self._distributed)
         return [each for each in found if each is not None]
 
     @cached_property
@@ -180,22 +154,58 @@ class KerasSigns:
     def _imported(self) -> list[Sign | None]:
         found: list[Sign | None] = []
         for package, written, start in self._imports:
-            which = _LIBRARIES.get(package) or _which(f"{written}.")
+            which = _LIBRARIES.get(package) or keras_signs.of_name(written)
             if which:
                 found.append(self._sign(which, written, start))
         return found
 
     @property
-    def _called(self) -> list[Sign | None]:
-        found: list[Sign | None] = []
-        for site in self._script.sites if self._has("keras") else ():
-            if _TELLING.isdisjoint(_attributes(site.node.func)):
+    def _named(self) -> list[Sign]:
+        """The names that one of the two has alone, wherever they are written, in the order of the text."""
+        if not self._has("keras") or keras_signs.telling().isdisjoint(self._script.identifiers):
+            return []
+        found: dict[int, Sign] = {}
+        within: set[ast.expr] = set()  # What is part of a longer name that has been looked at before.
+        for at in self._program.fact(ExpressionsByKind).of(ast.Attribute, ast.Name):
+            parts = [*_parts(at.node)]
+            if at.node in within or not any(_last(each) in keras_signs.telling() for each in parts):
                 continue
-            for name in self._names.full_names(site.node.func, site.scope, site.statement):
-                if which := _which(name):
-                    start = self._script.span(site.node, site).start
-                    found.append(self._sign(which, ast.unparse(site.node.func), start))
-        return found
+            within.update(parts)
+            for name in self._names.full_names(at.node, at.scope, at.statement):
+                if which := keras_signs.of_name(name):
+                    start = self._script.span(at.node, at.statement or at.scope).start
+                    found[start] = self._sign(which, ast.unparse(at.node), start)
+        return [found[start] for start in sorted(found)]
+
+    @property
+    def _called(self) -> Iterator[Sign]:
+        """The calls by parameters and methods that one of the two has alone."""
+        telling = keras_signs.telling()
+        for site in self._script.sites if self._has("keras") else ():
+            given = [word.arg for word in site.node.keywords if word.arg in telling]
+            names = self._names.full_names(site.node.func, site.scope, site.statement) if given else ()
+            for name in names:
+                for word in given:
+                    if which := keras_signs.of_parameters(name, [word]):
+                        yield self._sign(which, f"{word}=", self._script.span(site.node, site).start)
+            if site.name in telling and (which := self._of_method(site)):
+                yield self._sign(which, f".{site.name}()", self._script.span(site.node, site).start)
+
+    def _of_method(self, site: Site) -> str:
+        """The Keras whose objects alone have the method that a call names; "" where another may be meant."""
+        if not isinstance(site.node.func, ast.Attribute):
+            return ""
+        owner = site.node.func.value
+        if isinstance(owner, ast.Attribute) and owner.attr == "optimizer":
+            models = self._names.values(owner.value, site.scope, site.statement)
+            if models and all(self._names.is_a(each, *api.MODEL) for each in models):
+                return keras_signs.of_method(api.OPTIMIZERS[0], site.name)
+        values = self._names.values(owner, site.scope, site.statement)
+        found = {
+            keras_signs.of_method(value.cls, site.name) if isinstance(value, Instance) else ""
+            for value in values
+        }
+        return found.pop() if len(found) == 1 else ""
 
     @property
     def _flag(self) -> list[Sign | None]:
@@ -221,21 +231,17 @@ class KerasSigns:
         return Sign(keras, shown, script.path, script.source.position(at)[0])
 
 
-def _which(name: str) -> str:
-    """The Keras that alone has a full name; "" for one that both have."""
-    match = _ALONE.fullmatch(name) if name.startswith(("keras.", "tensorflow.")) else None
-    if match is None:
-        return ""
-    if match[1].startswith(_OF_2):
-        return KERAS_2
-    return KERAS_3 if match[1].startswith(_OF_3) else ""
-
-
-def _attributes(node: ast.expr) -> Iterator[str]:
-    """The attributes of a (dotted) expression, the last one first."""
+def _parts(node: ast.expr) -> Iterator[ast.expr]:
+    """A dotted name and those that it begins with, the longest first."""
+    yield node
     while isinstance(node, ast.Attribute):
-        yield node.attr
         node = node.value
+        yield node
+
+
+def _last(node: ast.expr) -> str:
+    """The last part of a dotted name; "" for anything else."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _given(site: Site, key: str) -> Iterator[ast.expr]:

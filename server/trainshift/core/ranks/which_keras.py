@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, KERAS_BOTH, KERAS_LEGACY, KERAS_NAMES
+from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_AUTO, KERAS_LEGACY, KERAS_NAMES
 from trainshift.core.program import Program
 from trainshift.core.ranks.keras_signs import KerasSigns
-from trainshift.core.training.loop_kinds import Pattern
-from trainshift.core.training.loops import Loops
 from trainshift.python.lazy import cached_property
 
 
@@ -19,7 +17,7 @@ class WhichKeras:
 
     @property
     def keras(self) -> str:
-        """Which it is, as choices name it; `KERAS_BOTH` where a text is to run on either."""
+        """Which it is, as choices name it."""
         return self._found[0]
 
     @property
@@ -88,11 +86,7 @@ class WhichKeras:
         return KERAS_2, ""
 
     def _open(self, signs: KerasSigns) -> tuple[str, str]:
-        """Which Keras where nobody says so and none is installed: by what files are called, else both."""
+        """Which Keras where nobody says so and none is installed: by what files are called, else 2."""
         if (sign := signs.of_2 or signs.of_names) is not None:
             return sign.keras, sign.told
-        loops = self._program.whole.fact(Loops).all
-        is_of_tapes = {each.pattern for each in loops} == {Pattern.GRAD_TAPE}
-        if is_of_tapes and signs.suits_both:
-            return KERAS_BOTH, "nothing tells which is used"
         return KERAS_2, ""
