@@ -314,7 +314,7 @@ def children(node: ast.AST) -> list[ast.AST]:
     for name in node._fields:
         if name not in _WITHOUT_NODES:
             value = getattr(node, name, None)
-            if type(value) is list:
+            if isinstance(value, list):
                 found += (
                     value if name not in _MIXED else [each for each in value if isinstance(each, ast.AST)]
                 )
