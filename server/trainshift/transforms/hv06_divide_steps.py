@@ -39,8 +39,9 @@ import ast
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.training.steps import is_plain
+from trainshift.libraries.common import is_common
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.names.values import Literal
+from trainshift.python.names.values import Instance, Literal, Member, Value
 from trainshift.python.source.edit import Change, Edit, Remark, Withheld
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.python.syntax.precedence import Frame, Level, of_each, product
@@ -293,9 +294,21 @@ def _at_least_one(size: str) -> Frame:
     return Frame("max(1, ", f" // {size})", product(f"// {size}").asks, Level.ATOM)
 
 
+def _is_of_loader(value: Value) -> bool:
+    """Whether a number is the steps of an epoch that an object of a library counts."""
+    if not isinstance(value, Member) or not isinstance(value.owner, Instance):
+        return False
+    return value.name == "steps_per_epoch" and not is_common(value.owner.cls)
+
+
 def _is_few(program: Program, node: ast.expr, site: Site) -> bool:
-    """Whether steps are so few that more ranks are usual: they would take none."""
+    """Whether steps are, or may be, so few that more ranks are usual: they would take none.
+
+    The loader of a library may have one batch that is all of its data.
+    """
     values = program.names.site_values(node, site)
+    if any(_is_of_loader(value) for value in values):
+        return True
     known = [value.value for value in values if isinstance(value, Literal)]
     return len(known) == len(values) > 0 and all(isinstance(each, int) and each < _FEW for each in known)
 
