@@ -10,7 +10,8 @@ import pytest
 
 import trainshift
 from trainshift.engine.conversion import Conversion, Status, convert
-from trainshift.libraries import entries
+from trainshift.engine.settings import SettingsError, read_settings
+from trainshift.libraries import entries, toml
 from trainshift.libraries.api import read_signature
 from trainshift.libraries.entries import Entry, Role
 
@@ -233,3 +234,56 @@ def test_every_role_and_key_is_read() -> None:
 )
 def test_wrong_entries_are_told(said: object, wrong: str) -> None:
     assert wrong in entries.problem(said)
+
+
+OWN = """
+[libraries."acme.tracking"]
+"start" = { role = "tracker", argument = "enabled", root = "True", elsewhere = "False" }
+"log_*" = { role = "tracker" }
+"Run.export" = { role = "writer" }
+
+[libraries."acme.training"]
+"make" = { role = "optimizer-factory", signature = "peak, steps", rate = "peak", steps = ["steps"] }
+"Report" = { role = "callback", ranks = "root" }
+"Net" = { role = "model", step = "tape" }
+"""
+SCRIPT = """import tensorflow as tf
+from acme.training import Report, make
+from acme import tracking
+
+tracking.start("demo")
+run = tracking.Run()
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+optimizer = make(0.1, steps=100)
+model.compile(optimizer)
+model.fit(x, y, epochs=2, callbacks=[Report()])
+tracking.log_metric("loss", 1.0)
+run.export("model")
+"""
+
+
+def test_people_tell_of_their_own_libraries() -> None:
+    settings = read_settings(toml.loads(OWN), "trainshift.toml")
+    found = convert(SCRIPT, choices=settings.choices)
+    assert found.status is Status.CONVERTED, found.reason
+    assert 'tracking.start("demo", enabled=hvd.rank() == 0)\n' in found.text
+    assert 'if hvd.rank() == 0:\n    tracking.log_metric("loss", 1.0)\n' in found.text
+    assert 'if hvd.rank() == 0:\n    run.export("model")\n' in found.text
+    assert "*([Report()] if hvd.rank() == 0 else [])" in found.text
+    assert not found.withheld
+    assert "optimizer = make(0.1 * hvd.size(), steps=100 / hvd.size())\n" in found.text
+    assert "optimizer = hvd.DistributedOptimizer(optimizer)\nmodel.compile(optimizer)\n" in found.text
+
+
+def test_models_of_people_s_own_are_refused() -> None:
+    settings = read_settings(toml.loads(OWN), "trainshift.toml")
+    text = "import tensorflow as tf\nfrom acme.training import Net\n\nmodel = Net()\n"
+    text += f"model.compile('sgd')\n{FIT.format(more='')}"
+    assert "its own tape" in convert(text, choices=settings.choices).reason
+
+
+def test_wrong_settings_name_their_place() -> None:
+    with pytest.raises(SettingsError, match=r'libraries."acme"."log".*needs a role'):
+        read_settings(toml.loads('[libraries.acme]\nlog = { role = "logs" }'), "trainshift.toml")
+    with pytest.raises(SettingsError, match=r"must be the name of a module"):
+        read_settings(toml.loads('[libraries."acme tracking"]\n'), "trainshift.toml")

@@ -9,10 +9,35 @@ from collections.abc import Iterator
 
 from trainshift.core.program import Program
 from trainshift.libraries import api, entries
-from trainshift.libraries.entries import Entry, Role, Table
+from trainshift.libraries.entries import ROOT, Entry, Role, Table
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Instance, Library, Member, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Site
+
+_TOLD = {
+    Role.OPTIMIZER: "an optimizer: wrapped, its rate scaled",
+    Role.OPTIMIZER_FACTORY: "makes an optimizer: wrapped, its rate scaled and its steps divided",
+    Role.SCHEDULE: "a schedule: its rates scaled, its steps divided",
+    Role.WRITER: "writes: left to rank 0",
+    Role.WRITER_OBJECT: "makes what writes: left to rank 0",
+    Role.MOVES: "moves files: left to rank 0",
+    Role.OUTSIDE: "acts beyond this program: left to rank 0",
+    Role.TRACKER: "a tracker: left to rank 0",
+}
+
+
+def told(entry: Entry) -> str:
+    """Return in a few words what a member of a library is, and what comes of it."""
+    if entry.role is Role.TRAINS:
+        return entry.text("reason")
+    if entry.role is Role.CALLBACK:
+        return f"a callback: {'left to rank 0' if entry.text('ranks') == ROOT else 'on every rank'}"
+    if entry.role is Role.MODEL:
+        own = "applies the gradients of its own tape, which a wrapped optimizer does not average"
+        return f"a model: {own if entry.text('step') == 'tape' else 'its optimizer is wrapped'}"
+    if entry.text("averages"):
+        return "an optimizer that steps others: averages by a wrapped tape alone"
+    return _TOLD[entry.role]
 
 
 class Libraries:

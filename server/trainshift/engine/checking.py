@@ -335,6 +335,7 @@ def judge(
     the program that uses the script, if another file starts it.
     """
     text, codes = program.script.source.text, settings.checked_codes
+    program.choices = settings.choices
     is_of_paddle = any(static_graphs.has_signs(facts.text) for facts in program.script.facts)
     is_asked = not codes.isdisjoint(RESTRICTION_CODES) or settings.is_on(UNSUPPORTED_VERSION.code)
     trains = has_signs(text) or (is_asked and not is_of_paddle and bool(program.fact(Loops).all))

@@ -18,6 +18,8 @@ from trainshift.engine.own_codes import (
     UNSUPPORTED_VERSION,
     UNUSED_SUPPRESSION,
 )
+from trainshift.libraries import entries
+from trainshift.libraries.entries import Table
 from trainshift.python.lazy import cached_property
 from trainshift.restrictions import HAZARDS, RESTRICTIONS
 from trainshift.static_graphs.codes import STATIC_CODES
@@ -93,7 +95,8 @@ class Settings:
     codes; `exclude` are patterns of files that a walk leaves out.  Patterns are those of .gitignore.
     `docs_url` is where the documentation's site is, if anywhere.  `restrictions` tells what decides where
     nobody chose: the LETTER of a restriction, or the EFFECT that a finding has on the conversion.  `chosen`
-    are the choices of conversions that somebody made, by their names.  `given` names the fields that somebody
+    are the choices of conversions that somebody made, by their names.  `libraries` are the entries of
+    people's own libraries, by the modules that these are below.  `given` names the fields that somebody
     chose.
     """
 
@@ -105,6 +108,7 @@ class Settings:
     docs_url: str = ""
     restrictions: str = EFFECT
     chosen: Mapping[str, Value] = field(default_factory=dict)
+    libraries: Mapping[str, Table] = field(default_factory=dict)
     given: frozenset[str] = field(default=frozenset(), compare=False)
 
     @cached_property
@@ -154,7 +158,7 @@ class Settings:
     @property
     def choices(self) -> Choices:
         """What was chosen of conversions."""
-        return Choices(**self.chosen)  # type: ignore[arg-type]
+        return Choices(**self.chosen, libraries=self.libraries)  # type: ignore[arg-type]
 
     def is_on(self, code: str) -> bool:
         """Whether any finding of the code would be reported."""
@@ -181,6 +185,7 @@ def read_settings(table: Mapping[str, object], where: str) -> Settings:
         "exclude": _strings,
         "docs-url": _web_address,
         "restrictions": _measure,
+        "libraries": _libraries,
     }
     values: dict[str, object] = {}
     chosen: dict[str, object] = {}
@@ -228,6 +233,20 @@ def _measure(where: str, key: str, value: object) -> str:
     if value not in (LETTER, EFFECT):
         raise SettingsError(where, key, f'must be "{EFFECT}" or "{LETTER}", not {value!r}.')
     return str(value)
+
+
+def _libraries(where: str, key: str, value: object) -> dict[str, Table]:
+    """The entries of people's own libraries: a table for each module, and in it one for each member."""
+    found = {}
+    for module, members in _table(where, key, value).items():
+        place = f'{key}."{module}"'
+        if not all(part.isidentifier() for part in module.split(".")):
+            raise SettingsError(where, place, 'must be the name of a module, such as "acme.tracking".')
+        for name, said in _table(where, place, members).items():
+            if problem := entries.problem_of_people(said):
+                raise SettingsError(where, f'{place}."{name}"', problem)
+        found[module] = entries.read(module, _table(where, place, members))
+    return found
 
 
 def _chosen(where: str, key: str, value: object) -> object:

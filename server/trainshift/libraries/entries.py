@@ -202,6 +202,23 @@ def problem(said: object) -> str:
     return ""
 
 
+def problem_of_people(said: object) -> str:
+    """Return what is wrong with an entry of people's own; "" if nothing is.
+
+    What an optimizer or a schedule descends from is asked of the committed data alone.
+    """
+    if wrong := problem(said):
+        return wrong
+    assert isinstance(said, Mapping)
+    if said["role"] in (Role.OPTIMIZER.value, Role.SCHEDULE.value):
+        return (
+            f'cannot have the role "{said["role"]}"; derive the class from one of Keras, which is followed.'
+        )
+    if said["role"] == Role.MODEL.value and said["step"] != "tape":
+        return 'needs no entry: a model whose step is not its own "tape" is taken for a Keras model.'
+    return ""
+
+
 def _is_of_kind(key: str, value: object) -> bool:
     if key in _LISTS:
         return isinstance(value, list) and all(isinstance(each, str) for each in value)

@@ -57,7 +57,7 @@ class Request:
         kept = {
             name: value for name, value in settings.chosen.items() if not (is_told and name in _OF_VERSIONS)
         }
-        choices = Choices(**{**kept, **self.chosen})  # type: ignore[arg-type]
+        choices = Choices(**{**kept, **self.chosen}, libraries=settings.libraries)  # type: ignore[arg-type]
         return settled(choices, self.declarations.of(path)) if self.declarations is not None else choices
 
     @property

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from lsprotocol import types
 
 from trainshift.core import tables
+from trainshift.core.libraries import Libraries, told
 from trainshift.core.program import Program as ChunkSyntax
+from trainshift.libraries.entries import Role
 from trainshift.lsp.answers.codes import CODES
 from trainshift.lsp.desk import State
 from trainshift.lsp.diagnostics import place_of
@@ -53,13 +55,14 @@ _REASONS = {
 
 def hover(state: State, part: Part, offset: int, docs_url: str = "") -> types.Hover | None:
     """What there is to say about the code at an offset of the program."""
-    told = (
+    found = (
         *_findings(state, offset),
         *_mentioned(part, state, offset, docs_url),
         *_data(state, offset),
         *_keras(state, offset),
+        *_libraries(state, offset),
     )
-    texts = list(dict.fromkeys(told))
+    texts = list(dict.fromkeys(found))
     span = None
     for text, callee in _constructs(state, offset, docs_url):
         span = callee if not texts else None
@@ -151,6 +154,18 @@ def _keras(state: State, offset: int) -> Iterator[str]:
         span = script.statement_span(each.statement)
         if outline.whole.written_for and span.start <= start + offset < span.end:
             yield f"Made distributed, this is written {outline.whole.written_for}."
+
+
+def _libraries(state: State, offset: int) -> Iterator[str]:
+    """What is known of a library's member whose call stands at an offset, and what comes of it."""
+    outline = state.outline
+    if outline is None or outline.whole.analysis is None or outline.paper.text != state.paper.text:
+        return
+    facts, start = outline.whole.analysis.program, outline.whole.analysis.start_of(outline.path)
+    for site, entry in facts.fact(Libraries).sites(*Role):
+        callee = facts.script.span(site.node.func, site)
+        if callee.start <= start + offset < callee.end:
+            yield f"`{facts.script.text(site.node.func, site)}`: {told(entry)}."
 
 
 def _reason(facts: ChunkSyntax, site: Site) -> tuple[str, str]:

@@ -1,0 +1,38 @@
+"""What is known of the members of libraries, in hovers of their calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lsp.session import able, serve
+from lsp.test_settings import project, script
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+SCRIPT = """import numpy as np
+import tensorflow as tf
+import wandb
+from acme import tracking
+
+wandb.init(project="demo")
+tracking.start()
+x = np.zeros((64, 4), "float32")
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(x, x[:, :1], callbacks=[tf.keras.callbacks.EarlyStopping("loss")])
+"""
+OWN = '[libraries."acme.tracking"]\nstart = { role = "tracker" }\n'
+
+
+async def test_hovers_tell_what_a_library_s_member_is(tmp_path: Path) -> None:
+    folder = project(tmp_path / "here")
+    (folder / "trainshift.toml").write_text(OWN, encoding="utf-8")
+    async with serve(able({"textDocument.diagnostic": {}}), folders=[folder]) as session:
+        document = script(session, folder, SCRIPT)
+        await session.outline(document.uri)
+        text = await session.hover(document, document.text.index("wandb.init"))
+        assert text == "`wandb.init`: a tracker: left to rank 0."
+        assert "a tracker" in await session.hover(document, document.text.index("tracking.start"))
+        assert "on every rank" in await session.hover(document, document.text.index("EarlyStopping"))
