@@ -98,7 +98,7 @@ class Checks:
         for function in self.whole.every():
             self._mixed(function, list(terms.own_nodes(function.body)))
             aliases = self.whole.aliases(function)
-            for each in aliases.conflicts() if aliases else ():
+            for each in aliases.conflicts():
                 names = {each.alias.name, each.alias.other}
                 if names & function.sequences and each.alias.unless is None:
                     (name, *_) = sorted(names - function.sequences)
@@ -364,17 +364,17 @@ class Checks:
         names are some of these.
         """
         aliases = self.whole.aliases(function)
-        for each in aliases.conflicts() if aliases else ():
+        for each in aliases.conflicts():
             names = each.alias.name, each.alias.other
             if among is not None and not among.issuperset(names):
                 continue
-            active = [aliases.active(name) for name in names] if aliases else []
+            active = [aliases.active(name) for name in names]
             followed = all(active) and not self.whole.reverse and not self._begins_anew(each.alias, function)
             if not any(active) or followed or each.alias.unless is not None:
                 continue
             # What was written out has no line of its own.
             there = f" (line {each.line})" if each.line else ""
-            if each.alias.twice is not None:
+            if each.alias.is_twice:
                 said = f"{names[0]} may have one thing in two places, which is changed{there}"
             elif names[0] == names[1]:
                 said = f"{names[0]} gets another value and is changed{there}: give it another name"
@@ -385,7 +385,7 @@ class Checks:
     def _begins_anew(self, shared: Alias, function: Function) -> bool:
         """Whether the tangent of what holds one thing twice begins as zeros in the structure of its value."""
         value = getattr(shared.node, "value", None)
-        if shared.twice is None or not isinstance(value, ast.expr):
+        if not shared.is_twice or not isinstance(value, ast.expr):
             return False
         displays = ast.List | ast.Tuple | ast.Dict | ast.Name | ast.Subscript
         return not isinstance(value, displays) and not Reader(function).value(value)
@@ -393,7 +393,7 @@ class Checks:
     def _outlived(self, function: Function, reader: Reader, inside: Iterable[ast.AST]) -> None:
         """What functions inside keep when theirs has ended, and change: nobody else may have it, too."""
         sources, aliases = Sources(reader), self.whole.aliases(function)
-        kept = (self._kept(function) & aliases.returned if aliases else set()) - {function.result}
+        kept = (self._kept(function) & aliases.returned) - {function.result}
         for node in inside:
             for name in sorted(kept) if _result(node) == function.result else ():
                 assert isinstance(node, ast.Assign)
@@ -413,7 +413,7 @@ class Checks:
     def _kept(self, function: Function) -> set[str]:
         """The variables, by all names, that are changed and that functions inside keep when it has ended."""
         aliases = self.whole.aliases(function)
-        return aliases.with_names(function.kept()) if aliases is not None else set()
+        return aliases.with_names(function.kept())
 
     def _changes(self, function: Function, reader: Reader, inside: Sequence[ast.AST]) -> None:
         """What is changed must have a name here: whoever else reads it is known only then."""

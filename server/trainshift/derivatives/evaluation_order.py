@@ -43,7 +43,7 @@ def has_effects(reader: Reader, call: ast.Call) -> bool:
 
 def _active_in(reader: Reader) -> Callable[[str], bool]:
     aliases = reader.whole.aliases(reader.function)
-    return aliases.active if aliases else reader.function.active
+    return aliases.active
 
 
 def out_of_order(
@@ -90,7 +90,7 @@ def out_of_order(
             within = {id(each) for each in terms.walk(call)}
             for around, its in inside_of:
                 within |= _handed(reader, around) if id(call) in its else its
-            shown = aliases.showing(names) if aliases else names
+            shown = aliases.showing(names)
             read = (each for each in _read(part) if each.id in shown and id(each) not in within)
             late = any(each for each in read if not _in_turn(reader, part, paths, call, each))
             if late or _shows_result(reader, part, call, shown):

@@ -18,8 +18,8 @@ from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 def shared_names(reader: Reader) -> set[frozenset[str]]:
     """The pairs of names of a function that are refused, since a change by one is a change of the other."""
     aliases = reader.whole.aliases(reader.function)
-    found = [each.alias for each in aliases.conflicts()] if aliases and reader.whole.reverse else []
-    return {frozenset((each.name, each.other)) for each in found if each.unless is None and not each.twice}
+    found = [each.alias for each in aliases.conflicts()] if reader.whole.reverse else []
+    return {frozenset((each.name, each.other)) for each in found if each.unless is None and not each.is_twice}
 
 
 def by_place(reader: Reader, node: ast.For, shared: set[frozenset[str]]) -> ast.For:
@@ -95,7 +95,7 @@ def _can(reader: Reader, node: ast.For, name: str, source: ast.expr, shared: set
     ):
         return False
     aliases = reader.whole.aliases(function)
-    others = (aliases.with_names({base}) if aliases else set()) | {base}
+    others = aliases.with_names({base}) | {base}
     # What only loops name is an element: a change of it is none of what has it.
     others = {each for each in others if not _only_gone_through(function.assignments(each))} | {base}
     for each in (part for line in node.body for part in terms.walk(line)):

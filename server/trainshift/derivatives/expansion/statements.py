@@ -55,8 +55,8 @@ class Expander(Expressions):
         self.resized: set[str] = set()
         self.asked: dict[int, list[ast.stmt]] = {}
         aliases = function.whole.aliases(function)
-        for each in aliases.conflicts() if aliases else ():
-            active = [aliases.active(name) for name in (each.alias.name, each.alias.other)] if aliases else []
+        for each in aliases.conflicts():
+            active = [aliases.active(name) for name in (each.alias.name, each.alias.other)]
             asks = function.whole.reverse or (each.whole and not self.reader.added_to(each.node))
             asks = asks or (any(active) and not all(active))
             if each.alias.unless and asks:

@@ -22,7 +22,7 @@ class Forward(Values):
         body = self.function.body
         aliases = self.function.whole.aliases(self.function)
         # An array that has another name must not become another array.
-        self.in_place = aliases.in_place if aliases else set()
+        self.in_place = aliases.in_place
         if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
             body = body[1:]
         return self._block(body)
@@ -248,8 +248,6 @@ class Forward(Values):
         """
         aliases = self.function.whole.aliases(self.function)
         own = {each for each in names if each is not None}
-        if aliases is None:
-            return own
         own = aliases.with_names(own)
         outer = {*self.function.params, *self.function.around}
         met = {each for each in outer if any(aliases.meets(each, one) for one in own & outer)}

@@ -227,7 +227,7 @@ class Values(Writer):
     def _is_altered(self, name: str) -> bool:
         """Whether a variable is changed in place, by whatever name."""
         aliases = self.whole.aliases(self.function)
-        altered = aliases.altered() if aliases else set()
+        altered = aliases.altered()
         return name in altered or self.nodes.reader.kind(terms.name(name)).has("changed")
 
     def dot_names_of(self, name: str) -> str | None:

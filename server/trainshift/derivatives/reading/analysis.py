@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from trainshift.derivatives.reading.activity import spread_to_aliases, spread_to_kept
-from trainshift.derivatives.reading.aliases import Aliases
 from trainshift.derivatives.reading.function import Function, Rows, Summary
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.list_concat import tell_joined
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.policy import ArrayPolicy
 from trainshift.derivatives.reading.reader import Reader
+from trainshift.derivatives.reading.sharing import Sharing, summarized
 from trainshift.derivatives.rename_bound import dotted_in, rename_bound
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.tables import table
@@ -52,10 +52,9 @@ class Analysis:
         self.tensors = False
         self.captured_bars: dict[tuple[Function, str], str] = {}
         self.dot_names: dict[tuple[Function | None, str], str] = {}
-        self._aliases: dict[Function, Aliases | None] = {}
+        self._aliases: dict[Function, Sharing] = {}
+        self._summaries: dict[Function, Summary] = {}
         self._points: PointsTo | None = None
-        # What was asked for its summary before that was known: it is one of those that call it.
-        self._asked_early: set[Function] = set()
         self.start = self.function(start)
         self.start.varied.update(wrt)
         self.settle()
@@ -86,7 +85,7 @@ class Analysis:
                 continue
             if [each for each in self.every() if tell_joined(each)]:
                 continue
-            self._aliases, self._asked_early, self._points = {}, set(), None
+            self._aliases, self._summaries, self._points = {}, {}, None
             together = [self._changed_together(each) for each in self.every()]
             together += [spread_to_kept(each) for each in self.every()]
             if not any(together):
@@ -101,15 +100,11 @@ class Analysis:
     def _changed_together(self, function: Function) -> bool:
         """Notes what a function changes by whatever name, and what is active by it; whether that is news."""
         aliases = self.aliases(function)
-        assert aliases is not None
         around = {each for each in aliases.altered() if each not in function.local}
         found = not around <= function.altered
         function.altered |= around
         if not aliases.shown_by <= function.shown:
             function.shown |= aliases.shown_by
-            found = True
-        if function in self._asked_early and aliases.summary() != function.summary:
-            function.summary = aliases.summary()
             found = True
         return spread_to_aliases(function, aliases.ever, aliases.changed, aliases.shows) or found
 
@@ -180,27 +175,24 @@ class Analysis:
         lines = (line for each in self.every() for line in each.body)
         return function is not self.start or any(function.name in terms.names_read(line) for line in lines)
 
-    def aliases(self, function: Function) -> Aliases | None:
-        """Which names of a function may be one; None, while that is being found out."""
+    def aliases(self, function: Function) -> Sharing:
+        """Which names of a function may be one."""
         if function not in self._aliases:
-            self._aliases[function] = None
-            self._aliases[function] = Aliases(function)
+            self._aliases[function] = Sharing(function)
         return self._aliases[function]
 
     @property
     def points(self) -> PointsTo:
-        """The objects of all functions, as they are written."""
+        """The objects of all functions, as they are to be differentiated."""
         if self._points is None:
             self._points = PointsTo([each.node for each in self.functions.values()], ArrayPolicy(self))
         return self._points
 
     def summary(self, function: Function) -> Summary:
-        """What a call of a function leaves behind, as far as that is known."""
-        aliases = self.aliases(function)
-        if aliases is not None:
-            return aliases.summary()
-        self._asked_early.add(function)
-        return function.summary
+        """What a call of a function leaves behind."""
+        if function not in self._summaries:
+            self._summaries[function] = summarized(function)
+        return self._summaries[function]
 
     def escaping(self) -> list[Function]:
         """The functions that are used as values."""

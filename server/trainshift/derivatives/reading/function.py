@@ -29,27 +29,20 @@ CHANGING_METHODS = frozenset(("append", "extend", "insert", "update", "pop"))
 class Alias:
     """Two names that may be one, by the statement that makes them so.
 
-    `unless`: what holds where they are not one; a number is not, for one. `twice`: of what kind one thing
-    is that a container (both names) may hold in two places.
-    `outer`: the name of a container that the other does not show itself, but what is in it alone.
+    `unless`: what holds where they are not one; a number is not, for one.
+    `is_twice`: a container, which both names are, may hold one thing in two places.
     """
 
     node: ast.stmt
     name: str
     other: str
     unless: ast.expr | None = None
-    twice: Kind | None = None
-    outer: str = ""
+    is_twice: bool = False
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells two reasons apart: of what is held twice, the kinds that are changed somewhere."""
-        if self.twice is None:
-            return id(self.node), self.name, self.other, self.outer, self.unless is None
-        inside = self.twice.with_elements()
-        changed = frozenset(each for each in inside if each.has("changed"))
-        arrays = any(each.arrayish for each in inside)
-        return id(self.node), self.name, self.other, self.outer, self.unless is None, changed, arrays
+        """What tells two reasons apart."""
+        return id(self.node), self.name, self.other, self.unless is None
 
     def asked(self) -> ast.stmt:
         """Asks whether what may be one thing is two."""
@@ -64,14 +57,11 @@ class Alias:
 class Summary:
     """What a call of a function leaves behind, by the names of what the function knows from outside.
 
-    `returned` may be in its value, each pair that is `linked` may be, or hold, one thing, and the parameters
-    `changed` may be mutated.  `twice` are the kinds of the objects that its value may hold at two places.
+    `returned` may be in its value, and the parameters `changed` may be mutated.
     """
 
     returned: frozenset[str] = frozenset()
-    linked: frozenset[frozenset[str]] = frozenset()
     changed: frozenset[str] = frozenset()
-    twice: frozenset[Kind] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +129,7 @@ class Whole(Protocol):
 
     @property
     def points(self) -> PointsTo:
-        """The objects of all functions, as they are written."""
+        """The objects of all functions, as they are to be differentiated."""
 
     def every(self) -> Iterable[Function]:
         """All functions."""
@@ -162,11 +152,11 @@ class Whole(Protocol):
     def is_called(self, function: Function) -> bool:
         """Whether a function is called by one that is differentiated."""
 
-    def aliases(self, function: Function) -> AliasQueries | None:
-        """Which names of a function may be one; None, while that is being found out."""
+    def aliases(self, function: Function) -> AliasQueries:
+        """Which names of a function may be one."""
 
     def summary(self, function: Function) -> Summary:
-        """What a call of a function leaves behind, as far as that is known."""
+        """What a call of a function leaves behind."""
 
     def made_function(self, function: Function) -> list[ast.stmt]:
         """What stands for the definition of a function inside another one."""
@@ -212,7 +202,6 @@ class Function:
         self.shown: set[str] = set()
         # The lists that hold what a loop goes through, where its body may change that.
         self.sequences: set[str] = set()
-        self.summary = Summary()
         self.nested: dict[str, Function] = {}
         if whole.reverse:
             self.result = self._result()

@@ -6,7 +6,9 @@ Kinds are unified wherever one value may be another (assignments, arguments, res
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import ClassVar
 
 # The key of all elements; no constant is like it.
 ANY: Hashable = object()
@@ -23,6 +25,8 @@ class Kind:
     """
 
     __slots__ = ("_elements", "_functions", "_told", "_words")
+    is_read_only: ClassVar[bool] = False
+    """Whether words are asked for only: none is added."""
 
     def __init__(self, *words: str) -> None:
         self._words = set(words)
@@ -48,6 +52,8 @@ class Kind:
 
     def tell(self, *words: str) -> None:
         """Adds words."""
+        if Kind.is_read_only:
+            return
         self.found()._words.update(words)
 
     @property
@@ -148,6 +154,16 @@ class Kind:
     def numeric(self) -> bool:
         """Whether the value is calculated with and never asked for an element, nor whether it is None."""
         return self.has("number", "scalar") and not self.container and not self.has("optional")
+
+
+@contextmanager
+def read_only() -> Iterator[None]:
+    """Have nobody learn from how a value is asked for its kind."""
+    around, Kind.is_read_only = Kind.is_read_only, True
+    try:
+        yield
+    finally:
+        Kind.is_read_only = around
 
 
 def reaches(arrays: bool, kind: Kind, wanted: Kind) -> bool:

@@ -72,7 +72,7 @@ def changed_by_call(reader: Reader, call: ast.Call) -> set[str]:
 def asks(function: Function, known: frozenset[Function] = frozenset()) -> bool:
     """Whether a function, or one that it calls, asks when it runs whether it changes an array in place."""
     aliases = function.whole.aliases(function)
-    if aliases is not None and any(each.whole and each.alias.unless for each in aliases.conflicts()):
+    if any(each.whole and each.alias.unless for each in aliases.conflicts()):
         return True
     reader, known = Reader(function), known | {function}
     calls = (each for line in function.body for each in terms.walk(line) if isinstance(each, ast.Call))
@@ -141,7 +141,7 @@ def _reassigned(reader: Reader, node: ast.For) -> set[str]:
 def _resized(reader: Reader, node: ast.For) -> set[str]:
     """The variables of a loop's sequence that its body may make longer or shorter."""
     aliases = reader.whole.aliases(reader.function)
-    if aliases is None or not changed_inside(reader, node):
+    if not changed_inside(reader, node):
         return set()
     names = terms.names_read(node.iter)
     return {each for each in names if each in aliases.grown or reader.function.kind(each).has("dict")}
@@ -191,7 +191,7 @@ def resized_by_call(reader: Reader, call: ast.Call, source: ast.expr) -> bool:
         if isinstance(source, ast.Subscript):
             again = reader.kind(source).has("changed") and any(each.kind(one).changes for one in grown)
         else:
-            again = aliases is None or bool(grown & aliases.grown)
+            again = bool(grown & aliases.grown)
         if again:
             return True
     return False
@@ -205,7 +205,7 @@ def depth(node: ast.expr) -> int:
 def changed_inside(reader: Reader, node: ast.For) -> bool:
     """Whether a loop's body may change what the loop goes through."""
     aliases = reader.whole.aliases(reader.function)
-    given = terms.names_read(node.iter) & (aliases.changed if aliases else set())
+    given = terms.names_read(node.iter) & aliases.changed
     for each in (part for line in node.body for part in terms.walk(line)) if given else ():
         if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and root_of(each) in given:
             return True

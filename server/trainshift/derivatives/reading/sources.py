@@ -45,7 +45,7 @@ class Sources:
             case ast.Subscript():
                 return (
                     set()
-                    if self._is_new_list(node) or self._picks(node, node.slice)
+                    if self._is_new_list(node) or self.picks(node, node.slice)
                     else self.sources(node.value)
                 )
             case ast.Attribute():
@@ -130,24 +130,24 @@ class Sources:
             )
         return made and not self.whole.arrays and self.reader.kind(node).holds_numbers
 
-    def _picks(self, node: ast.Subscript, index: ast.expr) -> bool:
+    def picks(self, node: ast.Subscript, index: ast.expr) -> bool:
         """Whether an index picks elements out of an array, by their places or by a condition: that copies."""
         match index:
             case ast.List():
                 return True
             case ast.Tuple(elts):
-                return any(self._picks(node, each) for each in elts)
+                return any(self.picks(node, each) for each in elts)
             case ast.Compare():
                 array = self.reader.kind(node.value).has("array", "computed")
                 return array or terms.same(index.left, node.value)
             case ast.UnaryOp(ast.Invert() | ast.Not(), operand):
-                return self._picks(node, operand)
+                return self.picks(node, operand)
             case ast.BinOp(left, ast.BitAnd() | ast.BitOr(), right):
-                return self._picks(node, left) and self._picks(node, right)
+                return self.picks(node, left) and self.picks(node, right)
             case ast.Name(name) if name not in self.function.params:
                 match self.function.assignments(name):
                     case [ast.Assign([ast.Name(_)], value)] if name not in terms.names_read(value):
-                        return self._picks(node, value)
+                        return self.picks(node, value)
             case ast.Call():
                 return self.reader.function.dotted(index.func) in _PLACES
         return False

@@ -93,7 +93,6 @@ class Build(Analysis):
         # What it assigns of the variables around it, the ways back of the functions around it may read.
         kept = function.foreign & set[str]().union(*self._kept_around.values())
         aliases = self.aliases(function)
-        assert aliases is not None
         # Who calls a function may read what it has changed: that is undone.
         # What it calls undoes its own changes, in their turn among all.
         contents = aliases.with_names(aliases.undone) | (set() if first else aliases.shown())
@@ -172,7 +171,7 @@ class Build(Analysis):
         bars: list[ast.expr] = []
         rebound = set() if outermost else self._rebound(function)
         aliases = self.aliases(function)
-        changed = aliases.with_names(aliases.changed) if aliases else None
+        changed = aliases.with_names(aliases.changed)
         for name in self.wrt if outermost else self.signature(function)[0]:
             kind = function.kind(name)
             if name in rebound:
@@ -185,7 +184,7 @@ class Build(Analysis):
             bar: ast.expr = terms.name(way.bar(name)) if way.is_present(name) else way.zero(name)
             if not way.is_present(name) and not kind.numeric:
                 bar = way.helper("_zeros", terms.name(name))
-                if outermost and changed is not None and name in changed:
+                if outermost and name in changed:
                     # In the structure that the argument has before it is changed.
                     held = way.bar(name)
                     if held in terms.names_bound([*way.forward, *way.out]):
@@ -266,7 +265,6 @@ class Build(Analysis):
         """
         function = way.function
         aliases = self.aliases(function)
-        assert aliases is not None
         before: list[ast.stmt] = []
         after: list[ast.stmt] = []
         for name in sorted(aliases.augmented):
@@ -350,7 +348,6 @@ class Build(Analysis):
     def _undoes_value(self, way: Ways) -> bool:
         """Whether the way back may change what the function at the start gives, here or in what it calls."""
         start, aliases = self.start, self.aliases(self.start)
-        assert aliases is not None
         undone = {each for each in way.contents & aliases.changed if start.owner(each) is start}
         # What no variable may be, or hold a part of, is nobody else's.
         undone &= aliases.with_names({start.result})
@@ -391,7 +388,6 @@ class Build(Analysis):
         body: list[ast.stmt] = [terms.assign(pair, call)]
         loose = [each for each in params if each in carried and not start.kind(each).has("linked")]
         aliases = self.aliases(start)
-        assert aliases is not None
         undone = sorted(aliases.arguments & set(start.params))
         shared = any(aliases.meets(start.result, each) for each in undone)
         if start.value.changes or shared or self._puts_back_value():

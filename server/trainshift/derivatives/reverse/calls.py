@@ -28,7 +28,7 @@ class Calls(Pull):
     def sources(self, expr: ast.expr) -> set[str]:
         """The variables whose value, or a part of whose value, may be in that of an expression."""
         aliases = self.whole.aliases(self.function)
-        return aliases.sources(expr) if aliases else set()
+        return aliases.sources(expr)
 
     def _must(self, root: Node) -> bool:
         """Whether a call has to be gone back through even where nothing depends on its value."""
@@ -48,13 +48,13 @@ class Calls(Pull):
         """Whether a pullback undoes changes of what the value of its call is, or shows: what reads that is
         done before."""
         aliases = self.whole.aliases(called)
-        return aliases is not None and bool(aliases.with_names({called.result}) & aliases.changed)
+        return bool(aliases.with_names({called.result}) & aliases.changed)
 
     def _undone_by(self, call: ast.Call) -> set[str]:
         """The variables that show what a call changes, which its pullback undoes."""
         changed = changed_by_call(self.nodes.reader, call)
         aliases = self.whole.aliases(self.function)
-        return aliases.showing(changed) if aliases else changed
+        return aliases.showing(changed)
 
     def asks_for_value(self, node: Node) -> bool:
         """Whether a pullback asks for an adjoint in the structure of a call's value, even if it is zero."""

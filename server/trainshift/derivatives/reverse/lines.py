@@ -58,7 +58,7 @@ class Lines(Calls):
         self.given: dict[str, str] = {}
         aliases = self.whole.aliases(function)
         # What becomes longer or shorter, and what calls without a way back may change.
-        self.grown: set[str] = aliases.grown if aliases else set()
+        self.grown: set[str] = aliases.grown
         self.unseen: dict[int, set[str]] = {}
         self.handed: set[str] = set()
 

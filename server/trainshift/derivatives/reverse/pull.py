@@ -279,7 +279,7 @@ class Pull(Writer):
         """Notes that the way back asks how long a container is, which may be longer or shorter there."""
         aliases = self.whole.aliases(self.function)
         resized = self.resized | (self.followed - {name})
-        if resized and resized & (aliases.with_names({name}) if aliases else {name}):
+        if resized and resized & aliases.with_names({name}):
             self.lengths.add(name)
 
     def place(self, expr: ast.expr) -> ast.expr | None:

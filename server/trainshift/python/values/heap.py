@@ -23,6 +23,8 @@ class _Any(Enum):
     ANY = "any index or key"
     REST = "an index or key that is asked for nowhere"
 
+    __hash__ = object.__hash__
+
 
 ANY = _Any.ANY
 REST = _Any.REST
@@ -48,6 +50,8 @@ class Sort(Enum):
     PARAMETER = "the parameter that gets it"
     OUTER = "the variable around the function that it is in at first"
     INSIDE = "what it is in at first, and where"
+
+    __hash__ = object.__hash__
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +158,13 @@ class Objects:
     def __init__(self) -> None:
         self._all: list[Object] = [Object(Sort.UNKNOWN)]
         self._index: dict[Object, int] = {self._all[0]: 0}
+        self._inside: dict[tuple[int, Hashable], Bits] = {}
+        self._all_inside: dict[int, Bits] = {}
+        self._within: dict[int, Bits] = {}
         self.outer: Bits = 0
         """All placeholders."""
+        self.functions: Bits = 0
+        """All functions."""
         self.keys: frozenset[Hashable] = frozenset()
         """The constant keys, and the attributes, that are told apart in placeholders."""
         self.made_at: dict[ast.AST, list[int]] = {}
@@ -171,6 +180,7 @@ class Objects:
             index = self._index[made] = len(self._all)
             self._all.append(made)
             self.outer |= 1 << index if made.is_outer else 0
+            self.functions |= 1 << index if made.sort is Sort.FUNCTION else 0
             if made.sort is Sort.MADE and not made.earlier:
                 self.made_at.setdefault(made.where, []).append(index)  # type: ignore[arg-type]
         return 1 << index
@@ -180,6 +190,12 @@ class Objects:
 
         What is deeper in it is one object for all keys, and from a depth on for all depths.
         """
+        found = self._inside.get((index, key))
+        if found is None:
+            found = self._inside[index, key] = self._made_inside(index, key)
+        return found
+
+    def _made_inside(self, index: int, key: Hashable) -> Bits:
         holder = self._all[index]
         if holder.depth >= DEEPEST:
             return 1 << index
@@ -194,7 +210,23 @@ class Objects:
 
     def all_inside(self, index: int) -> Bits:
         """What is in a placeholder at first, in its elements and attributes."""
-        return union(self.inside(index, each) for each in (*self.keys, REST))
+        found = self._all_inside.get(index)
+        if found is None:
+            found = union(self.inside(index, each) for each in (*self.keys, REST))
+            self._all_inside[index] = found
+        return found
+
+    def within(self, index: int) -> Bits:
+        """What is in a placeholder at first, at any depth."""
+        found = self._within.get(index)
+        if found is None:
+            found = waiting = self.all_inside(index)
+            while waiting:
+                new = union(map(self.all_inside, bits_of(waiting)))
+                waiting = new & ~found
+                found |= new
+            self._within[index] = found
+        return found
 
     def root(self, index: int) -> Object:
         """What a placeholder is inside of, at any depth; the object itself where it is in nothing."""
@@ -248,6 +280,8 @@ class Heap:
                 found |= cells.get(key, 0)
                 found |= 0 if isinstance(key, Attribute) else cells.get(ANY, 0)
                 found |= 0 if key in self.objects.keys else cells.get(REST, 0)
+                if SHOWN in cells and not isinstance(key, Attribute):
+                    found |= self.held(cells[SHOWN])
             if self.objects[index].is_outer:
                 found |= self.objects.inside(index, key)
         return found
@@ -262,12 +296,20 @@ class Heap:
 
     def closure(self, bits: Bits) -> Bits:
         """Objects with all that they may hold, at any depth."""
+        objects, heap = self.objects, self.heap
+        filled = union(1 << index for index in heap)
         found = waiting = bits
+        entered = 0
         while waiting:
             new = 0
-            for index in bits_of(waiting):
-                new |= union(self.heap.get(index, NO_CELLS).values())
-                new |= self.objects.all_inside(index) if self.objects[index].is_outer else 0
+            while outer := waiting & objects.outer & ~entered:
+                low = outer & -outer
+                within = objects.within(low.bit_length() - 1)
+                entered |= low | within
+                new |= within
+            for index in bits_of((waiting | new) & filled):
+                for inner in heap[index].values():
+                    new |= inner
             waiting = new & ~found
             found |= new
         return found

@@ -30,6 +30,7 @@ from trainshift.python.values.heap import (
     Objects,
     Sort,
     State,
+    Variable,
     key_of,
     union,
 )
@@ -39,8 +40,8 @@ from trainshift.python.values.points_transfer import (
     Policy,
     Summary,
     Transfer,
-    body_of,
     default_values,
+    moves_in,
 )
 
 _MOST = 60
@@ -63,9 +64,9 @@ class PointsTo:
         self._open: list[ast.AST] = []
         self._stale: dict[ast.AST, None] = {}
         functions = list(functions)
-        keys = set().union(*(_keys_in(each) for each in functions))
+        keys = set().union(*(_keys_in(each, policy) for each in functions))
         # What is analysed later must find the same objects.
-        self.objects.keys = frozenset(keys) if len(keys) <= _MOST_KEYS else frozenset()
+        self.objects.keys = frozenset(keys - {ANY}) if len(keys - {ANY}) <= _MOST_KEYS else frozenset()
         for each in functions:
             self._enter(each, None)
 
@@ -93,7 +94,7 @@ class PointsTo:
     # Functions.
 
     def _enter(self, function: FunctionNode, parent: FunctionScope | None) -> None:
-        used = uses(*body_of(function))
+        used = uses(*self.policy.body(function))
         arguments = function.args
         own = frozenset([*used.bound, *parameter_names(arguments)]) - used.declared
         declared: set[str] = set()
@@ -101,7 +102,7 @@ class PointsTo:
         inner: list[FunctionNode] = []
         lazy = isinstance(function, ast.AsyncFunctionDef)
         bound: dict[str, int] = dict.fromkeys(parameter_names(arguments), 1)
-        waiting: list[ast.AST] = list(body_of(function))
+        waiting: list[ast.AST] = list(self.policy.body(function))
         while waiting:
             node = waiting.pop()
             match node:
@@ -121,7 +122,7 @@ class PointsTo:
                 waiting += default_values(node)  # type: ignore[arg-type]
             else:
                 waiting += ast.iter_child_nodes(node)
-        rebound = {each for one in inner for each in uses(*body_of(one)).declared}
+        rebound = {each for one in inner for each in uses(*self.policy.body(one)).declared}
         definitions = {
             name: each for name, each in definitions.items() if bound[name] == 1 and name not in rebound
         }
@@ -153,16 +154,18 @@ class PointsTo:
             self._stale.update(dict.fromkeys(self._callers.get(function, ()) if turn <= _MOST + 1 else ()))
 
 
-def _keys_in(function: FunctionNode) -> Iterator[Hashable]:
+def _keys_in(function: FunctionNode, policy: Policy) -> Iterator[Hashable]:
     """The constant keys that code asks for, and the attributes that it reads or sets and does not call."""
-    called = {id(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
-    for node in ast.walk(function):
-        match node:
-            case ast.Subscript(slice=place) | ast.Call(func=ast.Attribute(), args=[place, *_]):
-                if (key := key_of(place)) is not ANY:
-                    yield key
-            case ast.Attribute(attr=name) if id(node) not in called:
-                yield Attribute(name)
+    called: set[int] = set()
+    for node in (node for line in policy.body(function) for node in ast.walk(line)):
+        if isinstance(node, ast.Call):
+            called.add(id(node.func))
+            if isinstance(node.func, ast.Attribute) and node.args:
+                yield key_of(node.args[0])
+        elif isinstance(node, ast.Subscript):
+            yield key_of(node.slice)
+        elif isinstance(node, ast.Attribute) and id(node) not in called:
+            yield Attribute(node.attr)
 
 
 class FunctionPoints(Analysis[State]):
@@ -171,13 +174,21 @@ class FunctionPoints(Analysis[State]):
     def __init__(self, whole: PointsTo, scope: FunctionScope) -> None:
         self.whole = whole
         self.scope = scope
-        self.cfg: Cfg = build(body_of(scope.node))
+        self.cfg: Cfg = build(list(whole.policy.body(scope.node)))
+        self.moves = moves_in(whole.policy.body(scope.node))
+        """The stores of elements that change places."""
         self.changed: dict[Point, Bits] = {}
         """What a point may change, by itself or by what it calls."""
         self.changed_by: dict[ast.AST, Bits] = {}
         """What an expression may change, by itself or by what it calls."""
+        self.stored: dict[Point, dict[Bits, Bits]] = {}
+        """What a point, or what it calls, puts into objects, by these."""
+        self.assigned: dict[Point, set[Variable]] = {}
+        """The variables to which what a point calls may give values."""
         self.given: dict[ast.Call, Bits] = {}
         """What a call gives as arguments."""
+        self.loads: dict[ast.expr, ast.expr] = {}
+        """The targets of augmented assignments, as they are read."""
         self.returned: Bits = 0
         self._solution: Solution[State] | None = None
 
@@ -253,4 +264,5 @@ class FunctionPoints(Analysis[State]):
     def transfer(self, point: Point, state: State) -> State:
         turn = Transfer(self, state, point)
         turn.pass_point(point)
-        return turn.heap.state()
+        new = turn.heap.state()
+        return state if new == state else new

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -58,6 +58,14 @@ class Gives:
 NOTHING = Gives()
 
 
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What an operator may do: join the elements of its operands, change its target in place."""
+
+    joins: bool = True
+    in_place: bool = True
+
+
 class Policy(Protocol):
     """What a client knows beside the language: functions of the file, libraries, kinds of values."""
 
@@ -67,10 +75,25 @@ class Policy(Protocol):
     def is_object(self, node: ast.expr, function: FunctionNode) -> bool:
         """Whether the value of an expression in a function may be something that can be changed."""
 
-    def is_view(self, node: ast.Subscript) -> bool:
+    def is_view(self, node: ast.Subscript | ast.Attribute, function: FunctionNode) -> bool:
         """Whether a part may share the memory of what it is a part of."""
 
-    def call(self, node: ast.Call) -> Gives | None:
+    def is_copy(self, node: ast.Subscript, function: FunctionNode) -> bool:
+        """Whether a part is something new, that has nothing in common with what it is a part of."""
+
+    def has_views(self, node: ast.expr, function: FunctionNode) -> bool:
+        """Whether the elements of what an expression is may share its memory."""
+
+    def operation(self, node: ast.BinOp | ast.AugAssign, function: FunctionNode) -> Operation:
+        """What an operator may do to objects in a function."""
+
+    def body(self, function: FunctionNode) -> Sequence[ast.stmt]:
+        """The statements of a function."""
+
+    def callees(self, node: ast.Call, function: FunctionNode) -> Sequence[FunctionNode]:
+        """The functions that the called value may be, where that is known; none where it is not."""
+
+    def call(self, node: ast.Call, function: FunctionNode) -> Gives | None:
         """What a call of no function at hand gives; None where that is not known."""
 
 
@@ -129,9 +152,13 @@ class Flow(Protocol):
     """The analysis of one function, as that of one point asks it and notes things in it."""
 
     scope: FunctionScope
+    moves: set[int]
     changed: dict[Point, Bits]
     changed_by: dict[ast.AST, Bits]
+    stored: dict[Point, dict[Bits, Bits]]
+    assigned: dict[Point, set[Variable]]
     given: dict[ast.Call, Bits]
+    loads: dict[ast.expr, ast.expr]
     returned: Bits
 
     @property
@@ -140,6 +167,7 @@ class Flow(Protocol):
 
 
 def body_of(function: FunctionNode) -> list[ast.stmt]:
+    """The statements of a function as it is written."""
     if isinstance(function, ast.Lambda):
         return [ast.copy_location(ast.Return(function.body), function.body)]
     return function.body
@@ -166,6 +194,8 @@ class Transfer:
         self.scope = flow.scope
         self.point = point
         self.heap = Heap(self.objects, state)
+        self._consumed: set[int] = set()
+        """The calls of lazy functions whose values are gone through at once."""
         self._is_unknown = False
         """Whether it is unknown code that runs."""
 
@@ -187,9 +217,16 @@ class Transfer:
             self.flow.changed[self.point] = self.flow.changed.get(self.point, 0) | bits
             self.flow.changed_by[node] = self.flow.changed_by.get(node, 0) | bits
 
+    def note_store(self, bits: Bits, value: Bits) -> None:
+        """Note that objects may get others."""
+        if self.point is not None and value:
+            noted = self.flow.stored.setdefault(self.point, {})
+            noted[bits] = noted.get(bits, 0) | value
+
     def store(self, bits: Bits, key: Hashable, value: Bits, node: ast.AST, *, weak: bool = False) -> None:
         """Put objects into others, which is a change of these."""
         self.change(bits, node)
+        self.note_store(bits, value)
         self.heap.store(bits, key, value, weak=weak)
 
     # Points.
@@ -239,11 +276,13 @@ class Transfer:
     def _statement(self, node: ast.stmt) -> None:
         match node:
             case ast.Assign(targets, value):
-                known, before = self.value(value), dict(self.heap.twice)
-                for target in targets:
-                    self.bind(target, known, node)
-                if _is_permutation(targets, value):
-                    self.heap.twice = before
+                self._assign(node, targets, value)
+            case ast.Expr(ast.Call(ast.Attribute(base), [*_, value])) if id(
+                node
+            ) in self.flow.moves or _is_taken_from([base], value):
+                before = dict(self.heap.twice)
+                self.value(node.value)
+                self.heap.twice = before
             case ast.AnnAssign(target, _, value) if value is not None:
                 self.bind(target, self.value(value), node)
             case ast.AugAssign(target, op, value):
@@ -251,11 +290,11 @@ class Transfer:
             case ast.Return(value):
                 self.flow.returned |= self.value(value) if value is not None else 0
             case ast.Delete(targets):
-                for target in targets:
-                    if isinstance(target, ast.Subscript | ast.Attribute):
-                        base = self.value(target.value)
-                        self.change(base, node)
-                        self.heap.mix(base)
+                for removed in targets:
+                    if isinstance(removed, ast.Subscript | ast.Attribute):
+                        gone = self.value(removed.value)
+                        self.change(gone, node)
+                        self.heap.mix(gone)
             case ast.FunctionDef(name=name, decorator_list=decorators):
                 made = self.objects.intern(Object(Sort.FUNCTION, node))
                 for each in (*decorators, *default_values(node)):
@@ -277,13 +316,29 @@ class Transfer:
                 if isinstance(node, ast.Raise):
                     self.heap.escape(found)
 
+    def _assign(self, node: ast.Assign, targets: list[ast.expr], value: ast.expr) -> None:
+        known, before = self.value(value), dict(self.heap.twice)
+        views = self._views(known, value) if any(map(_has_parts, targets)) else 0
+        for target in targets:
+            self.bind(target, known, node, views)
+        if id(node) in self.flow.moves or _is_taken_from(targets, value):
+            self.heap.twice = before
+
     def _augmented(self, node: ast.AugAssign, target: ast.expr, op: ast.operator, value: Bits) -> None:
-        old = self.value(as_load(target))
+        if target not in self.flow.loads:
+            self.flow.loads[target] = as_load(target)  # Once, since it may be a place that makes objects.
+        old = self.value(self.flow.loads[target])
         if not (old | value) or not self.policy.is_object(target, self.scope.node):
             self.bind(target, 0, node)
             return
-        self.change(old, node)
+        does = self.policy.operation(node, self.scope.node)
+        if does.in_place:
+            self.change(old, node)
+        if not does.joins:
+            self._rebind(target, old if does.in_place else 0, self.heap.make(node), node)
+            return
         added = self.heap.held(value)
+        self.note_store(old, added)
         if old & (self.heap.escaped | UNKNOWN):
             self.heap.escape(added)
         made = 0
@@ -294,10 +349,21 @@ class Transfer:
             again = self.heap.doubled(value) | (self.heap.spread(added) & self.heap.spread(inner))
             again |= inner if isinstance(op, ast.Mult) else 0
             self.heap.fill(1 << index, added | (inner if 1 << index == made else 0), again)
-        self.bind(target, old | made, node)
+        self._rebind(target, old, made, node)
 
-    def bind(self, target: ast.expr, value: Bits, node: ast.AST) -> None:
-        """Give a target some objects."""
+    def _rebind(self, target: ast.expr, old: Bits, made: Bits, node: ast.AST) -> None:
+        """Give a target what it was before, or something new: none of that is at two places for it."""
+        if not isinstance(target, ast.Subscript) or isinstance(target.slice, ast.Slice):
+            self.bind(target, old | made, node)
+            return
+        holder, key = self.value(target.value), key_of(target.slice)
+        before = dict(self.heap.twice)
+        made = made if self.policy.is_object(target, self.scope.node) else 0
+        self.store(holder, key, made, node, weak=True)
+        self.heap.twice = before
+
+    def bind(self, target: ast.expr, value: Bits, node: ast.AST, views: Bits = 0) -> None:
+        """Give a target some objects; its parts may also be `views`, which share their memory with parts."""
         match target:
             case ast.Name(name):
                 self.heap.variables[self.scope.variable(name)] = (
@@ -312,12 +378,12 @@ class Transfer:
                 starred = any(isinstance(each, ast.Starred) for each in elts)
                 for place, each in enumerate(elts):
                     whole = isinstance(each, ast.Starred)
-                    self.bind(
-                        each, value if whole else self.heap.held(value, ANY if starred else place), node
-                    )
+                    part = self.heap.held(value, ANY if starred else place) | views
+                    self.bind(each, value if whole else part, node, views)
             case ast.Subscript(base, place):
                 holder, keyed = self.value(base), self.value(place)
-                value = value if self.policy.is_object(target, self.scope.node) else 0
+                if not self.policy.is_object(target, self.scope.node):
+                    value = keyed = 0
                 if isinstance(place, ast.Slice):
                     self.heap.mix(holder)
                     self.store(holder, ANY, self.heap.held(value), node)
@@ -328,6 +394,10 @@ class Transfer:
                         self.heap.fill(holder, keyed, 0)
             case ast.Attribute(base, name):
                 self.store(self.value(base), Attribute(name), value, node)
+
+    def _views(self, bits: Bits, node: ast.expr) -> Bits:
+        """What shares its memory with its elements, of what an expression may be."""
+        return bits if bits and self.policy.has_views(node, self.scope.node) else 0
 
     # What loops go through.
 
@@ -342,7 +412,8 @@ class Transfer:
     def _picked(self, source: ast.expr, loop: ast.AST, path: str) -> Bits:
         """The next element of what a loop goes through."""
         if not (parts := _paired(source)):
-            return self.heap.held(self.heap.variables.get((loop, f" iterated{path}"), 0))
+            whole = self.heap.variables.get((loop, f" iterated{path}"), 0)
+            return self.heap.held(whole) | self._views(whole, source)
         self.heap.age(source)
         cells: dict[Hashable, Bits] = {}
         for place, each in enumerate(parts):
@@ -366,7 +437,9 @@ class Transfer:
             case ast.Subscript(base, place):
                 holder = self.value(base)
                 self.value(place)
-                found = holder if self.policy.is_view(node) else 0
+                if holder and self.policy.is_copy(node, self.scope.node):
+                    return self.heap.make(node)
+                found = holder if self.policy.is_view(node, self.scope.node) else 0
                 if not isinstance(place, ast.Slice):
                     return found | self.heap.held(holder, key_of(place))
                 made = self.heap.make(node)
@@ -376,7 +449,9 @@ class Transfer:
                     self.heap.fill(made, self.heap.held(holder), self.heap.doubled(holder))
                 return made | found
             case ast.Attribute(base, name):
-                return self.heap.held(self.value(base), Attribute(name))
+                holder = self.value(base)
+                found = holder if self.policy.is_view(node, self.scope.node) else 0
+                return found | self.heap.held(holder, Attribute(name))
             case ast.NamedExpr(ast.Name(name), inner):
                 found = self.heap.variables[self.scope.variable(name)] = self.value(inner)
                 return found
@@ -448,10 +523,12 @@ class Transfer:
             self.heap.double(made, again)
         return made
 
-    def _operation(self, node: ast.expr, op: ast.operator, left: Bits, right: Bits) -> Bits:
+    def _operation(self, node: ast.BinOp, op: ast.operator, left: Bits, right: Bits) -> Bits:
         """A new object that has the elements of both, if it has any: lists are joined and repeated by it."""
         if not (left or right):
             return 0
+        if not self.policy.operation(node, self.scope.node).joins:
+            return self.heap.make(node)
         made, one, other = self.heap.make(node), self.heap.held(left), self.heap.held(right)
         again = (
             self.heap.doubled(left)
@@ -505,7 +582,7 @@ class Transfer:
     # Calls.
 
     def _call(self, node: ast.Call) -> Bits:
-        gives = self.policy.call(node)
+        gives = self.policy.call(node, self.scope.node)
         base = called = 0
         if gives is None and isinstance(node.func, ast.Attribute):
             base = self.value(node.func.value)
@@ -513,8 +590,13 @@ class Transfer:
         elif gives is None:
             called = self.value(node.func)
         functions = self._functions(called)
+        if known := self.policy.callees(node, self.scope.node) if not functions and gives is None else ():
+            functions, called = list(known), 0
         given = [*node.args, *(each.value for each in node.keywords)]
         builtin = self._is_builtin(node.func) and gives is None and not functions
+        if builtin and isinstance(node.func, ast.Name):
+            lazy = node.func.id in ("map", "zip", "enumerate", "reversed", "iter", "filter")
+            self._consumed |= {id(each) for each in node.args if not lazy or id(node) in self._consumed}
         values = {id(each): self._given(each, builtin) for each in given}
         self.flow.given[node] = self.flow.given.get(node, 0) | union(values.values())
         if gives is not None:
@@ -549,29 +631,52 @@ class Transfer:
         if name in _SHOWN:
             return self._showing(node, union(args))
         if name in ("max", "min"):
-            return (self.heap.held(args[0]) if len(args) == 1 else union(args)) | words.get("default", 0)
+            one = self.heap.held(args[0]) | self._views(args[0], node.args[0]) if len(args) == 1 else 0
+            return (one or union(args if len(args) > 1 else ())) | words.get("default", 0)
         if name == "next":
             return self.heap.held(args[0]) | union(args[1:]) if args else 0
+        is_lazy = name in ("zip", "enumerate") or (name == "map" and bool(args))
+        if not is_lazy and name not in _COPIES and name not in ("dict", "OrderedDict"):
+            return None
+        return self._container(node, name, args, words)
+
+    def _container(self, node: ast.Call, name: str, args: list[Bits], words: dict[str | None, Bits]) -> Bits:
+        """The new container or iterator that a builtin function makes of what it goes through."""
         if name in ("zip", "enumerate"):
             pair = self.heap.make(node.func)
-            self.heap.fill(pair, self.heap.held(union(args)) | self.unknown(union(args), node), 0)
-            args = [0]
-            words = {"": pair}
-        elif name == "map" and args:
-            pair = self._apply(args[0], self.heap.held(union(args[1:])), node) | self.unknown(
-                union(args), node
-            )
-            args, words = [0], {"": pair, "again": pair}
-        elif name not in _COPIES and name not in ("dict", "OrderedDict"):
-            return None
+            self.heap.heap[pair.bit_length() - 1] = {SHOWN: union(args)}
+            args, words = [0], {"": pair}
+        elif name == "map":
+            pair, fresh = self._mapped(node, args)
+            args, words = [0], {"": pair, "again": pair & ~fresh}
+        elif name == "dict" and node.args and isinstance(node.args[0], ast.Call):
+            words |= {"": self.heap.held(self.heap.held(args[0]))} if _paired(node.args[0]) else {}
+            args = [0] if _paired(node.args[0]) else args
         made = self.heap.make(node)
+        views = union(map(self._views, args, node.args)) if name in _COPIES else 0
         if name in ("list", "tuple"):
             self.heap.copy(made, union(args))
         else:
             self.heap.fill(made, self.heap.held(union(args)), self.heap.doubled(union(args)))
+        self._hold_views(made, views)
         for value in words.values():
             self.heap.fill(made, value, self.heap.spread(self.heap.held(made)) & self.heap.spread(value))
         return made
+
+    def _mapped(self, node: ast.Call, args: list[Bits]) -> tuple[Bits, Bits]:
+        """What `map` gives, and which of it the function makes, so that it is another object each time."""
+        found = self._apply(args[0], self.heap.held(union(args[1:])), node)
+        # It runs when it is gone through.
+        found |= 0 if id(node) in self._consumed else self.unknown(union(args), node)
+        return found, union(1 << at for at in bits_of(found) if self.objects[at].where is node)
+
+    def _hold_views(self, made: Bits, views: Bits) -> None:
+        """Have a new container hold, at each place, what shares its memory with its elements."""
+        if views:
+            keys = [each for each in self.objects.keys if not isinstance(each, Attribute)]
+            index = made.bit_length() - 1
+            cells = self.heap.heap.get(index, NO_CELLS)
+            self.heap.heap[index] = united(cells, dict.fromkeys((*keys, REST), views))
 
     def _showing(self, node: ast.Call, source: Bits) -> Bits:
         """An iterator or a view, that shows what is in others by the time that it is gone through."""
@@ -653,6 +758,7 @@ class Transfer:
     def unknown(self, given: Bits, node: ast.AST | None) -> Bits:
         """What an unknown call gives, and does to all that it may know."""
         self.heap.escape(given | UNKNOWN)
+        self.note_store(given | UNKNOWN, given | UNKNOWN)
         around, self._is_unknown = self._is_unknown, True
         before: State | None = None
         while before is None or self.heap.state() != before:
@@ -719,25 +825,38 @@ class Transfer:
         if state is None:
             return 0
         replaced = _Replaced(self, function, given, node)
+        first, parts = dict(self.heap.heap), dict[int, dict[int, Cells]]()
         before: State | None = None
         while before is None or self.heap.state() != before:
             before = self.heap.state()
             replaced.forget()
             for variable, bits in state.variables.items():
                 if variable[0] is None or (variable[0] in self.whole.scopes and variable[0] is not function):
-                    self.heap.variables[variable] = self.named_first(variable) | replaced.of(bits)
+                    weak = self.named_first(variable) if self._is_unknown else 0
+                    if self.point is not None:
+                        self.flow.assigned.setdefault(self.point, set()).add(variable)
+                    self.heap.variables[variable] = weak | replaced.of(bits)
             for index, cells in state.heap.items():
-                again = replaced.of(state.twice.get(index, 0)) | self._met(cells, replaced)
-                for onto in bits_of(replaced.of(1 << index) & ~UNKNOWN):
+                mine_all = replaced.of(1 << index)
+                again = 0
+                if mine_all & ~UNKNOWN:
+                    again = replaced.of(state.twice.get(index, 0)) | self._met(cells, replaced)
+                for onto in bits_of(mine_all & ~UNKNOWN):
                     mine = self.heap.heap.get(onto, NO_CELLS)
                     added = {key: replaced.of(inner) for key, inner in cells.items()}
-                    self.heap.heap[onto] = new = united(mine, added)
-                    outer = self.objects[index].is_outer
-                    both = (
-                        repeated_in({**new, ANY: elements_of(added, ANY) & elements_of(mine)}) if outer else 0
-                    )
+                    self.note_store(1 << onto, union(added.values()))
+                    self.heap.heap[onto] = united(mine, added)
+                    both = 0
+                    if self.objects[index].is_outer:
+                        parts.setdefault(onto, {})[index] = added
+                        mine = first.get(onto, NO_CELLS)
+                        for other, its in parts[onto].items():
+                            mine = united(mine, its) if other != index else mine
+                        both = repeated_in(
+                            {**united(mine, added), ANY: elements_of(added, ANY) & elements_of(mine)}
+                        )
                     self.heap.double(1 << onto, again | (both & elements_of(added)))
-                if replaced.of(1 << index) & (UNKNOWN | self.heap.escaped):
+                if mine_all & (UNKNOWN | self.heap.escaped):
                     self.heap.escape(replaced.of(union(cells.values())))
             if state.escaped:
                 self.heap.escape(replaced.of(state.escaped & ~UNKNOWN))
@@ -757,6 +876,8 @@ class Transfer:
         for key, inner in cells.items():
             for index in bits_of(0 if isinstance(key, Attribute) else inner):
                 known = self.objects[index]
+                if known.sort is Sort.MADE:
+                    continue  # What the function makes is nothing else that it knows.
                 part = (
                     ("inside", known.of)
                     if known.sort is Sort.INSIDE
@@ -792,6 +913,7 @@ class _Replaced:
         self.given = given
         self.node = node
         self._known: dict[int, Bits] = {}
+        self._first = dict(turn.heap.variables)
 
     def forget(self) -> None:
         """Have placeholders worked out anew: the heap has grown."""
@@ -817,7 +939,7 @@ class _Replaced:
         ):
             return self.given.get(known.where[1], 0)
         if known.sort is Sort.OUTER and isinstance(known.where, tuple):
-            return turn.named_first(known.where)
+            return self._first[known.where] if known.where in self._first else turn.named_first(known.where)
         if known.sort is Sort.INSIDE:
             assert known.of is not None
             base = self.of(1 << known.of)
@@ -834,12 +956,72 @@ class _Replaced:
         return 1 << index
 
 
-def _is_permutation(targets: list[ast.expr], value: ast.expr) -> bool:
-    """Whether an assignment has elements change places, so that none is there twice for it."""
+def moves_in(statements: Sequence[ast.stmt]) -> set[int]:
+    """The stores that move elements: each puts one where another one was just taken from."""
+    found: set[int] = set()
+    for node in statements:
+        match node:
+            case ast.Assign([ast.Tuple(to)], ast.Tuple(of)) if len(to) == len(of):
+                if sorted(map(ast.unparse, to)) == sorted(map(ast.unparse, of)):
+                    found.add(id(node))
+            case ast.If() | ast.For() | ast.While():
+                found |= moves_in(node.body) | moves_in(node.orelse)
+    for start in range(len(statements)):
+        found |= _put_back(statements[start:])
+    for first, second, third in zip(statements, statements[1:], statements[2:], strict=False):
+        match first, second, third:
+            case (
+                ast.Assign([ast.Name(held)], ast.Subscript() as one),
+                ast.Assign([ast.Subscript() as one_again], ast.Subscript() as other),
+                ast.Assign([ast.Subscript() as other_again], ast.Name(held_again)),
+            ) if held == held_again and _same(one, one_again) and _same(other, other_again):
+                found |= {id(second), id(third)}
+    return found
+
+
+def _put_back(statements: Sequence[ast.stmt]) -> set[int]:
+    """The stores at some places of what is taken from just these by the statements before them, or of what is
+    taken out of a container that gets it again."""
+    taken: dict[str, ast.expr] = {}
+    put: dict[int, tuple[str, str]] = {}
+    for node in statements:
+        match node:
+            case ast.Assign([ast.Name(name)], ast.Subscript() | ast.Call(ast.Attribute(attr="pop")) as place):
+                if put or name in taken:
+                    break
+                taken[name] = place
+            case ast.Assign([ast.Subscript() as place], ast.Name(name)) | ast.Expr(
+                ast.Call(ast.Attribute() as place, [*_, ast.Name(name)])
+            ) if name in taken:
+                put[id(node)] = name, ast.unparse(place if isinstance(node, ast.Assign) else place.value)
+            case _:
+                break
+    if len(taken) == 1 and len(put) == 1:
+        ((name, onto),) = put.values()
+        match taken[name]:
+            case ast.Call(ast.Attribute(base)) if ast.unparse(base) in (onto, onto.partition("[")[0]):
+                return set(put)
+        return set()
+    places = sorted(map(ast.unparse, taken.values()))
+    names = sorted(name for name, _ in put.values())
+    same = places == sorted(place for _, place in put.values()) and names == sorted(taken)
+    return set(put) if put and same and len(set(places)) == len(places) else set()
+
+
+def _same(one: ast.expr, other: ast.expr) -> bool:
+    return ast.unparse(one) == ast.unparse(other)
+
+
+def _is_taken_from(targets: list[ast.expr], value: ast.expr) -> bool:
+    """Whether a value is taken out of the container that gets it, so that it is not there twice."""
     match targets, value:
-        case [ast.Tuple(to)], ast.Tuple(of) if len(to) == len(of):
-            return sorted(map(ast.unparse, to)) == sorted(map(ast.unparse, of))
+        case [ast.Subscript(base) | (ast.Name() as base)], ast.Call(ast.Attribute(other, "pop"), [] | [_]):
+            return ast.unparse(base) == ast.unparse(other)
     return False
+
+
+def _has_parts(target: ast.expr) -> bool:
+    return isinstance(target, ast.Tuple | ast.List)
 
 
 def _paired(source: ast.expr) -> list[ast.expr]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import FrameType
 from typing import Any
@@ -15,7 +15,7 @@ from random_heaps import Author
 from trainshift.python.values import points_to
 from trainshift.python.values.heap import UNKNOWN, union
 from trainshift.python.values.points_to import FunctionPoints, PointsTo
-from trainshift.python.values.points_transfer import FunctionNode, Gives
+from trainshift.python.values.points_transfer import FunctionNode, Gives, Operation, body_of
 
 
 class PlainPolicy:
@@ -32,11 +32,31 @@ class PlainPolicy:
         """Whether the value of an expression in a function may be something that can be changed."""
         return True
 
-    def is_view(self, node: ast.Subscript) -> bool:
+    def is_view(self, node: ast.Subscript | ast.Attribute, function: FunctionNode) -> bool:
         """Whether a part may share the memory of what it is a part of."""
         return False
 
-    def call(self, node: ast.Call) -> Gives | None:
+    def is_copy(self, node: ast.Subscript, function: FunctionNode) -> bool:
+        """Whether a part is something new, that has nothing in common with what it is a part of."""
+        return False
+
+    def has_views(self, node: ast.expr, function: FunctionNode) -> bool:
+        """Whether the elements of what an expression is may share its memory."""
+        return False
+
+    def operation(self, node: ast.BinOp | ast.AugAssign, function: FunctionNode) -> Operation:
+        """What an operator may do to objects in a function."""
+        return Operation()
+
+    def body(self, function: FunctionNode) -> Sequence[ast.stmt]:
+        """The statements of a function."""
+        return body_of(function)
+
+    def callees(self, node: ast.Call, function: FunctionNode) -> Sequence[FunctionNode]:
+        """The functions that the called value may be, where that is known; none where it is not."""
+        return []
+
+    def call(self, node: ast.Call, function: FunctionNode) -> Gives | None:
         """What a call of no function at hand gives; None where that is not known."""
         return None
 
