@@ -347,7 +347,7 @@ class Function:
     @cached_property
     def reached(self) -> frozenset[tuple[Function, str]]:
         """The variables around it, with their functions, that it names, or what is in it or called by it."""
-        return self._around(Function._named)
+        return self._around(Function._named) | self.outside
 
     @cached_property
     def outside(self) -> frozenset[tuple[Function, str]]:

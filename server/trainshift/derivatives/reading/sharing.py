@@ -189,6 +189,8 @@ class Sharing(Analysis[Pairs]):
             return pairs
         assigned = self.flow.assigned.get(point, ())
         new = bound | {name for name, each in self._variables.items() if each in assigned}
+        # Functions that a call makes keep its variables.
+        new |= {each for each in self.strangers if self.within(before, each) != self.within(after, each)}
         copied = {to: of for to, of in _copied_at(point).items() if of in self._variables}
         found: dict[frozenset[str], tuple[Alias, ...]] = {}
         closures = self._closures(after)

@@ -268,23 +268,34 @@ class Heap:
 
     def held(self, bits: Bits, key: Hashable = ANY) -> Bits:
         """What objects may hold: at a key, as an attribute, or anywhere in them."""
-        found = bits & UNKNOWN
+        found, shown = self._held(bits, key)
+        if isinstance(key, Attribute):
+            return found
+        waiting = shown
+        while waiting:
+            inner, new = self._held(waiting, ANY)
+            found |= inner
+            waiting = new & ~shown
+            shown |= new
+        return found
+
+    def _held(self, bits: Bits, key: Hashable) -> tuple[Bits, Bits]:
+        """What objects hold themselves, and what they go through, if they are iterators or views."""
+        found, shown = bits & UNKNOWN, 0
         if bits & self.escaped or (self.escaped & UNKNOWN and bits & self.objects.outer):
             found |= UNKNOWN
         for index in bits_of(bits & ~UNKNOWN):
             cells = self.heap.get(index, NO_CELLS)
+            shown |= cells.get(SHOWN, 0)
             if key is ANY:
                 found |= elements_of(cells)
-                found |= self.held(cells[SHOWN]) if SHOWN in cells else 0
             else:
                 found |= cells.get(key, 0)
                 found |= 0 if isinstance(key, Attribute) else cells.get(ANY, 0)
                 found |= 0 if key in self.objects.keys else cells.get(REST, 0)
-                if SHOWN in cells and not isinstance(key, Attribute):
-                    found |= self.held(cells[SHOWN])
             if self.objects[index].is_outer:
                 found |= self.objects.inside(index, key)
-        return found
+        return found, shown
 
     def all_held(self, bits: Bits) -> Bits:
         """What objects may hold, in elements and attributes."""

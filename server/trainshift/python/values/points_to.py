@@ -13,9 +13,9 @@ is an integer, one bit an object.  Numbers, strings and the like are no objects.
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-from trainshift.python.flow.cfg import Cfg, Point
+from trainshift.python.flow.cfg import Cfg, Edge, EdgeKind, Point, Role
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.names import uses
 from trainshift.python.flow.solver import Analysis, Solution, solve
@@ -41,6 +41,7 @@ from trainshift.python.values.points_transfer import (
     Summary,
     Transfer,
     default_values,
+    is_single,
     moves_in,
 )
 
@@ -60,6 +61,7 @@ class PointsTo:
         self._flows: dict[ast.AST, FunctionPoints] = {}
         self._turns: dict[ast.AST, int] = {}
         self._summaries: dict[ast.AST, Summary] = {}
+        self._capturing: dict[Variable, list[FunctionScope]] = {}
         self._callers: dict[ast.AST, set[ast.AST]] = {}
         self._open: list[ast.AST] = []
         self._stale: dict[ast.AST, None] = {}
@@ -90,6 +92,10 @@ class PointsTo:
                 del self._stale[stale]
                 self._analyse(stale)
         return self._summaries[function]
+
+    def capturing(self, variable: Variable) -> Sequence[FunctionScope]:
+        """The functions inside that of a variable that know it."""
+        return self._capturing.get(variable, ())
 
     # Functions.
 
@@ -129,6 +135,10 @@ class PointsTo:
         free = frozenset(used.read | used.captured | used.rebound | used.declared) - own
         scope = FunctionScope(function, parent, own, frozenset(declared), free, definitions, lazy)
         self.scopes[function] = scope
+        for name in free:
+            variable = scope.variable(name)
+            if variable[0] is not None:
+                self._capturing.setdefault(variable, []).append(scope)
         for each in inner:
             self._enter(each, scope)
 
@@ -190,6 +200,8 @@ class FunctionPoints(Analysis[State]):
         self.loads: dict[ast.expr, ast.expr] = {}
         """The targets of augmented assignments, as they are read."""
         self.returned: Bits = 0
+        self._entered: dict[Point, State] = {}
+        """By the head of a loop: the state in which control first comes to it."""
         self._solution: Solution[State] | None = None
 
     def solve(self) -> None:
@@ -260,6 +272,16 @@ class FunctionPoints(Analysis[State]):
 
     def join(self, left: State, right: State) -> State:
         return left.joined(right)
+
+    def refine(self, edge: Edge, state: State) -> State:
+        """A loop over one element comes to its body as it is first come to, and never again."""
+        if edge.target.role is Role.NEXT and not edge.back:
+            known = self._entered.get(edge.target)
+            self._entered[edge.target] = state if known is None else known.joined(state)
+        match edge.source.role, edge.kind, edge.source.node:
+            case Role.NEXT, EdgeKind.TRUE, ast.For(iter=source) if is_single(source):
+                return self._entered[edge.source]
+        return state
 
     def transfer(self, point: Point, state: State) -> State:
         turn = Transfer(self, state, point)

@@ -147,6 +147,9 @@ class Whole(Protocol):
     def summary(self, function: FunctionNode) -> Summary:
         """What a call of a function leaves behind."""
 
+    def capturing(self, variable: Variable) -> Sequence[FunctionScope]:
+        """The functions inside that of a variable that know it."""
+
 
 class Flow(Protocol):
     """The analysis of one function, as that of one point asks it and notes things in it."""
@@ -263,15 +266,11 @@ class Transfer:
 
     def _keep_captured(self) -> None:
         """What functions inside have captured, they keep when the function has ended."""
-        for scope in self.whole.scopes.values():
-            if self.scope in scope.around() and scope is not self.scope:
-                names = [each for each in scope.free if scope.variable(each)[0] is self.scope.node]
-                index = self.objects.intern(Object(Sort.FUNCTION, scope.node)).bit_length() - 1
-                kept: dict[Hashable, Bits] = {
-                    Attribute(each): self.heap.variables.get((self.scope.node, each), 0) for each in names
-                }
-                if kept:
-                    self.heap.heap[index] = united(self.heap.heap.get(index, NO_CELLS), kept)
+        for name in self.scope.own:
+            variable = self.scope.node, name
+            for index in self.keepers(variable):
+                kept = {Attribute(name): self.heap.variables.get(variable, 0)}
+                self.heap.heap[index] = united(self.heap.heap.get(index, NO_CELLS), kept)
 
     def _statement(self, node: ast.stmt) -> None:
         match node:
@@ -502,7 +501,12 @@ class Transfer:
         return self._comprehension(node)
 
     def perhaps(self, node: ast.expr) -> Bits:
-        """The objects that an expression may be, which may not be evaluated."""
+        """The objects that an expression may be, which may not be evaluated.
+
+        What it makes is told from what it made before, whether or not it is evaluated now.
+        """
+        for inner in ast.walk(node):
+            self.heap.age(inner)
         before = self.heap.state()
         found = self.value(node)
         self.heap.join(before)
@@ -569,7 +573,10 @@ class Transfer:
             self.heap.variables.update({variable: old} if old is not None else {})
         # A variable gets each element once; what an element makes is another object in each round.
         inside = set(ast.walk(elements[-1]))
-        once = len(node.generators) == 1 and isinstance(elements[-1], ast.Name) and elements[-1].id in names
+        once = len(node.generators) == 1 and (
+            (isinstance(elements[-1], ast.Name) and elements[-1].id in names)
+            or is_single(node.generators[0].iter)
+        )
         new = union(
             1 << at
             for at in bits_of(found)
@@ -779,14 +786,9 @@ class Transfer:
         """What functions at hand give and do; one of them is called."""
         before, everything = self.heap.state(), union(values.values())
         found, after = 0, list[State]()
-        chain = [each.node for each in self.scope.around()]
         for function in functions:
             self.heap.restore(before)
-            parent = self.whole.scopes[function].parent if function in self.whole.scopes else None
-            if parent is not None and parent.node not in chain:
-                found |= self.unknown(everything | called, node)
-            else:
-                found |= self._leave(function, self._bound(node, function, values), node)
+            found |= self._leave(function, self._bound(node, function, values), node)
             after.append(self.heap.state())
         if any(each.sort is not Sort.FUNCTION for each in self.objects.described(called)):
             self.heap.restore(before)
@@ -832,10 +834,7 @@ class Transfer:
             replaced.forget()
             for variable, bits in state.variables.items():
                 if variable[0] is None or (variable[0] in self.whole.scopes and variable[0] is not function):
-                    weak = self.named_first(variable) if self._is_unknown else 0
-                    if self.point is not None:
-                        self.flow.assigned.setdefault(self.point, set()).add(variable)
-                    self.heap.variables[variable] = weak | replaced.of(bits)
+                    self._assign_outer(variable, replaced.of(bits))
             for index, cells in state.heap.items():
                 mine_all = replaced.of(1 << index)
                 again = 0
@@ -895,6 +894,31 @@ class Transfer:
             seen |= bits
         return again
 
+    def _assign_outer(self, variable: Variable, bits: Bits) -> None:
+        """Note what a call gives a variable around the function that is called, in whatever activation."""
+        if self.point is not None:
+            self.flow.assigned.setdefault(self.point, set()).add(variable)
+        ended = self.keepers(variable)
+        is_open = variable[0] is None or any(each.node is variable[0] for each in self.scope.around())
+        weak = self._is_unknown or not is_open or any(self.kept(variable, index) for index in ended)
+        self.heap.variables[variable] = bits | (self.named_first(variable) if weak else 0)
+        for index in ended if weak else ():
+            cells = self.heap.heap.get(index, NO_CELLS)
+            self.heap.heap[index] = united(cells, {Attribute(variable[1]): bits})
+
+    def keepers(self, variable: Variable) -> list[int]:
+        """The functions that keep a variable of one that has ended."""
+        if variable[0] is None:
+            return []
+        return [
+            self.objects.intern(Object(Sort.FUNCTION, each.node)).bit_length() - 1
+            for each in self.whole.capturing(variable)
+        ]
+
+    def kept(self, variable: Variable, index: int) -> Bits:
+        """What a variable was when the function around a function ended, as that keeps it."""
+        return self.heap.heap.get(index, NO_CELLS).get(Attribute(variable[1]), 0)
+
     def named_first(self, variable: Variable) -> Bits:
         """What a variable may be, of whatever function."""
         if variable in self.heap.variables or variable[0] is self.scope.node:
@@ -939,7 +963,8 @@ class _Replaced:
         ):
             return self.given.get(known.where[1], 0)
         if known.sort is Sort.OUTER and isinstance(known.where, tuple):
-            return self._first[known.where] if known.where in self._first else turn.named_first(known.where)
+            found = self._first[known.where] if known.where in self._first else turn.named_first(known.where)
+            return found | union(turn.kept(known.where, each) for each in turn.keepers(known.where))
         if known.sort is Sort.INSIDE:
             assert known.of is not None
             base = self.of(1 << known.of)
@@ -1017,6 +1042,16 @@ def _is_taken_from(targets: list[ast.expr], value: ast.expr) -> bool:
     match targets, value:
         case [ast.Subscript(base) | (ast.Name() as base)], ast.Call(ast.Attribute(other, "pop"), [] | [_]):
             return ast.unparse(base) == ast.unparse(other)
+    return False
+
+
+def is_single(node: ast.expr) -> bool:
+    """Return True for a sequence that has one element at most."""
+    match node:
+        case ast.Constant(str(value)):
+            return len(value) < 2
+        case ast.List(elts) | ast.Tuple(elts):
+            return len(elts) < 2 and not any(isinstance(each, ast.Starred) for each in elts)
     return False
 
 
