@@ -12,7 +12,7 @@ from trainshift.derivatives.reading.list_concat import tell_joined
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.policy import ArrayPolicy
 from trainshift.derivatives.reading.reader import Reader
-from trainshift.derivatives.reading.sharing import Sharing, summarized
+from trainshift.derivatives.reading.sharing import Sharing, changes_something, summarized
 from trainshift.derivatives.rename_bound import dotted_in, rename_bound
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.tables import table
@@ -55,6 +55,7 @@ class Analysis:
         self._aliases: dict[Function, Sharing] = {}
         self._summaries: dict[Function, Summary] = {}
         self._points: PointsTo | None = None
+        self._changes: bool | None = None
         self.start = self.function(start)
         self.start.varied.update(wrt)
         self.settle()
@@ -85,7 +86,7 @@ class Analysis:
                 continue
             if [each for each in self.every() if tell_joined(each)]:
                 continue
-            self._aliases, self._summaries, self._points = {}, {}, None
+            self._aliases, self._summaries, self._points, self._changes = {}, {}, None, None
             together = [self._changed_together(each) for each in self.every()]
             together += [spread_to_kept(each) for each in self.every()]
             if not any(together):
@@ -187,6 +188,13 @@ class Analysis:
         if self._points is None:
             self._points = PointsTo([each.node for each in self.functions.values()], ArrayPolicy(self))
         return self._points
+
+    @property
+    def changes(self) -> bool:
+        """Whether a function may change a container or an array at all."""
+        if self._changes is None:
+            self._changes = any(map(changes_something, self.every()))
+        return self._changes
 
     def summary(self, function: Function) -> Summary:
         """What a call of a function leaves behind."""

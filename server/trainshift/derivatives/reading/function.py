@@ -131,6 +131,10 @@ class Whole(Protocol):
     def points(self) -> PointsTo:
         """The objects of all functions, as they are to be differentiated."""
 
+    @property
+    def changes(self) -> bool:
+        """Whether a function may change a container or an array at all."""
+
     def every(self) -> Iterable[Function]:
         """All functions."""
 

@@ -50,9 +50,6 @@ class Sharing(Analysis[Pairs]):
         self.nodes = Nodes(function)
         self.reader = self.nodes.reader
         self.names = Sources(self.reader)
-        self.flow = self.whole.points.of(function.node)
-        self.objects = self.whole.points.objects
-        self.is_called = self.whole.is_called(function)
         self.strangers: dict[str, tuple[Function, str]] = {}
         """The variables of other functions, by what they are called here."""
         self.ever: dict[frozenset[str], tuple[Alias, ...]] = {}
@@ -69,9 +66,20 @@ class Sharing(Analysis[Pairs]):
         self.undone: set[str] = set()
         self.augmented: set[str] = set()
         self.shown_by: set[str] = set()
+        if self.whole.changes:
+            self._solve()
+
+    def _solve(self) -> None:
+        """Work out who shares what at each point, then note the changes of that.
+
+        Where no function changes anything, nothing of this matters.
+        """
+        function = self.function
+        self.flow = self.whole.points.of(function.node)
+        self.objects = self.whole.points.objects
+        self.is_called = self.whole.is_called(function)
         self.rebound = set(filter(function.is_rebound, terms.names_bound(function.body)))
         self.read_beside: set[str] = set()
-        self._owners = {each.node: each for each in self.whole.every()}
         self._known: dict[int, tuple[State, dict[str, Bits]]] = {}
         self._variables = self._named()
         always = {name for _, name in function.reached}
@@ -686,6 +694,20 @@ class Sharing(Analysis[Pairs]):
     def arrayish(self, kind: Kind) -> bool:
         """Whether a value of a kind may be an array."""
         return self.whole.arrays and kind.arrayish
+
+
+def changes_something(function: Function) -> bool:
+    """Whether the lines of a function, or of those in it, may change a container or an array."""
+    nodes = Nodes(function)
+    for node in (node for line in function.body for node in terms.walk(line)):
+        match node:
+            case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.Attribute(ctx=ast.Store() | ast.Del()):
+                return True
+            case ast.Call(ast.Attribute(attr=method)) if method in (*CHANGING, *LOSING, "pop"):
+                return True
+            case ast.AugAssign(target) if not nodes.certain(target):
+                return True
+    return False
 
 
 def summarized(function: Function) -> Summary:

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from trainshift.python.flow.cfg import Cfg, Edge, EdgeKind, Point, Role
 from trainshift.python.flow.cfg_builder import build
+from trainshift.python.flow.evaluation import TRIES
 from trainshift.python.flow.names import uses
 from trainshift.python.flow.solver import Analysis, Solution, solve
 from trainshift.python.syntax.call_binding import parameter_names
@@ -45,6 +47,7 @@ from trainshift.python.values.points_transfer import (
     moves_in,
 )
 
+_CATCHING = (*TRIES, ast.With, ast.AsyncWith)
 _MOST = 60
 """So often a function is analysed before its effects are unknown."""
 _MOST_KEYS = 24
@@ -61,6 +64,8 @@ class PointsTo:
         self._flows: dict[ast.AST, FunctionPoints] = {}
         self._turns: dict[ast.AST, int] = {}
         self._summaries: dict[ast.AST, Summary] = {}
+        self.catches = False
+        """Whether a function may go on after an exception; else what one leaves behind is no matter."""
         self._capturing: dict[Variable, list[FunctionScope]] = {}
         self._callers: dict[ast.AST, set[ast.AST]] = {}
         self._open: list[ast.AST] = []
@@ -116,6 +121,9 @@ class PointsTo:
                     declared |= set(names)
                 case ast.Nonlocal():
                     pass
+                case ast.stmt() if isinstance(node, _CATCHING) and not self.catches:
+                    self.catches = True
+                    self._stale.update(dict.fromkeys(self._flows))
                 case ast.Yield() | ast.YieldFrom() | ast.Await():
                     lazy = True
                 case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
@@ -206,18 +214,31 @@ class FunctionPoints(Analysis[State]):
 
     def solve(self) -> None:
         """Work out the states of all points."""
+        self.at_raised = self.whole.catches
         self._solution = solve(self.cfg, self)
 
     def summary(self) -> Summary:
         """What a call leaves behind, normally or by an exception."""
         assert self._solution is not None
-        ends = [self._solution.after(point) for point in (self.cfg.exit, self.cfg.raised)]
-        state: State | None = None
-        for end in ends:
-            if end is not None:
-                state = end if state is None else state.joined(end)
+        state = self._solution.after(self.cfg.exit)
+        raised = self._solution.after(self.cfg.raised) if self.whole.catches else None
+        if state is not None and raised is not None:
+            state = state.joined(raised)
         changed = union(self.changed.values())
+        state = state or raised
+        state = None if state is None else self._left(state)
         return Summary(self.returned, changed & (self.whole.objects.outer | UNKNOWN), state)
+
+    def _left(self, state: State) -> State:
+        """A last state without the objects that nobody has when the function has ended."""
+        objects = self.whole.objects
+        foreign = union(bits for key, bits in state.variables.items() if key[0] is not self.scope.node)
+        known = objects.outer | objects.functions | UNKNOWN | state.escaped | self.returned | foreign
+        kept = self.within(state, known)
+        heap = {index: cells for index, cells in state.heap.items() if kept >> index & 1}
+        return replace(
+            state, heap=heap, twice={at: bits for at, bits in state.twice.items() if kept >> at & 1}
+        )
 
     # Questions.
 

@@ -141,6 +141,7 @@ class Whole(Protocol):
     """The analysis of all functions, as that of one point asks it."""
 
     policy: Policy
+    catches: bool
     objects: Objects
     scopes: dict[ast.AST, FunctionScope]
 
@@ -286,6 +287,8 @@ class Transfer:
                 self.bind(target, self.value(value), node)
             case ast.AugAssign(target, op, value):
                 self._augmented(node, target, op, self.value(value))
+            case ast.Raise() if not self.whole.catches:
+                pass  # Nothing runs after it.
             case ast.Return(value):
                 self.flow.returned |= self.value(value) if value is not None else 0
             case ast.Delete(targets):
