@@ -514,7 +514,7 @@ class Sharing(Analysis[Pairs]):
             if (
                 reached
                 and shown
-                and self.flow.spread(state, twice) & bits
+                and self._inside(state, twice) & bits
                 and (deep or not isinstance(changed, ast.Name))
             ):
                 self._changed_twice(node, changed, shared, kind, itself)

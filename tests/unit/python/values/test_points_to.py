@@ -163,6 +163,61 @@ CASES = [
     ("def f(x):\n    y = x[0]\n    y[0] = 1.0\n    return x", "y changed", True),
     ("def f(x):\n    y = x[:]\n    y[0] = 1.0\n    return x", "x changed", False),
     ("def f(x):\n    g = unknown\n    g(x)\n    return x", "x changed", True),
+    (  # A function of one that has ended gives what it has kept, and nothing else.
+        "def keep(v):\n    def get():\n        return v\n    return get\n"
+        "def f(x):\n    p = []\n    q = []\n    g = keep(p)\n    h = g()\n    return h",
+        "h is p",
+        True,
+    ),
+    (
+        "def keep(v):\n    def get():\n        return v\n    return get\n"
+        "def f(x):\n    p = []\n    q = []\n    g = keep(p)\n    h = g()\n    return h",
+        "h is q",
+        False,
+    ),
+    (
+        "def cell(v):\n    def swap(w):\n        nonlocal v\n        old = v\n        v = w\n"
+        "        return old\n    return swap\n"
+        "def f(x):\n    p = []\n    q = []\n    c = cell(p)\n    c(q)\n    r = c(p)\n    return r",
+        "r is q",
+        True,
+    ),
+    (
+        "def keep(v):\n    def grow():\n        v.append(1)\n    return grow\n"
+        "def f(x):\n    g = keep(x)\n    g()\n    return x",
+        "x changed",
+        True,
+    ),
+    (
+        "def f(x):\n    rows = {}\n    for i in x:\n        rows[i] = [i] if i else 0\n    return rows",
+        "rows twice",
+        False,
+    ),
+    (
+        "def f(x):\n    a = []\n    rows = []\n    for i in 'a':\n        rows.append(a)\n    return rows",
+        "rows twice",
+        False,
+    ),
+    (
+        "def f(x):\n    a = []\n    rows = []\n    for i in 'ab':\n        rows.append(a)\n    return rows",
+        "rows twice",
+        True,
+    ),
+    ("def f(x):\n    a = []\n    rows = {k: a for k in 'a'}\n    return rows", "rows twice", False),
+    ("def f(x):\n    a = []\n    rows = {k: a for k in 'ab'}\n    return rows", "rows twice", True),
+    (  # An exception that nobody catches ends all; one that may be caught leaves what was done.
+        "def g(v, w):\n    if v:\n        v[0] = w\n        raise E(w)\n"
+        "def f(x):\n    p = [[0]]\n    q = []\n    g(p, q)\n    return p",
+        "p[0] is q",
+        False,
+    ),
+    (
+        "def g(v, w):\n    if v:\n        v[0] = w\n        raise E(w)\n"
+        "def f(x):\n    p = [[0]]\n    q = []\n    try:\n        g(p, q)\n    except E:\n        pass\n"
+        "    return p",
+        "p[0] is q",
+        True,
+    ),
 ]
 
 
