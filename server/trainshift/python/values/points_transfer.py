@@ -270,7 +270,7 @@ class Transfer:
         for name in self.scope.own:
             variable = self.scope.node, name
             for index in self.keepers(variable):
-                kept = {Attribute(name): self.heap.variables.get(variable, 0)}
+                kept: Cells = {Attribute(name): self.heap.variables.get(variable, 0)}
                 self.heap.heap[index] = united(self.heap.heap.get(index, NO_CELLS), kept)
 
     def _statement(self, node: ast.stmt) -> None:
