@@ -11,6 +11,7 @@ from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.flaws import Flaw, at, reaching
 from trainshift.core.ranks.for_keras2 import ForKeras2
 from trainshift.core.ranks.own_horovod import OwnHorovod
+from trainshift.core.training.graph_slice import is_reached
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
@@ -214,7 +215,7 @@ class Averaging:
 
     def takes(self, pairs: Occurrence) -> bool:
         """Whether a call that takes gradients is seen to reach what a step applies."""
-        return bool(self._reaching(self._taking, pairs))
+        return is_reached(self._script, self._taking, *pairs[:3])
 
     def plain_gradients(self, pairs: Occurrence) -> Iterator[Site]:
         """The calls of ``tf.gradients`` that reach what a step applies, and nothing averages."""
@@ -270,7 +271,7 @@ class Averaging:
 
     def averages(self, at: Occurrence) -> bool:
         """Whether what averages reaches an expression, on any way."""
-        return bool(self._reaching(self.calls, at)) or self._program.fact(OwnHorovod).averages(at)
+        return is_reached(self._script, self.calls, *at[:3]) or self._program.fact(OwnHorovod).averages(at)
 
     def unheeded(self, of: Occurrence) -> Site | None:
         """The wrap that an optimizer or a model comes from, and that averages nothing on Keras 3."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at, reaching
 from trainshift.core.ranks.own_horovod import OwnHorovod
+from trainshift.core.training.graph_slice import is_reached
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Pattern
 from trainshift.core.training.loops import Loops
@@ -144,7 +145,7 @@ class Beginning:
 
     def _leads(self, node: ast.expr, site: Site) -> bool:
         """Whether an expression may hold what broadcasts."""
-        return bool(reaching(self._program, self._broadcasting, at(node, site)))
+        return is_reached(self._script, self._broadcasting, node, site.scope, site.statement)
 
     def _is_near(self, broadcast: Site, site: Site) -> bool:
         """Whether one function, or what calls it, comes to both calls."""

@@ -44,7 +44,7 @@ class Dependence:
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
-        self._known: dict[tuple[int, int, bool], bool] = {}
+        self._known: dict[bool, dict[tuple[int, int], bool]] = {True: {}, False: {}}
 
     @cached_property
     def is_judged(self) -> bool:
@@ -81,22 +81,20 @@ class Dependence:
         return self._depends(at, by_rank=False)
 
     def _depends(self, at: Occurrence, by_rank: bool) -> bool:
-        def key(each: Occurrence) -> tuple[int, int, bool]:
-            return id(each.node), id(each.scope), by_rank
+        known = self._known[by_rank]
 
         def sources(each: Occurrence) -> Iterable[Occurrence]:
-            return () if key(each) in self._known else self._parts(each, by_rank)
+            return () if _key(each) in known else self._parts(each, by_rank)
 
-        if key(at) not in self._known:
-            seen = []
-            for each in reachable([at], sources, key):
-                seen.append(key(each))
-                if self._known.get(key(each)) or self._gives(each, by_rank):
-                    self._known[key(at)] = True
+        if _key(at) not in known:
+            seen = set[tuple[int, int]]()
+            for each in reachable([at], sources, _key, seen):
+                if known.get(_key(each)) or self._gives(each, by_rank):
+                    known[_key(at)] = True
                     break
             else:
-                self._known.update(dict.fromkeys(seen, False))
-        return self._known[key(at)]
+                known.update(dict.fromkeys(seen, False))
+        return known[_key(at)]
 
     def _gives(self, at: Occurrence, by_rank: bool) -> bool:
         """Whether an expression is itself the number of the rank, or that of all."""
@@ -211,6 +209,10 @@ class Dependence:
             yield at.part(node.func.value)
         for given in arguments(node):
             yield at.part(given)
+
+
+def _key(at: Occurrence) -> tuple[int, int]:
+    return id(at.node), id(at.scope)
 
 
 def tests_around(statement: Statement | None, beside: Statement | None) -> Iterator[Occurrence]:

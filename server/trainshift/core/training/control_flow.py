@@ -233,6 +233,8 @@ class ControlFlow:
         Such a test comes before the statement.  Other ways than by the test may lead to it.  A test whose
         other outcome does nothing but raise an error is none of these: an error ends all.
         """
+        if not self.has_tests(statement):
+            return
         cfg = self.graph(statement)
         starts = cfg.starts(statement.node)
         first = min((point.index for point in starts), default=0)

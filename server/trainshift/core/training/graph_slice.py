@@ -46,6 +46,21 @@ def reaching_calls(
     return list(flow.found)
 
 
+def is_reached(
+    script: Script,
+    wanted: Mapping[ast.Call, T],
+    node: ast.expr,
+    scope: Scope,
+    statement: Statement | None,
+    through_objects: bool = True,
+) -> bool:
+    """Tell that the result of one of the `wanted` calls reaches `node`, as `reaching_calls` would."""
+    flow = _Slice(script, wanted, through_objects)
+    if wanted:
+        flow.follow(Occurrence(node, scope, statement), is_first_enough=True)
+    return bool(flow.found)
+
+
 def calls_behind(script: Script, node: ast.expr, scope: Scope, statement: Statement | None) -> set[ast.Call]:
     """Every call whose result may reach `node`, those of the script's functions included."""
     flow: _Slice[None] = _Slice(script, {})
@@ -86,6 +101,7 @@ class _Slice(Generic[T]):
         self._through_objects = through_objects
         self._whole = whole
         self._memo = script.names.memo
+        self._is_controlled = next(script.sites_named("control_dependencies"), None) is not None
         self._seen: set[tuple[int, int]] = set() if seen is None else seen
         # What the visit of one occurrence leads to, in order.
         self._next: list[Occurrence] = []
@@ -93,7 +109,7 @@ class _Slice(Generic[T]):
         self.calls: set[ast.Call] = set()
         self.visited: list[Occurrence] = []
 
-    def follow(self, at: Occurrence) -> None:
+    def follow(self, at: Occurrence, is_first_enough: bool = False) -> None:
         """Visit the occurrence and all that leads to it, depth first, however long the way."""
         for each in reachable([at], self._before, lambda each: (id(each.node), id(each.scope)), self._seen):
             self.visited.append(each)
@@ -101,6 +117,8 @@ class _Slice(Generic[T]):
                 self.calls.add(each.node)
                 if each.node in self._wanted:
                     self.found[self._wanted[each.node]] = None
+                    if is_first_enough:
+                        return
 
     def _before(self, at: Occurrence) -> tuple[Occurrence, ...]:
         """What leads to an occurrence, one step back, last first; a script's slices are many: it is kept."""
@@ -172,6 +190,8 @@ class _Slice(Generic[T]):
 
     def _conditions(self, statement: Statement | None) -> None:
         """Follow the operations that a graph runs before those which the statement makes."""
+        if not self._is_controlled:
+            return
         for above in statement.ancestors() if statement is not None else ():
             items = above.node.items if isinstance(above.node, ast.With) else []
             for item in items:

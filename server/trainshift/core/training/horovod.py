@@ -12,7 +12,7 @@ from itertools import pairwise
 from trainshift.core.program import Program
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import counted_in
-from trainshift.core.training.graph_slice import reaching_calls
+from trainshift.core.training.graph_slice import is_reached, reaching_calls
 from trainshift.python.flow.cfg import Cfg, Point, reached
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
@@ -152,15 +152,15 @@ class Horovod:
         The step that a schedule is asked about decides where it is, and scales nothing; nor do numbers of
         steps.
         """
-        return bool(reaching_calls(self._script, self._scales, node, scope, statement))
+        return is_reached(self._script, self._scales, node, scope, statement)
 
     def divided(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
         """Whether a number of steps depends on ``hvd.size()``, other than by an object that knows a rate."""
-        return bool(reaching_calls(self._script, self._sizes, node, scope, statement, through_objects=False))
+        return is_reached(self._script, self._sizes, node, scope, statement, through_objects=False)
 
     def pinned(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
         """Whether the value of `node` depends on the rank."""
-        return bool(reaching_calls(self._script, self._ranks, node, scope, statement))
+        return is_reached(self._script, self._ranks, node, scope, statement)
 
     def chooses(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
         """Whether the value of `node` depends on the rank, by more than what a rank shows of its progress."""
@@ -216,13 +216,14 @@ class Horovod:
         if not self.is_used:
             return False
         flow = self._program.fact(ControlFlow)
-        cfg = flow.graph(statement)
-        if cfg not in self._elsewhere:
-            cut = {edge for edge, test, holds in flow.decisions(cfg) if self._tells_root(test, holds)}
-            self._elsewhere[cfg] = frozenset(reached([cfg.entry], cut=cut)) if cut else cfg.reachable
-        starts = cfg.reachable.intersection(cfg.starts(statement.node))
-        if starts and self._elsewhere[cfg].isdisjoint(starts):
-            return True
+        if flow.has_tests(statement):
+            cfg = flow.graph(statement)
+            if cfg not in self._elsewhere:
+                cut = {edge for edge, test, holds in flow.decisions(cfg) if self._tells_root(test, holds)}
+                self._elsewhere[cfg] = frozenset(reached([cfg.entry], cut=cut)) if cut else cfg.reachable
+            starts = cfg.reachable.intersection(cfg.starts(statement.node))
+            if starts and self._elsewhere[cfg].isdisjoint(starts):
+                return True
         around = flow.around(statement)
         if around is not None and isinstance(around.node, ast.ClassDef):
             return self.on_root(around)

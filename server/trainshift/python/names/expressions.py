@@ -12,8 +12,8 @@ from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Scope, Statement,
 from trainshift.python.syntax.slotted_ast import kind_of
 
 _BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
-# Half of all expressions, which hold no other one.
-_LEAVES = (ast.Name, ast.Constant)
+# Half of all expressions are names and constants, which hold no other one.
+_LEFT_OUT = (*_BLOCKS, ast.Name, ast.Constant, ast.expr_context, ast.operator)
 
 
 class ExpressionsByKind:
@@ -23,7 +23,7 @@ class ExpressionsByKind:
         self._script = program.script
 
     def of(self, *kinds: type[ast.expr]) -> Iterator[Occurrence]:
-        """Those of some kinds of syntax, statement by statement for each kind."""
+        """Those of some kinds of syntax but names and constants, statement by statement for each kind."""
         for kind in kinds:
             found = (each for facts in self._script.facts for each in facts.once(_by_kind).get(kind, ()))
             yield from (
@@ -54,9 +54,5 @@ def _own(statement: Statement) -> Iterator[tuple[ast.expr, Scope]]:
         node, scope = waiting.pop()
         if isinstance(node, ast.expr):
             yield node, scope
-            if isinstance(node, _LEAVES):
-                continue
             scope = scopes.get(node, scope)
-        for child in children(node):
-            if not isinstance(child, _BLOCKS) and not isinstance(child, ast.expr_context | ast.operator):
-                waiting.append((child, scope))
+        waiting += [(child, scope) for child in children(node) if not isinstance(child, _LEFT_OUT)]

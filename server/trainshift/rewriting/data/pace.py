@@ -7,7 +7,7 @@ from enum import Enum
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.seeds import Order
-from trainshift.core.training.graph_slice import reaching_calls
+from trainshift.core.training.graph_slice import is_reached
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
@@ -106,7 +106,7 @@ class Pace:
         return divides or self._is_of_share(node, scope, statement)
 
     def _is_of_share(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        return bool(reaching_calls(self._script, self._lengths, node, scope, statement))
+        return is_reached(self._script, self._lengths, node, scope, statement)
 
     @cached_property
     def _lengths(self) -> dict[ast.Call, Site]:
@@ -159,7 +159,7 @@ class Pace:
             return any(count.site is each.fit.site for count in self._counts)
         taken = {count.site.node: count for count in self._program.fact(StepCounts).taken}
         at = each.at[:3]
-        return bool(reaching_calls(self._script, taken, *at)) or self._horovod.divided(*at)
+        return is_reached(self._script, taken, *at) or self._horovod.divided(*at)
 
     @cached_property
     def undivided(self) -> list[Statement]:
