@@ -288,8 +288,9 @@ def _steering(program: Program) -> Iterator[tuple[Statement, bool]]:
     for attribute in program.script.attribute_bindings("stop_training"):
         if attribute.binding.statement is not None:
             yield attribute.binding.statement, False
-    for statement, _ in program.fact(Sinks).rates_set:
-        yield statement, True
+    for rate in program.fact(Sinks).rates_set:
+        if rate.statement is not None:
+            yield rate.statement, True
 
 
 def _by_own_metrics(
@@ -407,12 +408,11 @@ def _looks_up(test: ast.expr) -> bool:
 def _of_rates(program: Program, loop: Loop, told: set[Statement]) -> Iterator[Finding]:
     """The rates that a rank sets by values of its own."""
     own, runs = program.fact(OwnValues), program.fact(Together).runs
-    for statement, rate in program.fact(Sinks).rates_set:
-        if statement in told or not runs(statement.scope):
+    for rate in program.fact(Sinks).rates_set:
+        statement = rate.statement
+        if statement is None or statement in told or not runs(statement.scope):
             continue
-        asked = [*tests_around(statement, None)]
-        if rate is not None:
-            asked.append(Occurrence(rate, statement.scope, statement))
+        asked = [*tests_around(statement, None), rate]
         if any(own.is_own(each, loop) for each in asked):
             told.add(statement)
             yield hazard(program, "HZ13", Verdict.VIOLATED, statement, _RATE)

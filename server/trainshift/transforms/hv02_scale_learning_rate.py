@@ -95,4 +95,5 @@ RULE = Transform(
     "scale-learning-rate",
     propose,
     guards=(Guard("TF03"), Guard("TF05"), Guard("TF06"), Guard("TF07")),
+    asks=True,
 )

@@ -323,4 +323,5 @@ RULE = Transform(
     "divide-steps",
     propose,
     guards=(Guard("TF03"), Guard("TF05"), Guard("TF06"), Guard("TF07")),
+    asks=True,
 )

@@ -111,4 +111,5 @@ RULE = Transform(
     propose,
     guards=(Guard("TF04", unknown=Consequence.DOUBT),),
     harmless=True,
+    is_sure=True,
 )

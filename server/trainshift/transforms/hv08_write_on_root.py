@@ -295,4 +295,5 @@ RULE = Transform(
     propose,
     guards=(Guard("TF03"), Guard("TF10")),
     harmless=True,
+    is_sure=True,
 )

@@ -257,4 +257,5 @@ RULE = Transform(
     propose,
     guards=(Guard("TF03"), Guard("TF05"), Guard("TF06"), Guard("TF07")),
     choice="divide_data",
+    asks=True,
 )

@@ -67,4 +67,4 @@ def _change(program: Program, seed: SeedPlace) -> Change:
     return Change("HV16", "Give each rank a seed of its own", target, edits, doubts=doubts, optional=True)
 
 
-RULE = Transform("HV16", "seed-by-rank", propose)
+RULE = Transform("HV16", "seed-by-rank", propose, asks=True)

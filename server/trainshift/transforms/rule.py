@@ -50,6 +50,8 @@ class Transform:
     need, and is only of use with them.  One that is `harmless` does nothing to a program that does without;
     without one that is `essential` its ranks may train apart.
     `choice` is the choice by which a program does without the rule and is right all the same.
+    A change of one that `is_sure` mends the hazards at its place, which need not be tried.  One that `asks`
+    changes what somebody may want otherwise: how fast, and how long a program trains.
     """
 
     code: str
@@ -60,6 +62,8 @@ class Transform:
     harmless: bool = False
     essential: bool = False
     choice: str = ""
+    is_sure: bool = False
+    asks: bool = False
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"HV\d\d", self.code) or not re.fullmatch(r"[a-z]+(-[a-z]+)*", self.name):

@@ -14,16 +14,18 @@ from typing import NamedTuple
 from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import tests_around
-from trainshift.core.ranks.rates import RATES, Rates
+from trainshift.core.ranks.rates import Rates
 from trainshift.core.ranks.uniformity import Cause, Of, Uniformity
 from trainshift.core.training.loops import Loops
+from trainshift.core.training.rate_cases import RateCases
+from trainshift.core.training.rate_settings import RateSettings
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Values
-from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, last_name
+from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.python.values.made_objects import MadeObjects
 
 # What of a layer is each rank's own, or none of its shape.
@@ -85,10 +87,9 @@ class Sinks:
     def _all(self) -> Iterator[_Arrival]:
         for site in self._program.fact(Rates).made:
             yield from (_Arrival(Sink.HYPERPARAMETER, each) for each in _given(site))
-        for statement, rate in self.rates_set:
-            if rate is not None:
-                yield _Arrival(Sink.HYPERPARAMETER, Occurrence(rate, statement.scope, statement))
-            tests = tests_around(statement, None)
+        for rate in self.rates_set:
+            yield _Arrival(Sink.HYPERPARAMETER, rate)
+            tests = tests_around(rate.statement, None)
             yield from (_Arrival(Sink.HYPERPARAMETER, each, is_test=True) for each in tests)
         yield from self._of_layers()
         yield from self._of_loops()
@@ -132,28 +133,10 @@ class Sinks:
                     yield _Arrival(Sink.LENGTH, at, of=Of.LENGTH)
 
     @cached_property
-    def rates_set(self) -> list[tuple[Statement, ast.expr | None]]:
-        """The statements that set the rate of an optimizer that is made, with what they set it to."""
-        return list(self._rates_set())
-
-    def _rates_set(self) -> Iterator[tuple[Statement, ast.expr | None]]:
-        for name in RATES:
-            for attribute in self._script.attribute_bindings(name):
-                statement = attribute.binding.statement
-                if statement is not None and self._is_optimizer(attribute.base, statement):
-                    yield statement, attribute.binding.value
-        for site in self._script.sites_named("assign", "set_value"):
-            given = site.node.args
-            rate = site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
-            if site.name == "set_value" and given:
-                rate = given[0]
-            if isinstance(rate, ast.Attribute) and rate.attr in RATES:
-                if self._is_optimizer(rate.value, site.statement):
-                    yield site.statement, given[-1] if given else None
-
-    def _is_optimizer(self, node: ast.expr, statement: Statement) -> bool:
-        values = self._names.values(node, statement.scope, statement)
-        return last_name(node) == "optimizer" or self._names.may_be(values, *api.OPTIMIZERS)
+    def rates_set(self) -> list[Occurrence]:
+        """What the rates of optimizers that are made are set to later on."""
+        settings = RateSettings(self._program, RateCases(self._program))
+        return [each.value for each in settings.of_attributes()]
 
     def _counts(self, at: Occurrence) -> bool:
         """Tell that a loop goes through numbers, so that what is behind these decides how often."""

@@ -12,7 +12,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.rate_cases import ATTRIBUTES, RateCases
 from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.syntax.chunk_syntax import Scope, Site, argument
+from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, last_name
 
 ASSIGNING = ("assign", "assign_add", "assign_sub", "set_value")
 
@@ -60,6 +60,12 @@ class RateSettings:
         """
         for value, optimizer, grows in self._by_attribute():
             if self._horovod.scaled(*value[:3]) and (grows or self._reads_rate(value)):
+                yield RateSetting(value, value.part(optimizer))
+
+    def of_attributes(self) -> Iterator[RateSetting]:
+        """What the rate of an optimizer that is there is set to, changed or multiplied by."""
+        for value, optimizer, _ in self._by_attribute():
+            if last_name(optimizer) == "optimizer" or self._cases.is_optimizer(value.part(optimizer)):
                 yield RateSetting(value, value.part(optimizer))
 
     def _by_attribute(self) -> Iterator[tuple[Occurrence, ast.expr, bool]]:

@@ -27,15 +27,14 @@ from trainshift.python.names.workspace import MOST_CONVERTED
 from trainshift.python.source.edit import Change, merge
 from trainshift.python.source.source import Span
 from trainshift.restrictions import HAZARDS
+from trainshift.transforms import TRANSFORMS
 
 _MENDING = {rule.code: rule.mended_by for rule in HAZARDS if rule.mended_by}
-# Rules whose change of a place mends it for sure; of all others this is tried, so many times at most.
-_SURE = frozenset({"HV07", "HV08"})
+_SURE = frozenset(rule.code for rule in TRANSFORMS if rule.is_sure)
+_ASKING = frozenset(rule.code for rule in TRANSFORMS if rule.asks)
+# Whether the change of a rule that is not sure mends a hazard is tried, so many times at most.
 _MOST_TRIED = 12
 _BY_WEIGHT = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.HARMLESS)
-# What these change somebody may want otherwise: how fast, and how long it trains.
-_ASKING = frozenset({"HV02", "HV06", "HV15", "HV16"})
-
 
 _MISSED = (
     "The project has too many files for all to be searched for imports of this one: "
