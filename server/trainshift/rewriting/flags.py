@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from trainshift.core import tables
 from trainshift.core.program import Program
-from trainshift.core.ranks.beginning import Beginning
 from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.fits import Fits, is_compiled_optimizer
@@ -184,7 +183,7 @@ class Flags:
             return True
         if self._program.fact(OwnHorovod).hooks or self._horovod.is_elastic:
             return True
-        sets_weights = self._program.fact(Beginning).sets_weights
+        sets_weights = self._horovod.sets_weights
         sites = self._horovod.calls(*_BROADCASTS)
         # An object that is sent may be anything: the order of the data, or the number of an epoch.
         sent = [site for site in sites if site.name != "broadcast_object" or sets_weights(site)]

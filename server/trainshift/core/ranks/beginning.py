@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.flaws import Flaw, at, reaching
+from trainshift.core.ranks.flaws import Flaw, at
 from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.training.graph_slice import is_reached
 from trainshift.core.training.horovod import Horovod
@@ -37,8 +37,6 @@ _BROADCASTING = (
     "BroadcastGlobalVariablesCallback",
     "BroadcastGlobalVariablesHook",
 )
-# What puts values into variables.
-_SETTING = ("set_weights", "assign", "load_state_dict", "set_value")
 _BEGUN_BY_CALLS = frozenset({Pattern.OPTIMIZER, *GRAPH_PATTERNS})
 # Words that tell no objects apart.
 _COMMON = frozenset({"self", "cls", *VARIABLE_LISTS})
@@ -184,7 +182,7 @@ class Beginning:
                 given = site.node.args[:1] or [word.value for word in site.node.keywords[:1]]
                 found[site] = frozenset().union(*(self._words_of(at(each, site)) for each in given))
             elif site.name.startswith("broadcast_object"):
-                if self.sets_weights(site):
+                if self._horovod.sets_weights(site):
                     found[site] = frozenset()
             elif site.name.startswith("broadcast"):
                 found[site] = frozenset()
@@ -225,15 +223,6 @@ class Beginning:
         return any(
             isinstance(each, Instance | UserInstance) and getattr(each, "node", None) is of.node
             for each in values
-        )
-
-    def sets_weights(self, site: Site) -> bool:
-        """Whether what a call broadcasts becomes the weights of something."""
-        wanted = {site.node: site}
-        return any(
-            reaching(self._program, wanted, at(each, other))
-            for other in self._script.sites_named(*_SETTING)
-            for each in other.node.args[:1]
         )
 
     @cached_property

@@ -36,6 +36,8 @@ _ALSO = {KERAS: ("horovod.keras",)}
 _ELASTIC = ("KerasState", "TensorFlowKerasState", "TensorFlowState")
 
 _SETTING_UP = ("init", "local_rank")
+# What puts values into variables.
+_SETTING = ("set_weights", "assign", "load_state_dict", "set_value")
 # What the flag of a broadcast is at first.
 _NONE_YET = ("False", "set()")
 _NO_VALUE_YET = ".Variable(False, trainable=False)"
@@ -204,6 +206,15 @@ class Horovod:
     def _counted(self) -> set[str]:
         """What the script counts in, one by one."""
         return {counted_in(statement) for statement in self._script.statements} - {""}
+
+    def sets_weights(self, site: Site) -> bool:
+        """Whether what a call broadcasts becomes the weights of something."""
+        wanted = {site.node: site}
+        return any(
+            is_reached(self._script, wanted, each, other.scope, other.statement)
+            for other in self._script.sites_named(*_SETTING)
+            for each in other.node.args[:1]
+        )
 
     @cached_property
     def _ranks(self) -> dict[ast.Call, Site]:
