@@ -122,6 +122,11 @@ def _of_draws(program: Program) -> Iterator[Finding]:
         yield hazard(program, "HZ13", Verdict.VIOLATED, of_call(site), message)
 
 
+def _asks_clock(program: Program, test: Occurrence) -> bool:
+    """Whether a test asks for the time, which no collective made the same on all ranks."""
+    return any(each.kind is CauseKind.CLOCK for each in program.fact(Uniformity).causes(test))
+
+
 def _is_averaged(program: Program, fit: Site) -> bool:
     """Whether the metrics of a `fit` are averaged."""
     return any(_averages(program, element) for element in callbacks(program.script, fit))
@@ -210,7 +215,7 @@ def _of_own(
             continue
         tests = list(tests_around(statement, None))
         own = program.fact(OwnValues)
-        if any(map(own.asks_clock, tests)):
+        if any(_asks_clock(program, each) for each in tests):
             told.add(statement)
             yield hazard(program, "HZ13", Verdict.VIOLATED, statement, _RATE if is_rate else _BY_CLOCK)
             continue
@@ -374,7 +379,7 @@ def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
             where = inner.branches["body"][-1] if leaf is inner else inner
             test = Occurrence(inner.node.test, inner.scope, where)
             place = test if leaf is inner or not leaves else leaf
-            if own.asks_clock(test):
+            if _asks_clock(program, test):
                 fix = _decided_by_root(program, test, loop)
                 message = _BY_CLOCK if leaves else _PASSED
                 yield hazard(program, "HZ13", Verdict.VIOLATED, place, message, fix=fix, asks=True)

@@ -1,7 +1,7 @@
 """Own values: what each rank has computed for itself, and a rank must not decide by alone.
 
-Losses of a rank's own batches, metrics of them, what a model makes of a rank's own data, and the clock. What
-a collective gave is the same on all ranks.
+Losses of a rank's own batches, metrics of them, and what a model makes of a rank's own data. What a
+collective gave is the same on all ranks.
 """
 
 from __future__ import annotations
@@ -24,11 +24,8 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, Step
 from trainshift.python.names.values import Instance
-from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, children, last_name
-from trainshift.python.values.backward_slice import sliced
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, last_name
 
-_CLOCKS = ("time.", "datetime.")
-_NUMBERS = tuple(f"builtins.{name}" for name in ("int", "float", "round", "min", "max", "abs", "bool"))
 # What graphs get the rows of a batch by.
 _INPUTS = frozenset(
     {
@@ -54,35 +51,6 @@ class OwnValues:
         self._known_metrics: dict[Loop, set[ast.AST]] = {}
 
     # Tests
-
-    def asks_clock(self, test: Occurrence) -> bool:
-        """Whether a test asks for the time, which no collective made the same on all ranks."""
-        names = (
-            name
-            for each in sliced(test, self._computed_of)
-            if isinstance(each.node, ast.Call)
-            for name in self._names.full_names(each.node.func, each.scope, each.statement)
-        )
-        return any(name.startswith(_CLOCKS) for name in names) and not self.makes_equal(test)
-
-    def _computed_of(self, at: Occurrence) -> Iterator[Occurrence]:
-        """What a number is computed of, one step back; not what objects are made of that are asked for it."""
-        node = at.node
-        if isinstance(node, ast.Call):
-            site = self._script.site_of(node)
-            functions = self._names.called_functions(site)
-            for function in functions:
-                yield from (Occurrence(value, function, where) for value, where in function.returns)
-            if isinstance(node.func, ast.Attribute) and not functions:
-                yield at.part(node.func.value)
-            if self._names.calls(site, *_NUMBERS):
-                yield from map(at.part, node.args)
-            return
-        step = self._names.steps_back(at)
-        if step is not None:
-            yield from step.sources
-        elif not isinstance(node, ast.Lambda):
-            yield from (at.part(each) for each in children(node) if isinstance(each, ast.expr))
 
     def is_own(self, test: Occurrence, loop: Loop) -> bool:
         """Whether a test asks for what the rank's own step gave, or for what was set by such a test."""
