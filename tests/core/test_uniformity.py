@@ -9,7 +9,7 @@ import pytest
 
 from divergence_table import ALIKE, HEAD, SINKS, SOURCES, cell
 from trainshift.core.program import Program
-from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.ranks.uniformity import Divergent, Uniform, Uniformity, Unknown
 from trainshift.engine.analysis import Analysis, analyze
 from trainshift.engine.audit import faults_of
 from trainshift.engine.conversion import Status, convert
@@ -84,3 +84,26 @@ def test_a_length_that_is_made_of_itself_is_no_endless_question() -> None:
     (site,) = script.sites_named("print")
     at = Occurrence(site.node.args[0], site.scope, site.statement)
     assert {each.kind for each in Program(script).fact(Uniformity).causes(at)} == {CauseKind.DISK}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("int(os.environ['BATCHES'])", Uniform),
+        ("os.environ['OMPI_COMM_WORLD_RANK']", Unknown),
+        ("max(3, len(sys.argv))", Uniform),
+        ("time.time()", Divergent),
+        ("int(os.environ['BATCHES']) + random.random()", Divergent),
+        ("foreign.number()", Unknown),
+        ("given", Unknown),
+        ("'x'.join(names)", Uniform),
+    ],
+)
+def test_a_value_is_uniform_divergent_or_unknown(value: str, expected: type) -> None:
+    text = f"import os, random, sys, time\nimport foreign\nnames = ['a']\ndef f(given):\n    return {value}\n"
+    script = read_script(text)
+    assert isinstance(script, Script)
+    program = Program(script)
+    returned, statement = program.script.scopes[0].returns[0]
+    verdict = program.fact(Uniformity).verdict(Occurrence(returned, program.script.scopes[0], statement))
+    assert isinstance(verdict, expected)

@@ -38,7 +38,7 @@ from itertools import pairwise
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
-from trainshift.core.training.alike import Alike
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.loop_kinds import Loop, header
 from trainshift.core.training.loops import Loops
 from trainshift.python.flow.evaluation import LOOPS
@@ -139,7 +139,7 @@ def _around(program: Program, loop: Loop, site: Site, whole: bool) -> tuple[list
 
     def add(test: ast.expr | None, at: Statement, what: str, where: Span) -> None:
         tested = Occurrence(test, at.scope, at) if test is not None else None
-        alike = tested is not None and program.fact(Alike).is_same(tested)
+        alike = tested is not None and program.fact(Uniformity).is_uniform(tested)
         found.append(_Condition(loop, site, place, what, where, alike))
 
     for inline in _inline_conditions(site) if whole else ():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
-from trainshift.core.training.alike import Alike
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
@@ -80,7 +80,7 @@ class SeedPlaces:
         )
 
     def _read(self) -> Iterator[SeedPlace]:
-        horovod, alike = self._program.fact(Horovod), self._program.fact(Alike)
+        horovod, uniformity = self._program.fact(Horovod), self._program.fact(Uniformity)
         for site in self._script.sites:
             node = self._seed(site)
             if node is None or isinstance(node, ast.JoinedStr) or site.in_fstring:
@@ -90,7 +90,9 @@ class SeedPlaces:
             numbers = [each for each in known if isinstance(each, int)]
             # Of what is computed of constants the value is not known.
             others = [each for each in known if not isinstance(each, int) and each not in (None, ...)]
-            is_fixed = set(known) != {None} and alike.is_same(Occurrence(node, site.scope, site.statement))
+            is_fixed = set(known) != {None} and uniformity.is_uniform(
+                Occurrence(node, site.scope, site.statement)
+            )
             if others or not is_fixed or horovod.pinned(node, site.scope, site.statement):
                 continue
             is_shown = len(numbers) == len(values) > 0 or isinstance(node, ast.BinOp)

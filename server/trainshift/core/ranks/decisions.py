@@ -16,7 +16,6 @@ from trainshift.core.program import Program
 from trainshift.core.ranks import worlds
 from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.ranks.worlds import Worlds
-from trainshift.core.training.alike import Alike
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import Horovod
@@ -186,7 +185,7 @@ def _is_passed_over(
 
     A `continue` that the ranks decide on `together`, directly in the loop, does not count.
     """
-    is_same = program.fact(Alike).is_same
+    is_uniform = program.fact(Uniformity).is_uniform
     for each in takewhile(lambda one: one is not statement, loop.walk()):
         if isinstance(each.node, ast.Continue) and innermost_loop(each) is loop:
             for above in takewhile(lambda one: one is not loop, each.ancestors()):
@@ -194,7 +193,7 @@ def _is_passed_over(
                 if isinstance(node, ast.If) and above.parent is loop:
                     if above in together or _is_agreed(program, node.test):
                         continue
-                if not isinstance(node, ast.If) or not is_same(Occurrence(node.test, above.scope, above)):
+                if not isinstance(node, ast.If) or not is_uniform(Occurrence(node.test, above.scope, above)):
                     return True
     return False
 
@@ -359,7 +358,7 @@ def _bound(inside: Iterable[Statement]) -> dict[str, list[tuple[Statement, ast.e
 
 def _counts(program: Program, at: Occurrence) -> bool:
     """Whether all ranks agree on a name, such as the number of a step or an epoch."""
-    if program.fact(Alike).is_same(at):
+    if program.fact(Uniformity).is_uniform(at):
         return True
     bindings = program.names.bindings(at)
     return bool(bindings) and all(_is_count(program, each) for each in bindings)

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import COLLECTIVE, Dependence
 from trainshift.core.ranks.seeds import Order, Seeds
+from trainshift.core.training.alike import Alike
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
@@ -57,6 +58,23 @@ class Cause(NamedTuple):
     site: Site
 
 
+class Uniform(NamedTuple):
+    """Verdict: all ranks surely have one value."""
+
+
+class Divergent(NamedTuple):
+    """Verdict: ranks may have different values, and why."""
+
+    causes: tuple[Cause, ...]
+
+
+class Unknown(NamedTuple):
+    """Verdict: the text does not show it, as of what a library gives, or behind too many names."""
+
+
+Verdict: TypeAlias = Uniform | Divergent | Unknown
+
+
 class Uniformity:
     """What the ranks of one program have in common."""
 
@@ -68,6 +86,17 @@ class Uniformity:
         self._seeds = program.fact(Seeds)
         self._trains = program.fact(WhatTrains)
         self._known: dict[tuple[int, int], Cause | None] = {}
+
+    def verdict(self, at: Occurrence) -> Verdict:
+        """Return whether a value is the same on all ranks, as far as the text shows."""
+        causes = self.causes(at)
+        if causes:
+            return Divergent(tuple(causes))
+        return Uniform() if self._program.fact(Alike).is_same(at) else Unknown()
+
+    def is_uniform(self, at: Occurrence) -> bool:
+        """Tell that all ranks surely have one value, so that none decides otherwise by it."""
+        return self._program.fact(Alike).is_same(at) and isinstance(self.verdict(at), Uniform)
 
     def causes(self, at: Occurrence, of: Of = Of.VALUE) -> list[Cause]:
         """Return why a value may differ between ranks, in the order of its slice; none if it is uniform."""

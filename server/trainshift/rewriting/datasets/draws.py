@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.ranks.worlds import Worlds
-from trainshift.core.training.alike import Alike
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
@@ -99,7 +99,7 @@ class Draws:
     def is_fixed(self, at: Occurrence) -> bool:
         """Whether a seed is one number on all ranks, and none that is drawn anew."""
         drawn = isinstance(at.node, ast.Constant) and at.node.value is None
-        return not drawn and self._program.fact(Alike).is_same(at)
+        return not drawn and self._program.fact(Uniformity).is_uniform(at)
 
     def is_repeated(self, site: Site) -> bool:
         """Whether a call is made again and again by a loop around it, or around a call that leads to it."""

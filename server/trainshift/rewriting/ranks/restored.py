@@ -6,7 +6,7 @@ import ast
 
 from trainshift.core import tables
 from trainshift.core.program import Program
-from trainshift.core.training.alike import Alike
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
@@ -175,7 +175,7 @@ class Restored:
         return cls is not None and self._names.is_a(UserInstance(cls, None), *api.CALLBACK)
 
     def _is_same(self, test: ast.expr, statement: Statement) -> bool:
-        return self._program.fact(Alike).is_same(Occurrence(test, statement.scope, statement))
+        return self._program.fact(Uniformity).is_uniform(Occurrence(test, statement.scope, statement))
 
 
 def _runs(statement: Statement) -> bool:
