@@ -92,7 +92,11 @@ def factory(entry: Entry) -> None:
 def schedule(entry: Entry) -> None:
     given = {**dict.fromkeys(entry.listed("rates"), "0.1"), **dict.fromkeys(entry.listed("steps"), "100")}
     made = f"tf.keras.optimizers.SGD({called(entry, **given)})"
-    found = converted(entry, f"{MODEL}model.compile({made})\n{FIT.format(more='')}")
+    body = f"{MODEL}optimizer = {made}\nmodel.compile(optimizer)\n{FIT.format(more='')}"
+    assert "cannot remake" in refused(entry, body)
+    found = converted(entry, body.replace("SGD", "legacy.SGD"))
+    kept = "rate = optimizer.learning_rate\noptimizer = hvd.DistributedOptimizer(optimizer)\n"
+    assert f"{kept}optimizer.learning_rate = rate\n" in found.text
     assert all(f"{name}=0.1 * hvd.size()" in found.text for name in entry.listed("rates"))
     assert all(f"{name}=100 / hvd.size()" in found.text for name in entry.listed("steps"))
 
@@ -272,7 +276,7 @@ def test_people_tell_of_their_own_libraries() -> None:
     assert "*([Report()] if hvd.rank() == 0 else [])" in found.text
     assert not found.withheld
     assert "optimizer = make(0.1 * hvd.size(), steps=100 / hvd.size())\n" in found.text
-    assert "optimizer = hvd.DistributedOptimizer(optimizer)\nmodel.compile(optimizer)\n" in found.text
+    assert "optimizer = hvd.DistributedOptimizer(optimizer)\n" in found.text
 
 
 def test_models_of_people_s_own_are_refused() -> None:

@@ -34,7 +34,12 @@ in tf.gradients(loss, tvars)]
 
 Horovod's wrap remakes the optimizer from its configuration, a schedule of your own included. So its class is
 registered with Keras and gets a `get_config` if it has none, and a `from_config` where a value may be a
-tensor or another schedule.
+tensor or another schedule. A schedule of a library that it cannot remake is given to the wrapped optimizer again:
+
+    optimizer, _ = create_optimizer(2e-5)   optimizer, _ = create_optimizer(2e-5 * hvd.size())
+                                            rate = optimizer.learning_rate
+                                            optimizer = hvd.DistributedOptimizer(optimizer)
+                                            optimizer.learning_rate = rate
 """
 
 from __future__ import annotations
@@ -103,7 +108,11 @@ def _change(program: Program, wrap: Wrap) -> Change | Withheld:
     requires: tuple[Edit, ...] = ()
     edits = program.fact(Layout).put(node, site, handed_to(wrapper, more))
     if wrap.target and wrap.used is None:
-        edits = (program.fact(Layout).after(wrap.statement, [f"{name} = {wrapper}({name}{more})"]),)
+        lines = [f"{name} = {wrapper}({name}{more})"]
+        if wrap.keeps_rate:
+            rate = program.at(wrap.statement).script.fresh("rate")
+            lines = [f"{rate} = {name}.learning_rate", *lines, f"{name}.learning_rate = {rate}"]
+        edits = (program.fact(Layout).after(wrap.statement, lines),)
         requires = program.fact(Layout).isolate(wrap.statement)
     decision = (
         f"{name} is wrapped for all modes; where a tape uses it, the tape averages and the wrap does not"

@@ -31,6 +31,7 @@ from trainshift.rewriting.tf1.estimators import Estimators
 from trainshift.rewriting.tf1.graphs import Graphs
 
 _WRAPPER = "DistributedOptimizer"
+_SETTABLE = ("tensorflow.keras.optimizers.legacy.Optimizer",)
 _COPIES = ("copy.copy", "copy.deepcopy")
 _SOMETIMES = (
     "the optimizer is wrapped by DistributedOptimizer in some cases only; in the others nothing is averaged, "
@@ -55,7 +56,8 @@ class Wrap:
     is the one of Horovod that wraps it.  `compile` is the call whose argument it is written as.  `is_shared`
     tells that tapes use it in other modes of the script; `modes` are then the places where it is wrapped, if
     it need not be where it is made.  It is wrapped where it is `used` if the script has a wrap of it that it
-    does not use.  `said` is what its library's entry says of it.
+    does not use.  `said` is what its library's entry says of it.  `keeps_rate` tells that Horovod
+    cannot remake its schedule, so that the wrapped one is given it again.
     """
 
     site: Site
@@ -67,6 +69,7 @@ class Wrap:
     modes: tuple[InMode, ...] = ()
     used: tuple[ast.expr, Site] | None = None
     said: str = ""
+    keeps_rate: bool = False
 
     @property
     def statement(self) -> Statement:
@@ -283,8 +286,35 @@ class Wraps:
                 self._hide(use.site, reason)
             elif use.module == KERAS and (cls := self._loses_its_arguments(site)):
                 self._hide(use.site, f"Horovod remakes the optimizer; give {cls} a get_config method")
+            elif use.module == KERAS and (cls := self._schedule_given(site)):
+                self._keep_rate(use, site, cls)
             else:
                 self._add(site, use, len(made) == 1)
+
+    def _schedule_given(self, site: Site) -> str:
+        """The schedule of a library that an optimizer is made with, which Horovod cannot remake; or "".
+
+        Its configuration holds a function or another schedule, of which Keras makes a dictionary.
+        """
+        for given in arguments(site.node):
+            for value in self._names.site_values(given, site):
+                known = self._libraries.of(value) if isinstance(value, Instance) else None
+                if known is not None and known.role is Role.SCHEDULE:
+                    return known.pattern.rpartition(".")[2]
+        return ""
+
+    def _keep_rate(self, use: _Use, site: Site, schedule: str) -> None:
+        """Wrap an optimizer that is given its schedule again; today's optimizers of Keras do not take it."""
+        made = (value for value in self._names.callee(site) if isinstance(value, Library))
+        if not all(api.is_subclass(value.name, *_SETTABLE) for value in made):
+            self._hide(
+                use.site,
+                f"Horovod remakes the optimizer, and cannot remake {schedule}; use a legacy optimizer",
+            )
+        elif not _target(site) or self._program.fact(Shared).steps_of(site):
+            self._hide(use.site, f"Horovod cannot remake {schedule}; give the optimizer a name of its own")
+        else:
+            self._wraps.setdefault(site.node, replace(self._wrap(site, use), keeps_rate=True))
 
     def _averages_in_tapes_alone(self, site: Site) -> bool:
         """Whether a call makes an optimizer that steps others by itself, which a wrap does not see."""
@@ -304,16 +334,12 @@ class Wraps:
                 text = self._script.text(use.node, use.site)
                 self._hide(use.site, f"{text} may be made in several ways; give each its own compile")
                 return
-            is_pair = known.text("returns") == "pair"
-            target = _first_target(site) if is_pair else _target(site)
-            if is_pair and not target:
+            target = _first_target(site) if known.text("returns") == "pair" else _target(site)
+            if not target:
                 text = self._script.text(site.node.func, site)
-                self._hide(
-                    use.site, f"give the optimizer that {text} makes a name: optimizer, schedule = ..."
-                )
+                self._hide(use.site, f"give the optimizer that {text} makes a name of its own first")
                 return
-            own = use.compile if use.node is site.node else None
-            self._wraps.setdefault(site.node, Wrap(site, target, use.module, own))
+            self._wraps.setdefault(site.node, Wrap(site, target, use.module, keeps_rate=True))
 
     def _perhaps_wrapped(self, use: _Use, site: Site, made: list[Site]) -> None:
         """Tell of an optimizer that the script wraps on some ways to its use and on others not."""
