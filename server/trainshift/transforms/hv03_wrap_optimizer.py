@@ -34,7 +34,8 @@ in tf.gradients(loss, tvars)]
 
 Horovod's wrap remakes the optimizer from its configuration, a schedule of your own included. So its class is
 registered with Keras and gets a `get_config` if it has none, and a `from_config` where a value may be a
-tensor or another schedule. A schedule of a library that it cannot remake is given to the wrapped optimizer again:
+tensor or another schedule. A schedule of a library that it cannot remake is given to the wrapped optimizer
+again:
 
     optimizer, _ = create_optimizer(2e-5)   optimizer, _ = create_optimizer(2e-5 * hvd.size())
                                             rate = optimizer.learning_rate

@@ -279,17 +279,20 @@ class Wraps:
             if site.node in self._wrapped and any(each in self._wrappers for each in made):
                 self._perhaps_wrapped(use, site, made)
                 continue
-            if self._program.fact(Horovod).is_call(site, _WRAPPER):
-                continue
-            if not self._is_of_one_mode(site, use):
-                reason = "the optimizer serves both a tape and a fit; give each an optimizer of its own"
-                self._hide(use.site, reason)
-            elif use.module == KERAS and (cls := self._loses_its_arguments(site)):
-                self._hide(use.site, f"Horovod remakes the optimizer; give {cls} a get_config method")
-            elif use.module == KERAS and (cls := self._schedule_given(site)):
-                self._keep_rate(use, site, cls)
-            else:
-                self._add(site, use, len(made) == 1)
+            if not self._program.fact(Horovod).is_call(site, _WRAPPER):
+                self._read_maker(use, site, len(made) == 1)
+
+    def _read_maker(self, use: _Use, site: Site, alone: bool) -> None:
+        """Wrap what a call makes for a use, if Horovod can; `alone` tells that it is all that is used there."""
+        if not self._is_of_one_mode(site, use):
+            reason = "the optimizer serves both a tape and a fit; give each an optimizer of its own"
+            self._hide(use.site, reason)
+        elif use.module == KERAS and (cls := self._loses_its_arguments(site)):
+            self._hide(use.site, f"Horovod remakes the optimizer; give {cls} a get_config method")
+        elif use.module == KERAS and (cls := self._schedule_given(site)):
+            self._keep_rate(use, site, cls)
+        else:
+            self._add(site, use, alone)
 
     def _schedule_given(self, site: Site) -> str:
         """The schedule of a library that an optimizer is made with, which Horovod cannot remake; or "".
