@@ -41,6 +41,7 @@ from trainshift.core.ranks.own_horovod import BROADCAST
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.fits import Fit, hides
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.names.values import Instance
 from trainshift.python.source.edit import Change, Edit, Withheld
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.rewriting.data.divided_data import DividedData
@@ -152,9 +153,13 @@ def _warm_up(program: Program, fit: Fit) -> str:
 def _doubts(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
     doubts = []
     if not callbacks.fit.certain:
-        doubts.append(
+        assumed = (
             f"{program.script.text(callbacks.fit.model, callbacks.fit.site)} is assumed to be a Keras model"
         )
+        values = program.names.site_values(callbacks.fit.model, callbacks.fit.site)
+        if any(isinstance(value, Instance) for value in values):
+            assumed += "; a train_step of its own may average nothing"
+        doubts.append(assumed)
     if callbacks.given is not None and not callbacks.found.complete:
         given = program.script.text(callbacks.given, callbacks.fit.site)
         doubts.append(f"{given} is assumed to be a list of callbacks that every rank needs")

@@ -283,7 +283,7 @@ class Wraps:
                 self._read_maker(use, site, len(made) == 1)
 
     def _read_maker(self, use: _Use, site: Site, alone: bool) -> None:
-        """Wrap what a call makes for a use, if Horovod can; `alone` tells that it is all that is used there."""
+        """Wrap what a call makes for a use, if Horovod can; `alone` tells that it is all that is used."""
         if not self._is_of_one_mode(site, use):
             reason = "the optimizer serves both a tape and a fit; give each an optimizer of its own"
             self._hide(use.site, reason)
