@@ -15,14 +15,15 @@ Move the call out of the branch, and keep only the print or the write in it.
 ## What is reported
 
 A collective under a test of the rank whose other branch has none: `allreduce`, a broadcast, `fit` of a
-distributed model, a gradient of a distributed tape, a callback that averages. Fine are `evaluate` and `save`
-on rank 0.
+distributed model, a gradient of a distributed tape, a callback that averages. So is validation data that only
+some ranks give a `fit` whose metrics are averaged: the others have no `val_loss` to average. Fine are
+`evaluate` and `save` on rank 0.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
@@ -30,16 +31,28 @@ from trainshift.core.ranks.branches import Branch, Branches
 from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.dependence import RANK, Dependence
 from trainshift.core.ranks.list_members import callbacks
+from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.ranks.together import Together
 from trainshift.core.training.control_flow import ControlFlow
+from trainshift.core.training.loop_kinds import Pattern
+from trainshift.core.training.loops import Loops
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, UserInstance, Value
-from trainshift.python.syntax.chunk_syntax import Scope, Statement
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
+from trainshift.python.values.backward_slice import sliced
 from trainshift.restrictions.facts.moves import hoisted
 from trainshift.restrictions.facts.places import beside, hazard
 from trainshift.restrictions.restriction import Findings
 
 _SHARED = ("MetricAverageCallback", "BroadcastGlobalVariablesCallback", "BestModelCheckpoint")
+
+_AVERAGING = "MetricAverageCallback"
+# What gives a `fit` data to validate on, with its position.
+_VALIDATING = {"validation_data": 7, "validation_split": 6}
+_ON_SOME = (
+    "Only some ranks validate here, and the average of their metrics waits for those of the others. "
+    "Give all ranks validation data."
+)
 
 _READ = (ast.Name, ast.Attribute)
 
@@ -63,6 +76,9 @@ def check(program: Program) -> Findings:
     for element, branch in _callbacks(program):
         added = of_call(element.site) if element.site is not None else None
         yield _finding(program, element, branch, added)
+    for at, branch in _validations(program):
+        related = (beside(program, branch.test, "the test of the rank"),)
+        yield hazard(program, "HZ12", Verdict.VIOLATED, at, _ON_SOME, related)
 
 
 def _finding(program: Program, at: Occurrence, branch: Branch, added: Occurrence | None = None) -> Finding:
@@ -137,3 +153,91 @@ def _lists_twin(program: Program, branch: Branch, values: object) -> bool:
         if any(site.statement in inside for site in program.script.sites_named(*names)):
             return True
     return False
+
+
+def _validations(program: Program) -> Iterator[tuple[Occurrence, Branch]]:
+    """What some ranks alone validate on, in a `fit` whose metrics all ranks average."""
+    fits = [
+        loop.sites[0]
+        for loop in program.fact(Loops).own
+        if loop.is_call and loop.pattern is Pattern.OPTIMIZER and _averages(program, loop.sites[0])
+    ]
+    for site in fits:
+        for name in _VALIDATING:
+            leaves = [leaf for each in _given(program, site, name) for leaf in _leaves(program, each)]
+            found = _on_some_ranks(program, leaves)
+            if found is not None and program.fact(Branches).of_call(site) is None:
+                yield found
+    validating = [site for site in fits if any(_given(program, site, name) for name in _VALIDATING)]
+    for site in validating if len(validating) < len(fits) else ():
+        branch = program.fact(Branches).of_call(site)
+        if branch is not None and branch.statement is not None:
+            twins = {each.statement for each in fits if each not in validating}
+            if any(each in twins for each in branch.statement.walk()):
+                yield of_call(site), branch
+
+
+def _given(program: Program, fit: Site, name: str) -> list[Occurrence]:
+    """What a `fit` is given by a name, in a dictionary that it is handed as well."""
+    hidden = [each.value for each in fit.node.keywords if each.arg is None]
+    seen = program.names.given(fit, _VALIDATING[name] if fit.name == "fit" else None, name)
+    found = [each for each in seen if each.node not in hidden]
+    handed = {*map(dotted, hidden)} - {""}
+    for site in program.script.sites_named("update") if handed else ():
+        given = argument(site.node, None, name)
+        if given is None or not isinstance(site.node.func, ast.Attribute):
+            continue
+        if dotted(site.node.func.value) in handed:
+            found.append(of_call(site).part(given))
+    return found
+
+
+def _averages(program: Program, fit: Site) -> bool:
+    """Whether all ranks average the metrics of a `fit`."""
+    role_of = program.fact(OwnHorovod).role_of
+    return any(
+        (isinstance(value, Instance) and value.cls.endswith(_AVERAGING)) or role_of(value) == _AVERAGING
+        for element in callbacks(program.script, fit)
+        for value in program.names.values(*element[:3])
+    )
+
+
+def _leaves(program: Program, at: Occurrence) -> list[Occurrence]:
+    """What an expression may be, through names and choices."""
+
+    def parts(each: Occurrence) -> Iterable[Occurrence]:
+        if isinstance(each.node, ast.IfExp):
+            return [each.part(each.node.body), each.part(each.node.orelse)]
+        if isinstance(each.node, ast.BoolOp):
+            is_all = isinstance(each.node.op, ast.And)
+            return map(each.part, each.node.values[-1:] if is_all else each.node.values)
+        if isinstance(each.node, ast.Call):
+            functions = program.names.called_functions(program.script.site_of(each.node))
+            return [Occurrence(node, of, where) for of in functions for node, where in of.returns]
+        step = program.names.steps_back(each) if isinstance(each.node, _READ) else None
+        return step.sources if step is not None else ()
+
+    return [each for each in sliced(at, parts) if not [*parts(each)]]
+
+
+def _on_some_ranks(program: Program, leaves: list[Occurrence]) -> tuple[Occurrence, Branch] | None:
+    """What is given on some ranks alone, of all that may be given; None where all ranks have something."""
+    branches = program.fact(Branches)
+    found = [(each, branches.of(each)) for each in leaves]
+    given = [(each, branch) for each, branch in found if not _is_nothing(each.node)]
+    apart = [(each, branch) for each, branch in given if branch is not None]
+    if given and any(branch is not None for each, branch in found if _is_nothing(each.node)):
+        return next(((each, branch) for each, branch in found if branch is not None), None)
+    arms = {(branch.test.node, branch.arm) for _, branch in apart}
+    is_of_all = len(apart) < len(given) or len(arms) > len({test for test, _ in arms})
+    return apart[0] if apart and not is_of_all and not _is_choice(apart) else None
+
+
+def _is_choice(given: list[tuple[Occurrence, Branch]]) -> bool:
+    """Whether one expression chooses for all ranks: ``some if hvd.rank() == 0 else all``."""
+    tests = [branch.test.node for _, branch in given if branch.statement is None]
+    return len(tests) > len(set(tests))
+
+
+def _is_nothing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not node.value
