@@ -39,8 +39,8 @@ from trainshift.restrictions.restriction import Findings, Restriction
 _WHY = {
     Pattern.STRATEGY: "{call} runs under a tf.distribute strategy, which averages the gradients itself. "
     "Remove the strategy, or Horovod averages them twice.",
-    Pattern.MINIMIZE: "{call} hides its tape, so each rank would train on its own. Use a tf.GradientTape and "
-    "apply_gradients.",
+    Pattern.MINIMIZE: "{call} takes its gradients itself, so each rank would train on its own. Use a "
+    "tf.GradientTape and apply_gradients.",
     Pattern.BY_HAND: "{call} updates the weights by hand, so each rank would train on its own. Use an "
     "optimizer's apply_gradients.",
     Pattern.LIBRARY: "{call} trains through a library that hides the fit, so each rank would train on its "

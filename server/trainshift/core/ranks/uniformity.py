@@ -16,6 +16,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import COLLECTIVE, Dependence
 from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.training.alike import Alike
+from trainshift.core.training.fits import Fit, Fits
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
@@ -25,12 +26,13 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Function
-from trainshift.python.syntax.chunk_syntax import Site, argument, arguments
+from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments
 
 # What of an array or a tensor does not depend on the numbers in it.
 _SHAPE = frozenset({"dtype", "itemsize", "nbytes", "ndim", "rank", "shape", "size"})
 _COUNTING = frozenset(f"builtins.{name}" for name in ("callable", "isinstance", "type"))
 _LENGTH = "builtins.len"
+_AFTER_BATCH = ("on_batch_end", "on_train_batch_end")
 # What tells which rows of something an index chooses by their values.
 _MASKS = (ast.Compare, ast.BoolOp, ast.UnaryOp)
 
@@ -120,6 +122,8 @@ class Uniformity:
     def _find_cause(self, at: Occurrence) -> Cause | None:
         if at.node in self._losses:
             return Cause(CauseKind.DATA, self._losses[at.node])
+        if isinstance(at.node, ast.Name) and at.node.id == self._batch_logs.get(at.scope.function(), ""):
+            return Cause(CauseKind.DATA, self._fits[0].site)
         if not isinstance(at.node, ast.Call):
             return None
         site = self._script.site_of(at.node)
@@ -240,6 +244,25 @@ class Uniformity:
                 at = Occurrence(given, site.scope, site.statement)
                 step = self._names.steps_back(at)
                 found.update((each.node, site) for each in (step.sources if step is not None else (at,)))
+        return found
+
+    @cached_property
+    def _fits(self) -> list[Fit]:
+        return self._program.fact(Fits).fits
+
+    @cached_property
+    def _batch_logs(self) -> dict[Scope | None, str]:
+        """The methods that Keras calls after a batch, each with its parameter for this rank's metrics."""
+        found: dict[Scope | None, str] = {}
+        for statement in self._script.statements if self._fits else ():
+            function = statement.scope.function()
+            if function is None or function in found or function.name not in _AFTER_BATCH:
+                continue
+            owner = function.owner()
+            bases = self._names.library_bases(owner) if owner is not None else ()
+            if any(api.is_subclass(base, *api.CALLBACK) for base in bases):
+                names = [name for name, given in function.bindings.items() if given[0].kind == "parameter"]
+                found[function] = names[2] if len(names) > 2 else ""
         return found
 
     @cached_property

@@ -59,7 +59,7 @@ _HIDING = ("create_train_op", "optimize_loss")
 # Why a loop of a pattern is refused; `{call}` is what is called.
 _REASONS = {
     Pattern.STRATEGY: "tf.distribute already distributes this script; remove the strategy first",
-    Pattern.MINIMIZE: "{call}(...) hides its tape; use apply_gradients with a tf.GradientTape",
+    Pattern.MINIMIZE: "{call}(...) takes its gradients itself; use a tf.GradientTape and apply_gradients",
     Pattern.LIBRARY: "this trains through a library that hides the fit; call the model's own fit instead",
     Pattern.BY_HAND: "the gradients of this tf.GradientTape reach no optimizer.apply_gradients(...); "
     "use one, as weights updated by hand cannot be converted",

@@ -21,6 +21,8 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Class, Instance, Library, Value
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments, hides_arguments, last_name
+from trainshift.python.values.backward_slice import sliced
+from trainshift.rewriting.keras.wraps import Wraps
 from trainshift.rewriting.target import Target
 from trainshift.rewriting.tf1.estimators import Estimators
 from trainshift.rewriting.tf1.graphs import Graphs
@@ -72,6 +74,8 @@ class GivenRates:
     def of(self, site: Site, settings: list[RateSetting]) -> list[GivenRate]:
         """How each of the optimizers that a call may make takes its rate; none if it makes no optimizer."""
         given: list[GivenRate] = []
+        if site.node in self._scaled_later:
+            return []
         if self._is_named_at_run_time(site):
             return [self._given_to_any(site)]
         for value in self._names.callee(site):
@@ -80,6 +84,26 @@ class GivenRates:
             elif isinstance(value, Class):
                 given += self._given_to_class(site, value.scope)
         return given
+
+    @cached_property
+    def _scaled_later(self) -> set[ast.Call]:
+        """The calls behind what `compile` is given as any optimizer, whose rate is scaled there."""
+
+        def behind(at: Occurrence) -> Iterable[Occurrence]:
+            step = self._names.steps_back(at)
+            found = list(step.sources) if step is not None else []
+            if isinstance(at.node, ast.Call):
+                functions = self._names.called_functions(self._script.site_of(at.node))
+                found += [Occurrence(node, each, where) for each in functions for node, where in each.returns]
+                found.append(at.part(at.node.func))
+            return found
+
+        starts = [
+            Occurrence(each.node, each.compile.site.scope, each.compile.site.statement)
+            for each in self._program.fact(Wraps).unnamed
+        ]
+        found = [each.node for start in starts for each in sliced(start, behind)]
+        return {each for each in found if isinstance(each, ast.Call)}
 
     def _is_named_at_run_time(self, site: Site) -> bool:
         """Whether only the run names the optimizer: ``getattr(tf.keras.optimizers, name)(0.1)``."""
