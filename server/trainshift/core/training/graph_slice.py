@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 from trainshift.libraries import api
 from trainshift.python.flow.traversal import reachable
-from trainshift.python.names.occurrence import Occurrence, Step
+from trainshift.python.names.occurrence import Keyed, Occurrence, Step
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import UNKNOWN, Library
 from trainshift.python.syntax.chunk_syntax import (
@@ -25,6 +26,7 @@ from trainshift.python.syntax.chunk_syntax import (
 )
 
 T = TypeVar("T")
+_FIRST = itemgetter(0)
 
 
 def reaching_calls(
@@ -87,6 +89,10 @@ def occurrences_behind(
     return flow.visited
 
 
+def _keyed(at: Occurrence) -> Keyed:
+    return (id(at.node), id(at.scope)), at
+
+
 class _Slice(Generic[T]):
     def __init__(
         self,
@@ -101,6 +107,7 @@ class _Slice(Generic[T]):
         self._through_objects = through_objects
         self._whole = whole
         self._memo = script.names.memo
+        self._flows = self._memo.flows.setdefault((through_objects, whole), {})
         self._is_controlled = next(script.sites_named("control_dependencies"), None) is not None
         self._seen: set[tuple[int, int]] = set() if seen is None else seen
         # What the visit of one occurrence leads to, in order.
@@ -111,7 +118,7 @@ class _Slice(Generic[T]):
 
     def follow(self, at: Occurrence, is_first_enough: bool = False) -> None:
         """Visit the occurrence and all that leads to it, depth first, however long the way."""
-        for each in reachable([at], self._before, lambda each: (id(each.node), id(each.scope)), self._seen):
+        for _, each in reachable([_keyed(at)], self._before, _FIRST, self._seen):
             self.visited.append(each)
             if isinstance(each.node, ast.Call):
                 self.calls.add(each.node)
@@ -120,18 +127,18 @@ class _Slice(Generic[T]):
                     if is_first_enough:
                         return
 
-    def _before(self, at: Occurrence) -> tuple[Occurrence, ...]:
+    def _before(self, keyed: Keyed) -> tuple[Keyed, ...]:
         """What leads to an occurrence, one step back, last first; a script's slices are many: it is kept."""
+        key, at = keyed
         if isinstance(at.node, ast.Call) and at.node in self._wanted:
             return ()
-        key = id(at.node), id(at.scope), self._through_objects, self._whole
-        known = self._memo.flows.get(key)
+        known = self._flows.get(key)
         if known is None:
             self._next = []
             self._visit(at)
-            known = tuple(reversed(self._next))
+            known = tuple(map(_keyed, reversed(self._next)))
             if self._memo.is_idle:
-                self._memo.flows[key] = known
+                self._flows[key] = known
         return known
 
     def _visit(self, at: Occurrence) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
 from trainshift.python.flow.traversal import reachable
-from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.occurrence import Keyed
 from trainshift.python.names.values import ANYTHING, NOTHING, Values
 
 T = TypeVar("T")
@@ -219,5 +219,5 @@ class Memo(Questions[Values]):
 
     def __init__(self, most: int = _MOST_ANSWERS) -> None:
         super().__init__(NOTHING, ANYTHING, most)
-        self.flows: dict[Question, tuple[Occurrence, ...]] = {}
-        """What leads to an occurrence, for `flow`, found while no question was open."""
+        self.flows: dict[Question, dict[tuple[int, int], tuple[Keyed, ...]]] = {}
+        """What leads to an occurrence, for each way to slice, found while no question was open."""

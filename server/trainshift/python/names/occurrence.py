@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
@@ -25,6 +25,10 @@ class Occurrence(NamedTuple):
     def part(self, node: ast.expr) -> Occurrence:
         """Another expression, read at the same place."""
         return Occurrence(node, self.scope, self.statement)
+
+
+Keyed: TypeAlias = tuple[tuple[int, int], Occurrence]
+"""An occurrence, behind what it is known by while its script lives."""
 
 
 def of_call(site: Site) -> Occurrence:
