@@ -150,17 +150,22 @@ class Prerequisites:
         """The modules of Horovod that the rewritten program uses."""
         if self._whole.fact(Target).is_keras3:
             return frozenset({TENSORFLOW})
-        patterns = {loop.pattern for loop in self._whole.fact(Loops).own}
+        whole = self._whole
+        patterns = {loop.pattern for loop in whole.fact(Loops).own}
         keras = {KERAS} if Pattern.OPTIMIZER in patterns else set()
-        reloads = any(call.form in (Form.RELOAD, Form.SHARE) for call in self._whole.fact(RootOnly).calls)
-        batches = self._whole.fact(Fits).batches
-        layers = self._whole.fact(BatchNorms).is_needed
-        tells = self._whole.fact(Agreement).is_needed or self._whole.fact(Decisions).is_needed
-        sends = self._whole.fact(DrawnAlike).is_sent or self._whole.fact(SetWeights).keeps_before_fits
-        is_mixed = batches or reloads or layers or tells or sends
-        if self._whole.fact(Steps).steps or is_mixed or patterns != {Pattern.OPTIMIZER}:
-            return frozenset({TENSORFLOW, *keras})
-        return frozenset(keras)
+        # What takes long to tell is asked last.
+        needs_both = (
+            patterns != {Pattern.OPTIMIZER}
+            or whole.fact(Steps).steps
+            or whole.fact(Fits).batches
+            or whole.fact(BatchNorms).is_needed
+            or any(call.form in (Form.RELOAD, Form.SHARE) for call in whole.fact(RootOnly).calls)
+            or whole.fact(SetWeights).keeps_before_fits
+            or whole.fact(Decisions).is_needed
+            or whole.fact(Agreement).is_needed
+            or whole.fact(DrawnAlike).is_sent
+        )
+        return frozenset({TENSORFLOW, *keras} if needs_both else keras)
 
     def edits(self, said: frozenset[str] | None = None) -> tuple[Edit, ...]:
         """The edits that set Horovod up, where the file does not; every change of it carries them.
