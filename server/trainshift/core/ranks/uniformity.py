@@ -201,6 +201,9 @@ class Uniformity:
         """What an expression is computed of, the tests that choose it, and what is put into it later."""
         yield from self._dependence.parts(at)
         if isinstance(at.node, ast.Name | ast.Attribute):
+            # What a loop takes out of something that cannot be looked into differs as that does.
+            step = self._names.steps_back(at)
+            yield from step.within if step is not None else ()
             for item in self._names.additions(at):
                 yield from self._names.source_of(item.binding).sources
 

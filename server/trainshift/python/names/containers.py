@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from trainshift.python.names.linked import LinkedNames, LinkedScript
-from trainshift.python.names.occurrence import Occurrence, Step, joined, unseen_in
+from trainshift.python.names.occurrence import UNSEEN, Occurrence, Step, joined, unseen_in
 from trainshift.python.names.values import Display, Instance, Value
 from trainshift.python.syntax.chunk_syntax import (
     COMPREHENSIONS,
@@ -43,6 +43,8 @@ class Containers:
             names = self._names.full_names(node.func, at.scope, at.statement)
             first = path[0] if path and isinstance(path[0], int) else None
             if "builtins.enumerate" in names and node.args:
+                if first == 0:  # The number of an element is no part of what is gone through.
+                    return UNSEEN
                 return self._names.elements(at.part(node.args[0]), path[1:]) if first == 1 else unseen_in(at)
             if "builtins.zip" in names:
                 given = element_at(node.args, first) if first is not None else None
