@@ -32,7 +32,10 @@ LEFT = {
     "hv02_scale_learning_rate: a rate that Horovod's wrap stops": {"HZ05"},
     "hv06_divide_steps: episodes of other lengths on each rank": {"HZ13"},
     "hv06_divide_steps: left by a rank's own values": {"HZ13"},
+    "hv08_write_on_root: a block that writes": {"HZ20"},
     "hv08_write_on_root: a path that is bound": {"HZ20"},
+    "hv08_write_on_root: a run that is tracked": {"HZ20"},
+    "hv08_write_on_root: an object that writes": {"HZ20"},
     "hv08_write_on_root: weights loaded after training began": {"HZ13"},
     "hv09_fit_callbacks: bound where it is listed": {"HZ20"},
     "hv09_fit_callbacks: one that may be nothing": {"HZ20"},
@@ -45,7 +48,9 @@ LEFT = {
     "hv15_divide_data: divided by hand": {"HZ14"},
     "hv15_divide_data: what a generator reads is shuffled": {"HZ17"},
     "hv19_agree_on_values: a helper that returns early": {"HZ13"},
+    "hv19_agree_on_values: numbers of rows and of batches": {"HZ13"},
     "hv19_agree_on_values: objects that are drawn": {"HZ13"},
+    "hv19_agree_on_values: splits that nothing makes alike": {"HZ17"},
 }
 
 

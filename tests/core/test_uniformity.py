@@ -107,3 +107,25 @@ def test_a_value_is_uniform_divergent_or_unknown(value: str, expected: type) -> 
     returned, statement = program.script.scopes[0].returns[0]
     verdict = program.fact(Uniformity).verdict(Occurrence(returned, program.script.scopes[0], statement))
     assert isinstance(verdict, expected)
+
+
+@pytest.mark.parametrize(
+    ("row", "drawn"),
+    [
+        ("value in np.random.rand(3)", True),
+        ("value in list(np.random.permutation(9))", True),
+        ("_, value in enumerate(np.random.rand(3))", True),
+        ("value, _ in enumerate(np.random.rand(3))", False),
+        ("value in ParameterSampler({}, n_iter=3)", True),
+        ("value in ParameterSampler({}, n_iter=3, random_state=1)", False),
+        ("value in range(3)", False),
+    ],
+)
+def test_what_a_loop_takes_differs_as_what_it_goes_through(row: str, drawn: bool) -> None:
+    imported = "from sklearn.model_selection import ParameterSampler\n"
+    script = read_script(f"{HEAD}{imported}for {row}:\n    print(value)\n")
+    assert isinstance(script, Script)
+    (site,) = script.sites_named("print")
+    at = Occurrence(site.node.args[0], site.scope, site.statement)
+    found = {each.kind for each in Program(script).fact(Uniformity).causes(at)}
+    assert found == ({CauseKind.DRAW} if drawn else set())

@@ -27,8 +27,6 @@ NAMES: dict[str, CauseKind] = {
     "uuid.uuid1": CauseKind.DRAW,
     "uuid.uuid4": CauseKind.DRAW,
     "os.urandom": CauseKind.DRAW,
-    "hyperopt.fmin": CauseKind.DRAW,
-    "sklearn.model_selection.ParameterSampler": CauseKind.DRAW,
     "tensorflow.data.experimental.rejection_resample": CauseKind.DRAW,
     "multiprocessing.cpu_count": CauseKind.HOST,
     "os.cpu_count": CauseKind.HOST,
@@ -65,7 +63,7 @@ SPLITTING = frozenset(
 )  # fmt: skip
 """What scikit-learn splits rows by at random, each fixed by an argument `random_state`."""
 BY_STATE = SPLITTING | {
-    "ADASYN", "BorderlineSMOTE", "KMeansSMOTE", "RandomOverSampler", "RandomUnderSampler", "SMOTE",
+    "ADASYN", "BorderlineSMOTE", "KMeansSMOTE", "ParameterSampler", "RandomOverSampler", "RandomUnderSampler", "SMOTE",
     "SMOTEENN", "SMOTENC", "SMOTETomek", "SVMSMOTE", "resample",
 }  # fmt: skip
 """These, and what scikit-learn and imbalanced-learn draw rows by, which is fixed in the same way."""
