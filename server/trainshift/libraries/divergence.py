@@ -63,8 +63,8 @@ SPLITTING = frozenset(
 )  # fmt: skip
 """What scikit-learn splits rows by at random, each fixed by an argument `random_state`."""
 BY_STATE = SPLITTING | {
-    "ADASYN", "BorderlineSMOTE", "KMeansSMOTE", "ParameterSampler", "RandomOverSampler", "RandomUnderSampler", "SMOTE",
-    "SMOTEENN", "SMOTENC", "SMOTETomek", "SVMSMOTE", "resample",
+    "ADASYN", "BorderlineSMOTE", "KMeansSMOTE", "ParameterSampler", "RandomOverSampler",
+    "RandomUnderSampler", "SMOTE", "SMOTEENN", "SMOTENC", "SMOTETomek", "SVMSMOTE", "resample",
 }  # fmt: skip
 """These, and what scikit-learn and imbalanced-learn draw rows by, which is fixed in the same way."""
 UNLESS_TOLD = frozenset({"KFold", "StratifiedGroupKFold", "StratifiedKFold"})
