@@ -56,6 +56,7 @@ def test_no_word_is_lost_on_what_is_uniform(source: str, sink: str) -> None:
         ("len(np.random.rand(random.randint(8, 9), 4))", {CauseKind.DRAW}),
         ("len([row for row in x if random.random() < 0.5])", {CauseKind.DRAW}),
         ("len([random.random() for row in x])", set()),
+        ("len(x[np.random.binomial(1, 0.8, len(x)).astype(bool)])", {CauseKind.DRAW}),
     ],
 )
 def test_causes_are_of_their_kinds(value: str, kinds: set[CauseKind]) -> None:

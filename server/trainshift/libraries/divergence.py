@@ -90,7 +90,20 @@ TESTING = frozenset({"filter", "take_while"})
 DROPPING = frozenset({"rejection_resample"})
 """What leaves out elements at random."""
 CUTTING = frozenset(
-    {"batch", "choice", "head", "nlargest", "nsmallest", "repeat", "sample", "skip", "tail", "take", "window"}
+    {
+        "batch",
+        "choice",
+        "head",
+        "islice",
+        "nlargest",
+        "nsmallest",
+        "repeat",
+        "sample",
+        "skip",
+        "tail",
+        "take",
+        "window",
+    }
 )
 """What gives a part of what it is given, or is called of, as long as it is told further."""
 

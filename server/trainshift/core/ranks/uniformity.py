@@ -26,7 +26,7 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Function
-from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments
+from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments, last_name
 
 # What of an array or a tensor does not depend on the numbers in it.
 _SHAPE = frozenset({"dtype", "itemsize", "nbytes", "ndim", "rank", "shape", "size"})
@@ -149,7 +149,8 @@ class Uniformity:
             # What a variable begins with is broadcast.
             if self._names.may_be(self._names.site_values(node, site), *api.VARIABLE):
                 return
-            if of is not Of.VALUE and not self._names.called_functions(site):
+            is_measured = of is not Of.VALUE and not (of is Of.CHOICE and _is_mask(node))
+            if is_measured and not self._names.called_functions(site):
                 yield from self._length_of(site, of)
                 return
         if of is Of.VALUE or (of is Of.CHOICE and _is_mask(node)):
@@ -275,6 +276,8 @@ class Uniformity:
 
 
 def _is_mask(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return any(last_name(each).rstrip("_") == "bool" for each in arguments(node))
     return isinstance(node, _MASKS) or (
         isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr)
     )
