@@ -153,6 +153,10 @@ class Sharing(Analysis[Pairs]):
         found = self.flow.within(state, bits) if bits else 0
         return self.flow.spread(state, found & ~self.objects.functions)
 
+    def _twice(self, state: State, name: str) -> Bits:
+        """The objects to which what a variable may be leads on two ways."""
+        return self.flow.held_twice(state, self._bits(state, name)) & ~self.objects.functions
+
     def _shared(self, state: State) -> set[frozenset[str]]:
         """The pairs of names that may share something, and the names that may hold one thing twice."""
         closures = self._closures(state)
@@ -161,11 +165,11 @@ class Sharing(Analysis[Pairs]):
             for one, other in combinations(closures, 2)
             if closures[one] & closures[other] and meet(self.whole.arrays, self._kind(one), self._kind(other))
         }
-        for name, bits in closures.items() if state.twice else ():
+        for name in closures if state.twice or state.shared else ():
             inner = self._kind(name).with_elements() - {self._kind(name).found()}
             if not any(each.container or self.arrayish(each) for each in inner):
                 continue
-            if self.flow.held_twice(state, bits) & ~self.objects.functions and not name.endswith(GIVEN):
+            if self._twice(state, name) and not name.endswith(GIVEN):
                 found.add(frozenset((name,)))
         return found
 
@@ -508,7 +512,7 @@ class Sharing(Analysis[Pairs]):
         closures = self._closures(state)
         for shared in pairs.get(frozenset((name,)), ()):
             shown = name in live or self._is_given(name, state)
-            twice = self.flow.held_twice(state, closures.get(name, 0))
+            twice = self._twice(state, name)
             inner = self._kind(name).with_elements() - {self._kind(name).found()}
             reached = kind.found() in inner or (self.arrayish(kind) and any(map(self.arrayish, inner)))
             if (

@@ -124,12 +124,16 @@ def key_of(place: ast.expr) -> Hashable:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What holds at a point: what variables may be, what objects may hold and hold twice, what escaped."""
+    """What holds at a point: what variables may be, what objects may hold and hold twice, what escaped.
+
+    `shared` are the objects that were put into a container while another one had them.
+    """
 
     variables: Mapping[Variable, Bits]
     heap: Mapping[int, Cells]
     twice: Mapping[int, Bits]
     escaped: Bits
+    shared: Bits = 0
 
     def joined(self, other: State) -> State:
         """What holds where one of two states holds."""
@@ -141,7 +145,8 @@ class State:
             if mine is not cells:
                 heap[index] = cells if mine is None else united(mine, cells)
         twice = united(self.twice, other.twice)
-        return State(united(self.variables, other.variables), heap, twice, self.escaped | other.escaped)
+        variables, shared = united(self.variables, other.variables), self.shared | other.shared
+        return State(variables, heap, twice, self.escaped | other.escaped, shared)
 
 
 def united(one: Mapping[K, Bits], other: Mapping[K, Bits]) -> dict[K, Bits]:
@@ -252,11 +257,11 @@ class Heap:
     def restore(self, state: State) -> None:
         """Begin again with a state."""
         self.variables, self.heap = dict(state.variables), dict(state.heap)
-        self.twice, self.escaped = dict(state.twice), state.escaped
+        self.twice, self.escaped, self.shared = dict(state.twice), state.escaped, state.shared
 
     def state(self) -> State:
         """The state as it is now."""
-        return State(dict(self.variables), dict(self.heap), dict(self.twice), self.escaped)
+        return State(dict(self.variables), dict(self.heap), dict(self.twice), self.escaped, self.shared)
 
     def join(self, state: State) -> None:
         """Have what may not have run leave the state as it was, too."""
@@ -330,6 +335,32 @@ class Heap:
         found = UNKNOWN if bits & (UNKNOWN | self.escaped) else 0
         return found | union(self.twice.get(index, 0) for index in bits_of(bits))
 
+    def reached_twice(self, roots: Bits) -> Bits:
+        """What one of some objects may lead to on two ways: by two places of one container, or by two."""
+        found = self.doubled(self.closure(roots))
+        for root in bits_of(roots if self.shared else 0):
+            inside = self.closure(1 << root)
+            seen = 0
+            for index in bits_of(inside if inside & self.shared else 0):
+                cells = [each for key, each in self.heap.get(index, NO_CELLS).items() if key is not SHOWN]
+                inner = union(cells) & self.shared
+                found |= seen & inner
+                seen |= inner
+                for cell in cells:
+                    for at in bits_of(cell & self.shared & self.objects.outer & ~found):
+                        around = self.objects[at].of
+                        # An array beside its parts stands for views of these.
+                        if around is not None and around != index and (inside & ~cell) >> around & 1:
+                            found |= 1 << at  # It was in that at first.
+        return found
+
+    def share(self, value: Bits, heap: Mapping[int, Cells] | None = None) -> None:
+        """Note which of some objects, that are put into a container, another one has already."""
+        for index in bits_of(value & ~self.shared & self.objects.outer):
+            self.shared |= 1 << index if self.objects[index].of is not None else 0
+        for cells in (self.heap if heap is None else heap).values() if value & ~self.shared else ():
+            self.shared |= value & union(cells.values())
+
     def double(self, bits: Bits, again: Bits) -> None:
         """Note that containers may hold objects at two places."""
         for index in bits_of(bits if again else 0):
@@ -340,6 +371,7 @@ class Heap:
         if bits & (self.escaped | UNKNOWN) or (self.escaped & UNKNOWN and bits & self.objects.outer):
             self.escape(value)
         is_element = not isinstance(key, Attribute)
+        self.share(value)
         for index in bits_of(bits & ~UNKNOWN):
             made = self.objects[index]
             cells = dict(self.heap.get(index, NO_CELLS))
@@ -356,6 +388,7 @@ class Heap:
 
     def fill(self, made: Bits, inside: Bits, again: Bits) -> None:
         """Have a new container hold objects, some of them at two places."""
+        self.share(inside)
         for index in bits_of(made if inside else 0):
             cells = self.heap.get(index, NO_CELLS)
             self.heap[index] = {**cells, ANY: cells.get(ANY, 0) | inside}
@@ -371,6 +404,7 @@ class Heap:
         for index in bits_of(source & ~UNKNOWN):
             known = self.heap.get(index, NO_CELLS)
             cells[ANY] |= known.get(ANY, 0) | (self.held(known[SHOWN]) if SHOWN in known else 0)
+        self.share(union(cells.values()))
         self.heap[made.bit_length() - 1] = cells
         self.double(made, self.doubled(source))
 
@@ -400,7 +434,7 @@ class Heap:
     def _rename(self, bits: Bits, other: Bits) -> None:
         """Have one object stand for another one, everywhere."""
         index, onto = bits.bit_length() - 1, other.bit_length() - 1
-        everywhere = self.escaped | union(self.variables.values()) | union(self.twice.values())
+        everywhere = self.escaped | self.shared | union(self.variables.values()) | union(self.twice.values())
         everywhere |= union(union(cells.values()) for cells in self.heap.values())
         if not (everywhere & bits or index in self.heap):
             return
@@ -416,4 +450,4 @@ class Heap:
         again = self.twice.pop(index, 0)
         self.twice = {at: renamed(each) for at, each in self.twice.items()}
         self.double(other, renamed(again))
-        self.escaped = renamed(self.escaped)
+        self.escaped, self.shared = renamed(self.escaped), renamed(self.shared)

@@ -13,7 +13,7 @@ is an integer, one bit an object.  Numbers, strings and the like are no objects.
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from trainshift.python.flow.cfg import Cfg, Edge, EdgeKind, Point, Role
@@ -70,12 +70,12 @@ class PointsTo:
         self._callers: dict[ast.AST, set[ast.AST]] = {}
         self._open: list[ast.AST] = []
         self._stale: dict[ast.AST, None] = {}
-        functions = list(functions)
-        keys = set().union(*(_keys_in(each, policy) for each in functions))
-        # What is analysed later must find the same objects.
-        self.objects.keys = frozenset(keys - {ANY}) if len(keys - {ANY}) <= _MOST_KEYS else frozenset()
+        self._keys: set[Hashable] = set()
         for each in functions:
             self._enter(each, None)
+        # What is analysed later must find the same objects.
+        keys = self._keys - {ANY}
+        self.objects.keys = frozenset(keys) if len(keys) <= _MOST_KEYS else frozenset()
 
     def of(self, function: FunctionNode) -> FunctionPoints:
         """The objects in one function."""
@@ -113,10 +113,19 @@ class PointsTo:
         inner: list[FunctionNode] = []
         lazy = isinstance(function, ast.AsyncFunctionDef)
         bound: dict[str, int] = dict.fromkeys(parameter_names(arguments), 1)
+        called: set[int] = set()
         waiting: list[ast.AST] = list(self.policy.body(function))
         while waiting:
             node = waiting.pop()
             match node:
+                case ast.Call(func, args):
+                    called.add(id(func))
+                    if isinstance(func, ast.Attribute) and args:
+                        self._keys.add(key_of(args[0]))
+                case ast.Subscript(slice=place):
+                    self._keys.add(key_of(place))
+                case ast.Attribute(attr=name) if id(node) not in called:
+                    self._keys.add(Attribute(name))
                 case ast.Global(names):
                     declared |= set(names)
                 case ast.Nonlocal():
@@ -172,20 +181,6 @@ class PointsTo:
             self._stale.update(dict.fromkeys(self._callers.get(function, ()) if turn <= _MOST + 1 else ()))
 
 
-def _keys_in(function: FunctionNode, policy: Policy) -> Iterator[Hashable]:
-    """The constant keys that code asks for, and the attributes that it reads or sets and does not call."""
-    called: set[int] = set()
-    for node in (node for line in policy.body(function) for node in ast.walk(line)):
-        if isinstance(node, ast.Call):
-            called.add(id(node.func))
-            if isinstance(node.func, ast.Attribute) and node.args:
-                yield key_of(node.args[0])
-        elif isinstance(node, ast.Subscript):
-            yield key_of(node.slice)
-        elif isinstance(node, ast.Attribute) and id(node) not in called:
-            yield Attribute(node.attr)
-
-
 class FunctionPoints(Analysis[State]):
     """The objects at the points of one function."""
 
@@ -207,6 +202,8 @@ class FunctionPoints(Analysis[State]):
         """What a call gives as arguments."""
         self.loads: dict[ast.expr, ast.expr] = {}
         """The targets of augmented assignments, as they are read."""
+        self.parts: dict[ast.expr, list[ast.expr]] = {}
+        """All expressions in one that may not be evaluated."""
         self.returned: Bits = 0
         self._entered: dict[Point, State] = {}
         """By the head of a loop: the state in which control first comes to it."""
@@ -278,8 +275,8 @@ class FunctionPoints(Analysis[State]):
         return self._heap(state).held(bits, key)
 
     def held_twice(self, state: State, bits: Bits) -> Bits:
-        """The objects that one of some containers may hold at two places, once made or changed here."""
-        return self._heap(state).doubled(bits)
+        """The objects to which one of some may lead on two ways."""
+        return self._heap(state).reached_twice(bits)
 
     def _heap(self, state: State) -> Heap:
         return Heap(self.whole.objects, state)

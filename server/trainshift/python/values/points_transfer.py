@@ -163,6 +163,7 @@ class Flow(Protocol):
     assigned: dict[Point, set[Variable]]
     given: dict[ast.Call, Bits]
     loads: dict[ast.expr, ast.expr]
+    parts: dict[ast.expr, list[ast.expr]]
     returned: Bits
 
     @property
@@ -508,7 +509,9 @@ class Transfer:
 
         What it makes is told from what it made before, whether or not it is evaluated now.
         """
-        for inner in ast.walk(node):
+        if node not in self.flow.parts:
+            self.flow.parts[node] = [each for each in ast.walk(node) if isinstance(each, ast.expr)]
+        for inner in self.flow.parts[node]:
             self.heap.age(inner)
         before = self.heap.state()
         found = self.value(node)
@@ -525,6 +528,7 @@ class Transfer:
             ):
                 again, value = self.heap.doubled(value), value | self.heap.held(value)
             again |= self.heap.spread(self.heap.held(made)) & self.heap.spread(value)
+            self.heap.share(value)
             cells = self.heap.heap.get(made.bit_length() - 1, NO_CELLS)
             self.heap.heap[made.bit_length() - 1] = {**cells, key: cells.get(key, 0) | value}
             self.heap.double(made, again)
@@ -847,6 +851,7 @@ class Transfer:
                     mine = self.heap.heap.get(onto, NO_CELLS)
                     added = {key: replaced.of(inner) for key, inner in cells.items()}
                     self.note_store(1 << onto, union(added.values()))
+                    self.heap.share(union(added.values()), first)
                     self.heap.heap[onto] = united(mine, added)
                     both = 0
                     if self.objects[index].is_outer:
@@ -860,6 +865,7 @@ class Transfer:
                     self.heap.double(1 << onto, again | (both & elements_of(added)))
                 if mine_all & (UNKNOWN | self.heap.escaped):
                     self.heap.escape(replaced.of(union(cells.values())))
+            self.heap.shared |= replaced.of(state.shared)
             if state.escaped:
                 self.heap.escape(replaced.of(state.escaped & ~UNKNOWN))
         self.change(replaced.of(summary.changed), node)

@@ -189,7 +189,7 @@ CASES = [
         True,
     ),
     (
-        "def f(x):\n    rows = {}\n    for i in x:\n        rows[i] = [i] if i else 0\n    return rows",
+        "def f(x):\n    rows = []\n    for i in x:\n        rows.append([0] if i else 0)\n    return rows",
         "rows twice",
         False,
     ),
