@@ -134,10 +134,10 @@ def test_what_is_refused_is_refused_at_its_line_in_both_modes() -> None:
     lines = text.splitlines()
     for mode in ("forward", "reverse"):
         wanted = {
-            (number, line.partition(f"# {word}")[2])
+            (number, message.strip())
             for number, line in enumerate(lines, 1)
             for word in ("refused: ", f"{mode} refused: ")
-            if f"# {word}" in line
+            for message in line.split(f"# {word}")[1:]
         }
         found: set[tuple[int, str]] = set()
         for name in names_of(text):
