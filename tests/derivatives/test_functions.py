@@ -134,10 +134,10 @@ def test_what_is_refused_is_refused_at_its_line_in_both_modes() -> None:
     lines = text.splitlines()
     for mode in ("forward", "reverse"):
         wanted = {
-            (number, message.strip())
+            (number, message)
             for number, line in enumerate(lines, 1)
-            for word in ("refused: ", f"{mode} refused: ")
-            for message in line.split(f"# {word}")[1:]
+            for word, message in re.findall(r"# (\w+ )?refused: (.*?)(?= # reverse refused: |$)", line)
+            if word in ("", f"{mode} ")
         }
         found: set[tuple[int, str]] = set()
         for name in names_of(text):
