@@ -79,6 +79,10 @@ SINKS = {
     "the end of a loop": LOOP + "    if value > 3:\n        break\n",
     "a number of rows": changed("(x, y)).batch", "(x, y)).take(value * 8).batch"),
     "rows of an array": changed("(x, y)).batch", "(x[:value * 8], y[:value * 8])).batch"),
+    "gradients that are changed": changed(
+        "    opt.apply", "    grads = [g * value for g in grads]\n    opt.apply"
+    ),
+    "weights that are set": LOOP + "    net.set_weights([each * value for each in net.get_weights()])\n",
     "epochs of fit": FIT,
     "a rate that is set": LOOP + "    opt.learning_rate = 0.1 * value\n",
     "a rate that is set or not": LOOP + "    if value > 3:\n        opt.learning_rate.assign(0.01)\n",

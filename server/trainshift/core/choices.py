@@ -88,7 +88,7 @@ class Choices:
     """Whether somebody has looked for what asks for it, and found nothing: no choice itself."""
     installed: tuple[str, str] = ("", "")
     """The Keras that is installed where that is open, and what has it, or "": no choice itself."""
-    libraries: Mapping[str, Table] = field(default_factory=dict)
+    libraries: Mapping[str, Table] = field(default_factory=dict, hash=False)
     """The entries of people's own libraries, by their packages or modules: no choice itself."""
     backend: tuple[str, str] = ("", "")
     """The backend of Keras 3 that the project sets, and what sets it, or "": no choice itself."""

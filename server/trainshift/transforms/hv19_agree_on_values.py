@@ -13,12 +13,12 @@ word, and a rank that leaves out a step makes the others wait for ever.
 
 ## How it is done
 
-What comes to a hyperparameter of an optimizer, to the shape of a layer or to the variables that a step trains
-is followed back, through names, functions and files, to what is drawn without a seed, asked of the clock or
-the machine, or computed of a rank's own batches. Rank 0 sends the others what it has drawn. Rank 0 also
-decides for all when a loop ends, and when a test of a loss changes the rate. A step that one rank leaves out,
-for a loss that is no number say, is left out on all ranks. Dropout, noise and augmentation stay each rank's
-own.
+What comes to a hyperparameter of an optimizer, to the shape of a layer, to the variables that a step
+trains, to the gradients that it applies or to weights that a loop sets is followed back, through names,
+functions and files, to what is drawn without a seed, asked of the clock or the machine, or computed of a
+rank's own batches. Rank 0 sends the others what it has drawn. Rank 0 also decides for all when a loop ends,
+and when a test of a loss changes the rate. A step that one rank leaves out, for a loss that is no number
+say, is left out on all ranks. Dropout, augmentation and noise on inputs stay each rank's own.
 
 Data are split alike on all ranks, or each would test on rows that others train on: what draws the split, or
 samples before it, gets a seed, or rank 0 sends the others what it has drawn. Where the length of the data

@@ -19,9 +19,10 @@ from trainshift.core.ranks.uniformity import Cause, Of, Uniformity
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.rate_cases import RateCases
 from trainshift.core.training.rate_settings import RateSettings
-from trainshift.core.training.steps import Steps
+from trainshift.core.training.steps import VARIABLE_LISTS, Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
+from trainshift.libraries.divergence import CauseKind
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Values
@@ -30,6 +31,7 @@ from trainshift.python.values.made_objects import MadeObjects
 
 # What of a layer is each rank's own, or none of its shape.
 _OWN = frozenset({"activation", "bias_initializer", "kernel_initializer", "name", "rate", "seed", "weights"})
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _NOISE = ("Dropout", "Noise", "Random")
 
 
@@ -43,6 +45,8 @@ class Sink(Enum):
     OPTIMIZER = "ranks would step by different optimizers"
     TURNS = "ranks would take different numbers of steps"
     LENGTH = "ranks would have different numbers of batches"
+    UPDATE = "ranks would apply different gradients"
+    WEIGHTS = "ranks would go on with different weights"
 
 
 class Divergence(NamedTuple):
@@ -80,7 +84,13 @@ class Sinks:
         found: dict[tuple[Sink, Site], Divergence] = {}
         causes = self._program.fact(Uniformity).causes
         for sink, at, is_test, of in self._all():
-            for cause in causes(at, of):
+            if sink in (Sink.UPDATE, Sink.WEIGHTS):
+                # What ranks compute of data is averaged, or of data that they share.
+                drawn = causes(at, of, self._is_averaged)
+                reached = [each for each in drawn if each.kind is not CauseKind.DATA]
+            else:
+                reached = causes(at, of)
+            for cause in reached:
                 found.setdefault((sink, cause.site), Divergence(sink, at, cause, is_test))
         return list(found.values())
 
@@ -99,6 +109,27 @@ class Sinks:
             given = argument(gradient.site.node, 1, "sources")
             if given is not None:
                 yield _Arrival(Sink.VARIABLES, of_call(gradient.site).part(given))
+        yield from self._of_weights()
+
+    def _of_weights(self) -> Iterator[_Arrival]:
+        """Yield what steps apply, and what weights are set to while ranks train."""
+        for step in self._program.fact(Steps).steps:
+            if step.pairs is not None and step.gradients:
+                yield _Arrival(Sink.UPDATE, of_call(step.site).part(step.pairs))
+        trains = self._program.fact(WhatTrains).statement_trains
+        for site in self._script.sites_named("set_weights"):
+            given = argument(site.node, 0, "weights")
+            around = site.statement.ancestors() if site.statement is not None else ()
+            if given is not None and any(isinstance(each.node, _LOOPS) and trains(each) for each in around):
+                yield _Arrival(Sink.WEIGHTS, of_call(site).part(given))
+
+    def _is_averaged(self, node: ast.AST) -> bool:
+        """Tell that an expression gives gradients, which ranks average, or weights, which they begin with."""
+        return node in self._gradients or (isinstance(node, ast.Attribute) and node.attr in VARIABLE_LISTS)
+
+    @cached_property
+    def _gradients(self) -> frozenset[ast.AST]:
+        return frozenset(each.site.node for each in self._program.fact(Steps).gradients)
 
     def _of_layers(self) -> Iterator[_Arrival]:
         for site, values in self._program.fact(MadeObjects).all:

@@ -8,7 +8,7 @@ value are those that its backward slice comes to.  The slice is finite, so that 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
@@ -100,11 +100,20 @@ class Uniformity:
         """Tell that all ranks surely have one value, so that none decides otherwise by it."""
         return self._program.fact(Alike).is_same(at) and isinstance(self.verdict(at), Uniform)
 
-    def causes(self, at: Occurrence, of: Of = Of.VALUE) -> list[Cause]:
-        """Return why a value may differ between ranks, in the order of its slice; none if it is uniform."""
+    def causes(
+        self, at: Occurrence, of: Of = Of.VALUE, is_uniform: Callable[[ast.AST], bool] = lambda node: False
+    ) -> list[Cause]:
+        """Return why a value may differ between ranks, in the order of its slice; none if it is uniform.
+
+        `is_uniform` tells which expressions the caller knows to be so, or leaves to others.
+        """
+
+        def behind(reached: Reached) -> Iterable[Reached]:
+            return () if is_uniform(reached[0].node) else self._behind(reached)
+
         found: dict[Site, Cause] = {}
-        for each, matters in reachable([(at, of)], self._behind, _key):
-            cause = self._cause(each)
+        for each, matters in reachable([(at, of)], behind, _key):
+            cause = None if is_uniform(each.node) else self._cause(each)
             # The order of what is drawn changes no length.
             if cause is not None and (
                 matters is Of.VALUE or (matters is Of.COUNT and cause.kind is CauseKind.DISK)

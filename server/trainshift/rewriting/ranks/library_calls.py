@@ -96,7 +96,11 @@ class LibraryCalls:
             return None
         if is_context_manager(site):
             return Form.GUARD
-        return Form.ELSEWHERE if known.text("elsewhere") else Form.CONDITIONAL
+        if not known.text("elsewhere"):
+            return Form.CONDITIONAL
+        path = argument(site.node, 0, known.text("path"))
+        by_rank = path is not None and self._horovod.pinned(path, site.scope, site.statement)
+        return None if by_rank else Form.ELSEWHERE
 
     def writes(self, site: Site, known: Entry) -> bool:
         """Return whether what a call makes writes, as far as its mode tells."""

@@ -87,7 +87,7 @@ class GivenRates:
 
     @cached_property
     def _scaled_later(self) -> set[ast.Call]:
-        """The calls behind what `compile` is given as any optimizer, whose rate is scaled there."""
+        """The calls behind any optimizer whose rate is scaled where `compile` is given it, or before that."""
 
         def behind(at: Occurrence) -> Iterable[Occurrence]:
             step = self._names.steps_back(at)
@@ -102,8 +102,29 @@ class GivenRates:
             Occurrence(each.node, each.compile.site.scope, each.compile.site.statement)
             for each in self._program.fact(Wraps).unnamed
         ]
+        starts += self._made_and_scaled
         found = [each.node for start in starts for each in sliced(start, behind)]
         return {each for each in found if isinstance(each, ast.Call)}
+
+    @property
+    def _made_and_scaled(self) -> list[Occurrence]:
+        """What makers of any optimizer are given whose rate a later statement scales."""
+        scaled = self._program.fact(Horovod).scaled
+        found = []
+        for name in NAMES:
+            for base, binding in (
+                (each.base, each.binding) for each in self._script.attribute_bindings(name)
+            ):
+                at = Occurrence(base, binding.scope, binding.statement)
+                if binding.value is None or not scaled(binding.value, binding.scope, binding.statement):
+                    continue
+                step = self._names.steps_back(at)
+                for source in step.sources if step is not None else ():
+                    if isinstance(source.node, ast.Call) and source.node.args:
+                        site = self._script.site_of(source.node)
+                        if self._names.calls(site, *api.OPTIMIZER_MAKERS):
+                            found.append(source.part(source.node.args[0]))
+        return found
 
     def _is_named_at_run_time(self, site: Site) -> bool:
         """Whether only the run names the optimizer: ``getattr(tf.keras.optimizers, name)(0.1)``."""
