@@ -87,8 +87,13 @@ class LibraryCalls:
             given = argument(site.node, None, name)
             is_told = given is not None and self._horovod.pinned(given, site.scope, site.statement)
             return None if is_told else Form.QUIET
-        if known.text("before"):
-            return Form.BEFORE
+        if before := known.text("before"):
+            said = any(
+                self._horovod.pinned(each, other.scope, other.statement)
+                for other in self._script.sites_named(before)
+                for each in arguments(other.node)
+            )
+            return None if said else Form.BEFORE
         return Form.CONTEXT if known.flag("context") and is_context_manager(site) else Form.GUARD
 
     def _form_of_object(self, site: Site, known: Entry) -> Form | None:
