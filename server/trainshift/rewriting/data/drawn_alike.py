@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import of_call
-from trainshift.python.syntax.chunk_syntax import Site
+from trainshift.python.syntax.chunk_syntax import Site, last_name
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.datasets.draws import Draw, Remedy
 from trainshift.rewriting.datasets.knowledge import Knowledge
@@ -34,7 +35,16 @@ class DrawnAlike:
         """The other draws, by which data are split."""
         divided = {each.site for each in self.divided}
         found = (*self._program.fact(Splits).draws, *self._by_skipping())
-        return [each for each in found if each.site not in divided]
+        return [each for each in found if each.site not in divided and not self._is_sent_below(each)]
+
+    def _is_sent_below(self, draw: Draw) -> bool:
+        """Whether the next statement sends what is drawn in place already."""
+        script = self._program.script
+        below = script.following(draw.site.statement) if draw.remedy is Remedy.SENT_AFTER else None
+        sent = below.node.value if below is not None and isinstance(below.node, ast.Assign) else None
+        if not isinstance(sent, ast.Call) or last_name(sent.func) != "broadcast_object" or not sent.args:
+            return False
+        return ast.unparse(sent.args[0]) == ast.unparse(draw.site.node.args[0])
 
     def _by_skipping(self) -> Iterator[Draw]:
         """The shuffles of datasets of which a part is taken and the rest used too.
