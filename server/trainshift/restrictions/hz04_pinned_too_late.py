@@ -136,8 +136,7 @@ def _starts(program: Program, site: Site) -> bool:
     """Whether a call starts TensorFlow's devices."""
     for value in program.names.callee(site):
         if isinstance(value, Class):
-            bases = program.names.library_bases(value.scope)
-            if any(api.is_subclass(base, *api.MODEL, *api.METRIC) for base in bases):
+            if program.names.descends(value.scope, *api.MODEL, *api.METRIC):
                 return True
         if not isinstance(value, Library):
             continue

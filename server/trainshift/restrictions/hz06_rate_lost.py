@@ -212,9 +212,7 @@ def _is_of_turn(program: Program, binding: Binding) -> bool:
     function = binding.inner if binding.kind == "parameter" else None
     hook = function is not None and function.name.startswith("on_")
     owner = function.owner() if function is not None and hook else None
-    return owner is not None and any(
-        api.is_subclass(base, *api.CALLBACK) for base in program.names.library_bases(owner)
-    )
+    return owner is not None and program.names.descends(owner, *api.CALLBACK)
 
 
 def _scaled_returns(program: Program, site: Site, functions: list[Scope]) -> Change | None:

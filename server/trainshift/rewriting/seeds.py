@@ -197,7 +197,7 @@ class Seeds:
         return (
             owner is not None
             and function.name not in _SETTING_UP
-            and any(api.is_subclass(base, *_RUN_BY_KERAS) for base in self._names.library_bases(owner))
+            and self._names.descends(owner, *_RUN_BY_KERAS)
         )
 
     @cached_property

@@ -127,7 +127,7 @@ class Broadcasts:
         """Whether an object is a model of the script's own, whose variables come with its first call."""
         if not isinstance(value, UserInstance) or value.node is None:
             return False
-        if not any(api.is_subclass(base, *api.MODEL) for base in self._names.library_bases(value.scope)):
+        if not self._names.descends(value.scope, *api.MODEL):
             return False
         inside = {
             site.name

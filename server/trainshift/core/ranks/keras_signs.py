@@ -15,7 +15,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.values import Instance, Literal
 from trainshift.python.source.source import Span
-from trainshift.python.syntax.chunk_syntax import Site, argument
+from trainshift.python.syntax.chunk_syntax import Site, argument, last_name
 
 TENSORFLOW = "tensorflow"
 """The backend of Keras 3 that Horovod works with."""
@@ -168,7 +168,7 @@ class KerasSigns:
         within: set[ast.expr] = set()  # What is part of a longer name that has been looked at before.
         for at in self._program.fact(ExpressionsByKind).of(ast.Attribute, ast.Name):
             parts = [*_parts(at.node)]
-            if at.node in within or not any(_last(each) in keras_signs.telling() for each in parts):
+            if at.node in within or not any(last_name(each) in keras_signs.telling() for each in parts):
                 continue
             within.update(parts)
             for name in self._names.full_names(at.node, at.scope, at.statement):
@@ -237,11 +237,6 @@ def _parts(node: ast.expr) -> Iterator[ast.expr]:
     while isinstance(node, ast.Attribute):
         node = node.value
         yield node
-
-
-def _last(node: ast.expr) -> str:
-    """The last part of a dotted name; "" for anything else."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _given(site: Site, key: str) -> Iterator[ast.expr]:

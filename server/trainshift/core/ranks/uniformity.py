@@ -98,7 +98,7 @@ class Uniformity:
 
     def is_uniform(self, at: Occurrence) -> bool:
         """Tell that all ranks surely have one value, so that none decides otherwise by it."""
-        return self._program.fact(Alike).is_same(at) and isinstance(self.verdict(at), Uniform)
+        return self._program.fact(Alike).is_same(at) and not self.causes(at)
 
     def causes(
         self, at: Occurrence, of: Of = Of.VALUE, is_uniform: Callable[[ast.AST], bool] = lambda node: False
@@ -272,8 +272,7 @@ class Uniformity:
             if function is None or function in found or function.name not in _AFTER_BATCH:
                 continue
             owner = function.owner()
-            bases = self._names.library_bases(owner) if owner is not None else ()
-            if any(api.is_subclass(base, *api.CALLBACK) for base in bases):
+            if owner is not None and self._names.descends(owner, *api.CALLBACK):
                 names = [name for name, given in function.bindings.items() if given[0].kind == "parameter"]
                 found[function] = names[2] if len(names) > 2 else ""
         return found

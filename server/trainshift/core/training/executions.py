@@ -53,8 +53,7 @@ class Executions:
         owner = function.owner()
         if owner is None or function.name not in _MODEL_METHODS:
             return None
-        bases = self._script.names.library_bases(owner)
-        return owner if any(api.is_subclass(base, *api.MODEL) for base in bases) else None
+        return owner if self._script.names.descends(owner, *api.MODEL) else None
 
     def _called_directly(self, function: Scope) -> bool:
         sites = self._script.names.callers(function)[0]

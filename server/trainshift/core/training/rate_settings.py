@@ -115,8 +115,7 @@ class RateSettings:
         scope: Scope | None = setting.value.scope
         while scope is not None and scope.kind != "class":
             scope = scope.parent
-        bases = self._names.library_bases(scope) if scope is not None else ()
-        return any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases)
+        return scope is not None and self._names.descends(scope, *api.OPTIMIZERS)
 
     def assigned(self, site: Site) -> tuple[ast.expr | None, ast.expr | None]:
         """The variable and the value of ``variable.assign(x)`` and ``K.set_value(variable, x)``."""

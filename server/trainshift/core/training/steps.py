@@ -246,8 +246,7 @@ class Steps:
     def is_optimizers_own(self, scope: Scope) -> bool:
         """Whether the code is a method of an optimizer, which is no loop but what a loop calls."""
         owner = class_around(scope)
-        bases = self._script.names.library_bases(owner) if owner is not None else ()
-        return any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases)
+        return owner is not None and self._script.names.descends(owner, *api.OPTIMIZERS)
 
     def of_input(self, gradient: Gradient) -> bool:
         """Whether the gradient is taken of what ``tape.watch`` watches: an input, not a weight."""

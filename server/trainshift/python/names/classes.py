@@ -31,8 +31,12 @@ class ClassHierarchy:
         if isinstance(value, Instance):
             return api.is_subclass(value.cls, *families)
         if isinstance(value, UserInstance):
-            return any(api.is_subclass(name, *families) for name in self.library_bases(value.scope))
+            return self.descends(value.scope, *families)
         return False
+
+    def descends(self, cls: Scope, *families: str) -> bool:
+        """Whether a class of the script derives from one of the classes `families`, or a subclass of one."""
+        return any(api.is_subclass(base, *families) for base in self.library_bases(cls))
 
     def may_be(self, values: Values, *families: str) -> bool:
         """Whether some of `values` is an object of one of `families`."""

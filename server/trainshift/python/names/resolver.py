@@ -101,6 +101,7 @@ class Resolver:
         self._classes = classes = ClassHierarchy(script, self, lookup)
         self.is_a, self.may_be, self.is_self = classes.is_a, classes.may_be, classes.is_self
         self.library_bases, self.ancestry, self.heirs = classes.library_bases, classes.ancestry, classes.heirs
+        self.descends = classes.descends
         self.function_named, self.function_of = classes.function_named, classes.function_of
         self.called_functions, self.fields = classes.called_functions, classes.fields
 

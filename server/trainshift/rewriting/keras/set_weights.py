@@ -167,7 +167,7 @@ class SetWeights:
         return [each for each in found if each is not None and self._is_callback(each)]
 
     def _is_callback(self, cls: Scope) -> bool:
-        return any(api.is_subclass(base, *api.CALLBACK) for base in self._names.library_bases(cls))
+        return self._names.descends(cls, *api.CALLBACK)
 
     def _keeps_first(self, cls: Scope) -> bool:
         """Whether a callback keeps the weights that a training begins with, and puts weights back."""
@@ -208,8 +208,7 @@ class SetWeights:
     def _is_part(self, at: Occurrence) -> bool:
         """Whether code of a model sets the weights of what it holds."""
         owner = class_around(at.scope)
-        bases = self._names.library_bases(owner) if owner is not None else ()
-        return any(api.is_subclass(base, *api.MODEL) for base in bases)
+        return owner is not None and self._names.descends(owner, *api.MODEL)
 
     def _owners(self, at: Occurrence) -> Iterator[Occurrence]:
         """The models whose variables a loop goes through by a name."""

@@ -188,8 +188,7 @@ class Wraps:
                     copied = self._names.site_values(site.node.args[0], site)
                     return self._names.may_be(copied, *api.OPTIMIZERS)
             elif isinstance(value, Class):
-                bases = self._names.library_bases(value.scope)
-                if any(api.is_subclass(base, *api.OPTIMIZERS) for base in bases):
+                if self._names.descends(value.scope, *api.OPTIMIZERS):
                     return True
         return False
 

@@ -133,7 +133,7 @@ class LibraryCalls:
         nearest = next((each for each in withs if name in _bound_by(each)), site.statement)
         if nearest is not site.statement or self._script.statement_span(statement).start < start:
             return False
-        return any(isinstance(part, ast.Name) and part.id == name for part in _own_nodes(statement))
+        return any(isinstance(part, ast.Name) and part.id == name for part in statement.own_parts())
 
     def _is_shown(self, statement: Statement) -> bool:
         """Whether a statement is a print or a call of a tracker, which is rank 0's."""
@@ -269,16 +269,6 @@ def _bound_by(statement: Statement) -> set[str]:
     return {
         each.optional_vars.id for each in statement.node.items if isinstance(each.optional_vars, ast.Name)
     }
-
-
-def _own_nodes(statement: Statement) -> Iterator[ast.AST]:
-    """The nodes of a statement, those of the blocks under it left aside."""
-    blocks = {id(each.node) for block in statement.branches.values() for each in block}
-    waiting: list[ast.AST] = [statement.node]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting += [each for each in ast.iter_child_nodes(node) if id(each) not in blocks]
 
 
 def _is_method(site: Site) -> bool:

@@ -12,7 +12,7 @@ from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.rate_cases import NAMES, RateCases
 from trainshift.core.training.rate_kinds import RateKind
-from trainshift.core.training.rate_settings import RateSetting
+from trainshift.core.training.rate_settings import RateSetting, RateSettings
 from trainshift.core.training.steps import Steps, is_plain
 from trainshift.libraries import api
 from trainshift.libraries.entries import Role
@@ -109,21 +109,13 @@ class GivenRates:
     @property
     def _made_and_scaled(self) -> list[Occurrence]:
         """What makers of any optimizer are given whose rate a later statement scales."""
-        scaled = self._program.fact(Horovod).scaled
         found = []
-        for name in NAMES:
-            for base, binding in (
-                (each.base, each.binding) for each in self._script.attribute_bindings(name)
-            ):
-                at = Occurrence(base, binding.scope, binding.statement)
-                if binding.value is None or not scaled(binding.value, binding.scope, binding.statement):
-                    continue
-                step = self._names.steps_back(at)
-                for source in step.sources if step is not None else ():
-                    if isinstance(source.node, ast.Call) and source.node.args:
-                        site = self._script.site_of(source.node)
-                        if self._names.calls(site, *api.OPTIMIZER_MAKERS):
-                            found.append(source.part(source.node.args[0]))
+        for setting in RateSettings(self._program, self._cases).multiplied():
+            step = self._names.steps_back(setting.optimizer)
+            for source in step.sources if step is not None else ():
+                if isinstance(source.node, ast.Call) and source.node.args:
+                    if self._names.calls(self._script.site_of(source.node), *api.OPTIMIZER_MAKERS):
+                        found.append(source.part(source.node.args[0]))
         return found
 
     def _is_named_at_run_time(self, site: Site) -> bool:

@@ -151,8 +151,7 @@ class Horizons:
         return [
             scope
             for scope in self._script.scopes
-            if scope.kind == "class"
-            and any(api.is_subclass(base, *api.SCHEDULE) for base in self._names.library_bases(scope))
+            if scope.kind == "class" and self._names.descends(scope, *api.SCHEDULE)
         ]
 
     def _made(self, cls: Scope | None = None) -> Iterator[Site]:

@@ -114,8 +114,7 @@ class Strategies:
         return [
             scope
             for scope in self._script.scopes
-            if scope.kind == "class"
-            and any(api.is_subclass(name, *api.STRATEGY) for name in self._program.names.library_bases(scope))
+            if scope.kind == "class" and self._program.names.descends(scope, *api.STRATEGY)
         ]
 
     @cached_property
