@@ -27,7 +27,7 @@ _TOLD = {
 
 
 def told(entry: Entry) -> str:
-    """Return in a few words what a member of a library is, and what comes of it."""
+    """Describe a library member and how it is converted, in a few words."""
     if entry.role is Role.TRAINS:
         return entry.text("reason")
     if entry.role is Role.CALLBACK:
@@ -91,14 +91,14 @@ class Libraries:
         return None
 
     def called(self, site: Site, *roles: Role) -> Entry | None:
-        """Return what is known of what a call calls, if it has one of some roles."""
+        """Return the entry of the function or class that a call names, if it has one of these roles."""
         if site.name not in self.names(*roles):
             return None
         found = map(self.of, self._names.callee(site))
         return next((each for each in found if each is not None and each.role in roles), None)
 
     def sites(self, *roles: Role) -> Iterator[tuple[Site, Entry]]:
-        """Yield the calls of what has one of some roles, in the order of the script."""
+        """Yield the calls to members with one of these roles, in script order, each with its entry."""
         for site in self._script.sites_named(*sorted(self.names(*roles))):
             found = self.called(site, *roles)
             if found is not None:

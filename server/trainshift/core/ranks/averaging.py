@@ -137,7 +137,7 @@ class Averaging:
         return self._program.fact(OwnHorovod).is_distributed(compile.node.func.value, compile)
 
     def is_given_average(self, loop: Loop) -> bool:
-        """Whether a model certainly has an averaging optimizer by the time it is fitted.
+        """Tell that a model certainly has an averaging optimizer when `fit` starts.
 
         So it is for a loaded one: ``model.optimizer = hvd.DistributedOptimizer(model.optimizer)``.
         """
@@ -157,7 +157,7 @@ class Averaging:
         return False
 
     def _stands_before(self, statement: Statement, site: Site) -> bool:
-        """Whether a statement precedes a call in its block, or in a block around it."""
+        """Tell that a statement comes before a call, in the same block or an enclosing one."""
         for each in site.statement.path():
             if each.scope.function() is site.scope.function():
                 block, index = self._script.siblings(each)

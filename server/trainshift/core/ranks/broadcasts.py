@@ -94,7 +94,7 @@ class Broadcasts:
                 yield Spoiled(site, reason, is_empty=True)
 
     def is_unbuilt(self, model: Occurrence) -> bool:
-        """Whether a model has no variables before its first call."""
+        """Tell that a model creates its variables only when it is first called."""
         values, name = self._names.values(*model[:3]), dotted(model.node)
         is_bare = bool(name) and all(self._is_shapeless(each, name) for each in values)
         return bool(values) and (is_bare or all(map(self._is_unbuilt_class, values)))

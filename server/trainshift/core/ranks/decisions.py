@@ -40,7 +40,7 @@ _AGREED = ("allgather_object", "allreduce", "broadcast_object")
 
 
 class Decides(Enum):
-    """What a test decides: when a loop ends, or whether a step is taken."""
+    """The outcome of a test: a loop ends, or a step is taken or skipped."""
 
     END = "end"
     SKIPS = "skips where it holds"
