@@ -128,18 +128,36 @@ _MAKERS = ("connect", "client", "get_writer")
 
 
 def acts(entry: Entry) -> None:
+    if entry.package == "shell":
+        command(entry)
+        return
     given = entry.listed("begins")[0] if entry.listed("begins") else "w.h5"
     line = call_of_method(entry, f"{given!r}")
     assert f"if hvd.rank() == 0:\n    {line}\n" in end(entry, line)
 
 
+def command(entry: Entry) -> None:
+    """What a command line does is rank 0's; what it fetches from another machine is every rank's."""
+    words = entry.pattern.replace("*", "zf").replace(".", " ")
+    line = f'subprocess.run("{words} old new:place", shell=True)'
+    local = f"subprocess.run({[*words.split(), '-v', 'old:place', 'new']!r})"
+    body = f"{MODEL}model.compile('sgd')\n{FIT.format(more='')}{line}\n{local}\n"
+    found = convert(f"import tensorflow as tf\nimport subprocess\n{body}")
+    assert f"if hvd.rank() == 0:\n    {line}\n" in found.text
+    assert (f"if hvd.rank() == 0:\n    {local}\n" in found.text) != entry.flag("remote")
+    told = [each.text for each in found.decisions if "left on every rank" in each.text]
+    assert len(told) == entry.flag("remote")
+
+
 def writer_object(entry: Entry) -> None:
     mode = ", mode='w'" if entry.text("mode") else ""
-    made = f"{full_name(entry)}({entry.text('path')}='a'{mode})"
+    path = f"{entry.text('path')}=" if entry.text("path") else ""
+    made = f"{full_name(entry)}({path}'a'{mode})"
     if entry.text("elsewhere"):
         text = end(entry, f"opened = {made}")
         assert f"='a' if hvd.rank() == 0 else {entry.text('elsewhere')}" in text
-        assert f"import {entry.text('elsewhere').partition('.')[0]}\n" in text
+        module, _, member = entry.text("elsewhere").partition(".")
+        assert not member or f"import {module}\n" in text
     else:
         text = end(entry, f"opened = {made}\nopened.append(1)")
         assert (

@@ -191,6 +191,7 @@ WRITING_METHODS = frozenset(
         "save_to_disk",
         "push_to_hub",
         "tofile",
+        "dump",
         "write_out",
         "write_text",
         "write_bytes",
@@ -202,7 +203,7 @@ WRITING_METHODS = frozenset(
 PATH_WRITING = frozenset({"to_csv", "to_json", "to_excel", "to_parquet", "to_pickle"})
 
 # Of those, the ones that are common names for other things too: a doubt where the object is unknown.
-DOUBTFUL_METHODS = frozenset({"save", "summary", "write"})
+DOUBTFUL_METHODS = frozenset({"save", "summary", "write", "dump"})
 
 # Functions that open a file for writing: the place and name of the path, and of the mode, if any.
 OPENING = {

@@ -37,6 +37,8 @@ class Role(Enum):
     TRAINS = "trains"
 
 
+ACTING = (Role.WRITER, Role.WRITER_OBJECT, Role.MOVES, Role.OUTSIDE, Role.TRACKER)
+"""The roles of what one rank alone should do."""
 _COMMON = frozenset({"role", "gives", "says"})
 """What any entry may say: its role, what calling it makes, and a sentence for the report."""
 _CLASS = frozenset({"base", "signature"})
@@ -49,7 +51,7 @@ KEYS: Mapping[Role, frozenset[str]] = {
     Role.WRITER: frozenset({"path", "unless"}),
     Role.WRITER_OBJECT: frozenset({"path", "mode", "elsewhere"}),
     Role.MOVES: frozenset(),
-    Role.OUTSIDE: frozenset({"begins", "with_path"}),
+    Role.OUTSIDE: frozenset({"begins", "command", "remote"}),
     Role.TRACKER: frozenset({"argument", "root", "elsewhere", "before", "context"}),
     Role.TRAINS: frozenset({"reason"}),
 }
@@ -69,7 +71,7 @@ WORDS: Mapping[str, frozenset[str]] = {
 }
 """The values that a key may have, where these are few."""
 _LISTS = frozenset({"rates", "steps", "begins"})
-_FLAGS = frozenset({"context", "with_path", "decides", "blind", "shows"})
+_FLAGS = frozenset({"context", "command", "remote", "decides", "blind", "shows"})
 _BASES = {
     Role.MODEL: "tensorflow.keras.Model",
     Role.OPTIMIZER: "tensorflow.keras.optimizers.legacy.Optimizer",
@@ -131,6 +133,13 @@ def is_known(full_name: str) -> bool:
     """Return whether a name is that of an entry, or of a module that has one."""
     package, _, below = full_name.partition(".")
     return entry(full_name) is not None or any(name.startswith(f"{below}.") for name in table(package))
+
+
+@cache
+def follows_objects(package: str) -> bool:
+    """Return whether entries tell of methods of any object of a package: `*.upload_file`."""
+    acting = (each.pattern for each in table(package).values() if each.role in ACTING)
+    return any("*." in pattern for pattern in acting)
 
 
 def find(below: str, entries: Table) -> Entry | None:

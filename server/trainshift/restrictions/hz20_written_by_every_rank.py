@@ -14,6 +14,7 @@ Write under `if hvd.rank() == 0:`, and add callbacks that write to the list on r
 ## What is reported
 
 What every rank writes: models, checkpoints, summaries, files, folders, and callbacks of a `fit` that write.
+What every rank moves, deletes or sends elsewhere: uploads, requests, messages, commands that do so.
 And the runs of an experiment's log that every rank begins, by `wandb`, `mlflow` and their like.
 Fine are a path that names the rank, a temporary one, and memory.
 """
@@ -34,7 +35,9 @@ def check(program: Program) -> Findings:
         return
     for at in program.fact(Writes).by_all:
         name = text_of(program, at.node.func, at.scope)  # type: ignore[attr-defined]
-        message = f"Every rank runs {name}(...) and writes the same file. Keep it to rank 0."
+        is_file = at.node not in program.fact(Writes).once
+        what = " and writes the same file" if is_file else ", which must be done once"
+        message = f"Every rank runs {name}(...){what}. Keep it to rank 0."
         yield hazard(program, "HZ20", Verdict.VIOLATED, at, message)
     for at in program.fact(Writes).tracked:
         name = text_of(program, at.node.func, at.scope)  # type: ignore[attr-defined]

@@ -253,10 +253,8 @@ def _elsewhere(program: Program, call: RootCall) -> tuple[Edit, ...]:
     known = _known(program, call, Role.WRITER_OBJECT)
     path = argument(call.site.node, 0, known.text("path"))
     assert path is not None
-    module, _, rest = known.text("elsewhere").partition(".")
-    return on_root(
-        program, path, call.site, f"{program.at(call.site).fact(Prerequisites).standard(module)}.{rest}"
-    )
+    elsewhere = program.at(call.site).fact(Prerequisites).standing_in(known.text("elsewhere"))
+    return on_root(program, path, call.site, elsewhere)
 
 
 def _quiet(program: Program, call: RootCall) -> tuple[Edit, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from trainshift.core import tables
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
+from trainshift.core.ranks.acting import Acting
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.list_members import callbacks
@@ -17,7 +18,7 @@ from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.core.training.writing import writes
 from trainshift.libraries import api
-from trainshift.libraries.entries import ROOT, Entry, Role
+from trainshift.libraries.entries import ROOT, Role
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
@@ -36,6 +37,7 @@ _WRITERS = frozenset({"tensorflow.summary.create_file_writer", *tables.WRITERS})
 _TEMPORARY = ("tempfile", "BytesIO", "StringIO", "devnull", "getpid", "uuid4", "uuid1", "mkdtemp")
 _KEEPING = {"MonitoredTrainingSession": "checkpoint_dir", "Supervisor": "logdir"}
 _ESTIMATORS = "model_dir"
+_LIBRARYS = (Role.WRITER, Role.WRITER_OBJECT, Role.MOVES, Role.OUTSIDE)
 
 
 class Writes:
@@ -48,6 +50,7 @@ class Writes:
         self._branches = program.fact(Branches)
         self._dependence = program.fact(Dependence)
         self._together = program.fact(Together)
+        self._acting = program.fact(Acting)
         self._in_training: dict[Scope, bool] = {}
 
     @cached_property
@@ -57,6 +60,12 @@ class Writes:
         found += self._callbacks()
         calls = {each.node for each in found}
         return [each for each in dict.fromkeys(found) if not self._is_into(each, calls)]
+
+    @cached_property
+    def once(self) -> set[ast.expr]:
+        """The calls of these that move files or act beyond this program."""
+        sites = self._program.fact(Libraries).sites(Role.MOVES, Role.OUTSIDE)
+        return {site.node for site, _ in sites}
 
     def _is_into(self, write: Occurrence, calls: set[ast.expr]) -> bool:
         """Whether a call writes into what another one of these has opened."""
@@ -70,47 +79,27 @@ class Writes:
         """The calls by which every rank makes a run of an experiment's log, the first of each library."""
         found: dict[str, Occurrence] = {}
         for site, entry in self._program.fact(Libraries).sites(Role.TRACKER):
-            if self._together.is_of_all(site) and not self._is_quiet_elsewhere(site, entry):
+            if self._together.is_of_all(site) and not self._acting.is_quiet(site, entry):
                 found.setdefault(entry.package, Occurrence(site.node, site.scope, site.statement))
         return list(found.values())
 
-    def _is_quiet_elsewhere(self, site: Site, entry: Entry) -> bool:
-        """Whether an argument, or a call that sets this for all others, depends on the rank."""
-        name, before = entry.text("argument"), entry.text("before")
-        given = [argument(site.node, None, name)] if name else []
-        places = [Occurrence(each, site.scope, site.statement) for each in given if each is not None]
-        for other in self._script.sites_named(before) if before else ():
-            places += [Occurrence(each, other.scope, other.statement) for each in arguments(other.node)]
-        return any(map(self._dependence.on_rank, places))
-
     def _calls(self) -> Iterator[Site]:
         libraries = self._program.fact(Libraries)
-        names = {*tables.ROOT_ONLY_NAMES, *libraries.names(Role.WRITER, Role.WRITER_OBJECT)}
+        names = {*tables.ROOT_ONLY_NAMES, *libraries.names(*_LIBRARYS)}
         for site in self._script.sites_named(*sorted({*names, *_KEEPING, "Estimator"})):
             if self._writes(site) and self._together.is_of_all(site) and not self._is_apart(site):
                 yield site
 
     def _writes(self, site: Site) -> bool:
-        entry = self._program.fact(Libraries).called(site, Role.WRITER, Role.WRITER_OBJECT)
-        if entry is not None and self._writes_by(site, entry):
-            return True
         return any(
-            self._writes_function(site, api.canonical(value.name) or value.name)
+            self._acting.acts(site, value, entry)
+            if (entry := self._acting.entry(value)) is not None and entry.role in _LIBRARYS
+            else self._writes_function(site, api.canonical(value.name) or value.name)
             if isinstance(value, Library)
             else isinstance(value, Member) and self._writes_method(site, value)
             for value in self._names.callee(site)
             if not isinstance(value, Function | Unknown)
         )
-
-    def _writes_by(self, site: Site, entry: Entry) -> bool:
-        """Whether a call of a library writes, as far as its entry, its mode and its path tell."""
-        name, _, default = entry.text("mode").partition("=")
-        mode = argument(site.node, 1, name) if name else None
-        values = self._names.site_values(mode, site) if mode is not None else ()
-        modes = [str(value.value) for value in values if isinstance(value, Literal)] if mode else [default]
-        if name and not any(set(each) & set("wax+") for each in modes):
-            return False
-        return not entry.text("path") or argument(site.node, 0, entry.text("path")) is not None
 
     def _writes_function(self, site: Site, name: str) -> bool:
         if name in tables.OPENING:

@@ -176,7 +176,7 @@ class Effects:
         libraries = self._program.fact(Libraries)
         entry = libraries.of(value)
         if entry is not None and entry.role in _OUTWARD:
-            return _FILES
+            return _UNSEEN if entry.flag("command") else _FILES
         if entry is not None and entry.role is Role.WRITER_OBJECT and isinstance(value, Library):
             return _OPENS
         made = libraries.of(value.owner) if isinstance(value, Member) else None

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from trainshift.libraries import api
-from trainshift.libraries.entries import is_known
+from trainshift.libraries.entries import follows_objects, is_known
 from trainshift.libraries.roles import (
     DECORATORS,
     HOROVOD_MEMBERS,
@@ -452,7 +452,7 @@ class Resolver:
                 returned = api.returns(f"{cls}.{value.name}")
                 if returned is not None:
                     return frozenset({Instance(returned, node)})
-                if _is_standard(cls):
+                if _is_standard(cls) or follows_objects(cls.partition(".")[0]):
                     return frozenset({Instance(f"{cls}.{value.name}", node)})
         return ANYTHING
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from trainshift.core import tables
 from trainshift.core.program import Program
+from trainshift.core.ranks.acting import Acting
 from trainshift.core.training.executions import of_super
 from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import Horovod
@@ -152,7 +153,9 @@ class RootOnly:
     def _with_reason(self, call: RootCall | None, value: Value) -> RootCall | None:
         """The call, and why its library's entry cannot be followed here."""
         calls = self._program.fact(LibraryCalls)
-        known = calls.entry(value) if call is not None and call.form in _BY_ENTRY else None
+        known = (
+            self._program.fact(Acting).entry(value) if call is not None and call.form in _BY_ENTRY else None
+        )
         if call is None or known is None or call.reason:
             return call
         if call.form is Form.ELSEWHERE:
@@ -167,7 +170,7 @@ class RootOnly:
 
     def _classify(self, site: Site, value: Value) -> tuple[RootKind, Form, str] | None:
         calls = self._program.fact(LibraryCalls)
-        if (known := calls.entry(value)) is not None:
+        if (known := self._program.fact(Acting).entry(value)) is not None:
             form = calls.form(site, value, known)
             return (RootKind.WRITE, form, "") if form is not None else None
         if isinstance(value, Library):
@@ -268,8 +271,8 @@ class RootOnly:
             return False
         if site.name == "mkdir" and any(word.arg == "exist_ok" for word in site.node.keywords):
             return False
-        # `write` gives something back for a TensorArray; only a statement can be a file's.
-        return site.name != "write" or isinstance(site.parent, ast.Expr)
+        # `write` and `dump` give something back for what writes no file; only a statement can be a file's.
+        return site.name not in ("write", "dump") or isinstance(site.parent, ast.Expr)
 
     def _is_of_tensorflow(self, logger: Instance, site: Site) -> bool:
         """Whether a logger that is told to log progress is TensorFlow's."""

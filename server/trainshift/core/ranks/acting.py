@@ -1,0 +1,201 @@
+"""Acting: the calls into libraries that act on the world, by what is known of the libraries' members.
+
+One rank alone should write, move or send a file, begin an experiment's run, or have another program do so.
+A conversion and a hazard ask this one fact.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import chain
+
+from trainshift.core import tables
+from trainshift.core.libraries import Libraries
+from trainshift.core.program import Program
+from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import entries
+from trainshift.libraries.entries import ACTING, Entry, Role
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.values import Display, Instance, Literal, Member, Value
+from trainshift.python.syntax.chunk_syntax import Site, argument, arguments, dotted, hides_arguments
+
+_WRITING = "wax+"
+_READING_TOO = "a+"
+_SHELL = "shell"
+"""The package of the programs that a command line names."""
+
+
+class Acting:
+    """The calls of one script into libraries that act on the world."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+        self._libraries = program.fact(Libraries)
+
+    def entry(self, value: Value) -> Entry | None:
+        """Return the entry of what acts, None for any other value.
+
+        A method of a writer has that of its object.
+        """
+        known = self._libraries.of(value)
+        if known is None and isinstance(value, Member) and isinstance(value.owner, Instance):
+            known = self._libraries.entry(value.owner.cls)
+            if known is None or known.role is not Role.WRITER_OBJECT or known.text("elsewhere"):
+                return None
+        return known if known is not None and known.role in ACTING else None
+
+    def acts(self, site: Site, value: Value, known: Entry) -> bool:
+        """Return whether a call does what must be done once, as far as its arguments tell."""
+        if known.role is Role.WRITER:
+            return not self._is_harmless(site, known)
+        if known.role is Role.WRITER_OBJECT and not isinstance(value, Member):
+            return self.opens_for_writing(site, known)
+        return known.role is not Role.OUTSIDE or (is_alone(site) and self.acts_outside(site, known))
+
+    # Writers
+
+    def opens_for_writing(self, site: Site, known: Entry) -> bool:
+        """Return whether what a call makes writes, as far as its mode and its path tell."""
+        path = known.text("path")
+        if path and argument(site.node, 0, path) is None and not hides_arguments(site.node):
+            return False
+        return not known.text("mode") or any(set(each) & set(_WRITING) for each in self._modes(site, known))
+
+    def reads_too(self, site: Site, known: Entry) -> bool:
+        """Return whether what a call opens for writing may be read by it as well."""
+        return any(set(each) & set(_READING_TOO) for each in self._modes(site, known))
+
+    def _modes(self, site: Site, known: Entry) -> list[str]:
+        """What the mode of a call may be; a default that is not given stands behind the name: `mode=w`."""
+        name, _, default = known.text("mode").partition("=")
+        given = argument(site.node, 1, name) if name else None
+        if given is None:
+            return [default]
+        values = self._names.site_values(given, site)
+        return [
+            value.value for value in values if isinstance(value, Literal) and isinstance(value.value, str)
+        ]
+
+    @staticmethod
+    def _is_harmless(site: Site, known: Entry) -> bool:
+        """Whether a call of a writer writes nothing: its path is not given, or a word says so."""
+        path = known.text("path")
+        missing = path and argument(site.node, 0, path) is None
+        return bool(missing) or any(
+            word.arg == known.text("unless") for word in site.node.keywords if word.arg
+        )
+
+    # Trackers
+
+    def is_quiet(self, site: Site, known: Entry) -> bool:
+        """Return whether an argument keeps a tracker quiet by rank, or a call that does so for all others."""
+        name, before = known.text("argument"), known.text("before")
+        given = argument(site.node, None, name) if name else None
+        places = [(given, site)] if given is not None else []
+        for other in self._script.sites_named(before) if before else ():
+            places += [(each, other) for each in arguments(other.node)]
+        return any(self._horovod.pinned(each, at.scope, at.statement) for each, at in places)
+
+    # What goes beyond this machine, or runs other programs
+
+    def acts_outside(self, site: Site, known: Entry) -> bool:
+        """Return whether a call does beyond this program what must be done once."""
+        if begins := known.listed("begins"):
+            return any(text.lstrip().lower().startswith(begins) for text in self._texts(site))
+        if not known.flag("command"):
+            return True
+        return self._is_command_for_one(site) or not self._places_of(site).isdisjoint(self._written)
+
+    def _texts(self, site: Site) -> Iterator[str]:
+        given = argument(site.node, 0)
+        for value in self._names.site_values(given, site) if given is not None else ():
+            if isinstance(value, Literal) and isinstance(value.value, str):
+                yield value.value
+
+    def _is_command_for_one(self, site: Site) -> bool:
+        """Whether a command line runs a program that one rank alone should run."""
+        words = self.command(site)
+        name, known = "", None
+        for word in words:
+            below = f"{name}.{word.lstrip('-')}" if name else word.rpartition("/")[2]
+            known = entries.entry(f"{_SHELL}.{below}")
+            if known is None and (word.startswith("-") or "=" in word or word == "sudo"):
+                continue
+            name = below
+            if known is not None or not entries.is_known(f"{_SHELL}.{name}"):
+                break
+        return known is not None and (not known.flag("remote") or is_remote(words[-1]))
+
+    def command(self, site: Site) -> list[str]:
+        """Return the words of the command line that a call runs, as far as the script shows them."""
+        given = argument(site.node, 0, "args")
+        if given is None:
+            return []
+        parts: list[ast.expr] = [given]
+        shown = [each for each in self._names.site_values(given, site) if isinstance(each, Display)]
+        for display in shown[:1]:
+            if isinstance(display.node, ast.List | ast.Tuple):
+                parts = display.node.elts
+        return [word for part in parts for word in (self._words(part, site) or [""])]
+
+    def _words(self, part: ast.expr, site: Site) -> list[str]:
+        pieces = []
+        for each in ast.walk(part) if isinstance(part, ast.JoinedStr | ast.BinOp) else (part,):
+            if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                pieces.append(each.value)
+            elif isinstance(each, ast.Name):
+                texts = self._names.site_values(each, site)
+                pieces += [str(value.value) for value in texts if isinstance(value, Literal)][:1]
+        return " ".join(pieces).split()
+
+    @cached_property
+    def _written(self) -> frozenset[str]:
+        """The paths that calls of this script write, as words and as names."""
+        found: set[str] = set()
+        for site in self._script.sites:
+            if self._is_write(site):
+                found.update(self._places_of(site))
+        return frozenset(found)
+
+    def _is_write(self, site: Site) -> bool:
+        """Whether a call writes what it is given or called on, by its name or by its library's entry."""
+        if site.name in tables.WRITING_METHODS and is_method(site):
+            return site.name not in ("summary", "load_weights")
+        if site.name not in tables.ROOT_ONLY_NAMES | self._libraries.names(*ACTING):
+            return False
+        named = self._names.full_names(site.node.func, site.scope, site.statement)
+        writes = not named.isdisjoint((*tables.WRITING, *tables.OPENING))
+        return writes or self._libraries.called(site, Role.WRITER, Role.WRITER_OBJECT, Role.MOVES) is not None
+
+    def _places_of(self, site: Site) -> set[str]:
+        """The words and names in what a call is given, and what it is called on."""
+        given = arguments(site.node)
+        if isinstance(site.node.func, ast.Attribute):
+            given = [*given, site.node.func.value]
+        found: set[str] = set()
+        for part in chain.from_iterable(map(ast.walk, given)):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                found.update(word for word in part.value.replace("=", " ").split() if len(word) > 2)
+            elif isinstance(part, ast.Name | ast.Attribute) and (name := dotted(part)) not in ("", "self"):
+                if not self._names.member_of_library(part):
+                    found.add(name)
+        return found
+
+
+def is_alone(site: Site) -> bool:
+    """Return whether a call is a statement, so that nothing of what it gives is used."""
+    node = site.statement.node
+    return isinstance(node, ast.Expr) and node.value is site.node
+
+
+def is_method(site: Site) -> bool:
+    """Return whether what is called is read off something: ``table.save``."""
+    return isinstance(site.node.func, ast.Attribute)
+
+
+def is_remote(place: str) -> bool:
+    """Return whether a place in a command line is on another machine: ``gs://bucket``, ``host:folder``."""
+    return ":" in place
