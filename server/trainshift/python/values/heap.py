@@ -330,6 +330,19 @@ class Heap:
             found |= new
         return found
 
+    def common(self, one: Bits, other: Bits) -> Bits:
+        """What two sets of objects have in common, with what of the one was inside of the other at first.
+
+        A container that gets both, one after the other, leads to these on two ways.
+        """
+        one, other = self.spread(one), self.spread(other)
+        found = one & other
+        outer = self.objects.outer
+        if one & outer and other & outer:
+            found |= one & union(map(self.objects.within, bits_of(other & outer)))
+            found |= other & union(map(self.objects.within, bits_of(one & outer)))
+        return found
+
     def doubled(self, bits: Bits) -> Bits:
         """What containers may hold at two places."""
         found = UNKNOWN if bits & (UNKNOWN | self.escaped) else 0
@@ -384,7 +397,7 @@ class Heap:
             if sure and index in self.twice:
                 self.twice[index] &= repeated_in(cells)  # What was there is there no longer.
             self.heap[index] = cells
-            self.double(1 << index, self.spread(value) & self.spread(others))
+            self.double(1 << index, self.common(value, others))
 
     def fill(self, made: Bits, inside: Bits, again: Bits) -> None:
         """Have a new container hold objects, some of them at two places."""

@@ -31,7 +31,6 @@ from trainshift.python.values.heap import (
     bits_of,
     elements_of,
     key_of,
-    repeated_in,
     union,
     united,
 )
@@ -349,7 +348,7 @@ class Transfer:
             made = self.heap.make(node)
         for index in bits_of(old & ~UNKNOWN | made):
             inner = self.heap.held(1 << index) if 1 << index != made else self.heap.held(old)
-            again = self.heap.doubled(value) | (self.heap.spread(added) & self.heap.spread(inner))
+            again = self.heap.doubled(value) | self.heap.common(added, inner)
             again |= inner if isinstance(op, ast.Mult) else 0
             self.heap.fill(1 << index, added | (inner if 1 << index == made else 0), again)
         self._rebind(target, old, made, node)
@@ -527,7 +526,7 @@ class Transfer:
                 isinstance(node, ast.Dict) and each in node.values and None in node.keys
             ):
                 again, value = self.heap.doubled(value), value | self.heap.held(value)
-            again |= self.heap.spread(self.heap.held(made)) & self.heap.spread(value)
+            again |= self.heap.common(self.heap.held(made), value)
             self.heap.share(value)
             cells = self.heap.heap.get(made.bit_length() - 1, NO_CELLS)
             self.heap.heap[made.bit_length() - 1] = {**cells, key: cells.get(key, 0) | value}
@@ -541,11 +540,7 @@ class Transfer:
         if not self.policy.operation(node, self.scope.node).joins:
             return self.heap.make(node)
         made, one, other = self.heap.make(node), self.heap.held(left), self.heap.held(right)
-        again = (
-            self.heap.doubled(left)
-            | self.heap.doubled(right)
-            | (self.heap.spread(one) & self.heap.spread(other))
-        )
+        again = self.heap.doubled(left) | self.heap.doubled(right) | self.heap.common(one, other)
         self.heap.fill(made, one | other, one | other if isinstance(op, ast.Mult) else again)
         return made
 
@@ -674,7 +669,7 @@ class Transfer:
             self.heap.fill(made, self.heap.held(union(args)), self.heap.doubled(union(args)))
         self._hold_views(made, views)
         for value in words.values():
-            self.heap.fill(made, value, self.heap.spread(self.heap.held(made)) & self.heap.spread(value))
+            self.heap.fill(made, value, self.heap.common(self.heap.held(made), value))
         return made
 
     def _mapped(self, node: ast.Call, args: list[Bits]) -> tuple[Bits, Bits]:
@@ -723,7 +718,7 @@ class Transfer:
         if gives.new or holding or sources:
             made = self.heap.make(node)
             for part in (*holding, *map(self.heap.held, sources)):
-                self.heap.fill(made, part, self.heap.spread(self.heap.held(made)) & self.heap.spread(part))
+                self.heap.fill(made, part, self.heap.common(self.heap.held(made), part))
             self.heap.double(made, self.heap.doubled(union(sources)))
             found |= made
         return found
@@ -859,10 +854,12 @@ class Transfer:
                         mine = first.get(onto, NO_CELLS)
                         for other, its in parts[onto].items():
                             mine = united(mine, its) if other != index else mine
-                        both = repeated_in(
-                            {**united(mine, added), ANY: elements_of(added, ANY) & elements_of(mine)}
+                        both = union(
+                            self.heap.common(inner, elements_of(mine, key))
+                            for key, inner in added.items()
+                            if not isinstance(key, Attribute)
                         )
-                    self.heap.double(1 << onto, again | (both & elements_of(added)))
+                    self.heap.double(1 << onto, again | both)
                 if mine_all & (UNKNOWN | self.heap.escaped):
                     self.heap.escape(replaced.of(union(cells.values())))
             self.heap.shared |= replaced.of(state.shared)
@@ -898,8 +895,8 @@ class Transfer:
                     again |= self.heap.doubled(replaced.of(1 << known.of)) & self.heap.spread(
                         replaced.of(1 << index)
                     )
-        for bits in map(self.heap.spread, parts.values()):
-            again |= seen & bits
+        for bits in parts.values():
+            again |= self.heap.common(seen, bits)
             seen |= bits
         return again
 
