@@ -101,14 +101,17 @@ class Branches:
 
     def _around(self, statement: Statement) -> Iterator[Branch]:
         arms = {each.parent: each.branch for each in statement.path()}
-        for outer, _ in self._flow.deciding(statement):
+        for outer, _ in self._flow.deciding(statement, self._asks_rank):
             assert isinstance(outer.node, ast.If)
             test = Occurrence(outer.node.test, outer.scope, outer)
-            if self._dependence.on_rank(test):
-                yield Branch(test, outer, arms.get(outer, "after"))
+            yield Branch(test, outer, arms.get(outer, "after"))
         function = statement.scope.function()
         if function is not None and function not in self._asked:
             yield from self._of_function(function)
+
+    def _asks_rank(self, outer: Statement) -> bool:
+        assert isinstance(outer.node, ast.If)
+        return self._dependence.on_rank(Occurrence(outer.node.test, outer.scope, outer))
 
     def _of_function(self, function: Scope) -> Iterator[Branch]:
         """The branch that all calls of a function stand in; calls of its own decide nothing."""

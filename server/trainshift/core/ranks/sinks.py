@@ -83,7 +83,11 @@ class Sinks:
         """Every cause that reaches a sink, once for a sink and a cause."""
         found: dict[tuple[Sink, Site], Divergence] = {}
         causes = self._program.fact(Uniformity).causes
+        asked: set[tuple[Sink, ast.expr, Of]] = set()
         for sink, at, is_test, of in self._all():
+            if isinstance(at.node, ast.Constant) or (sink, at.node, of) in asked:
+                continue
+            asked.add((sink, at.node, of))
             if sink in (Sink.UPDATE, Sink.WEIGHTS):
                 # What ranks compute of data is averaged, or of data that they share.
                 drawn = causes(at, of, self._is_averaged)

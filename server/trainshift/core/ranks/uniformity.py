@@ -88,6 +88,7 @@ class Uniformity:
         self._seeds = program.fact(Seeds)
         self._trains = program.fact(WhatTrains)
         self._known: dict[tuple[int, int], Cause | None] = {}
+        self._slices: dict[tuple[int, int, int], tuple[Reached, ...]] = {}
 
     def verdict(self, at: Occurrence) -> Verdict:
         """Return whether a value is the same on all ranks, as far as the text shows."""
@@ -109,7 +110,12 @@ class Uniformity:
         """
 
         def behind(reached: Reached) -> Iterable[Reached]:
-            return () if is_uniform(reached[0].node) else self._behind(reached)
+            if is_uniform(reached[0].node):
+                return ()
+            key = _key(reached)
+            if key not in self._slices:
+                self._slices[key] = tuple(self._behind(reached))
+            return self._slices[key]
 
         found: dict[Site, Cause] = {}
         for each, matters in reachable([(at, of)], behind, _key):
@@ -291,6 +297,6 @@ def _is_mask(node: ast.AST) -> bool:
     )
 
 
-def _key(reached: Reached) -> tuple[int, int, Of]:
+def _key(reached: Reached) -> tuple[int, int, int]:
     at, of = reached
-    return id(at.node), id(at.scope), of
+    return id(at.node), id(at.scope), id(of)

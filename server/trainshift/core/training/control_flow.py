@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from trainshift.core.program import Program
 from trainshift.python.flow import exits
@@ -227,10 +227,12 @@ class ControlFlow:
             self._passed[edge] = reached([edge.target], [edge.source])
         return self._passed[edge]
 
-    def deciding(self, statement: Statement) -> Iterator[tuple[Statement, bool]]:
+    def deciding(
+        self, statement: Statement, is_asked: Callable[[Statement], bool] = lambda outer: True
+    ) -> Iterator[tuple[Statement, bool]]:
         """Yield the tests that a statement runs only on one outcome of, the nearest first, and the outcome.
 
-        Such a test comes before the statement.  Other ways than by the test may lead to it.  A test whose
+        `is_asked` tells which of them matter.  Such a test comes before the statement.  Other ways than by the test may lead to it.  A test whose
         other outcome does nothing but raise an error is none of these: an error ends all.
         """
         if not self.has_tests(statement):
@@ -243,7 +245,7 @@ class ControlFlow:
             if point.role is not Role.TEST or not isinstance(node, ast.If) or point not in cfg.reachable:
                 continue
             ways = {edge.kind: edge for edge in point.out if edge.kind in (EdgeKind.TRUE, EdgeKind.FALSE)}
-            if len(ways) < 2:
+            if len(ways) < 2 or not is_asked(self._statements[node]):
                 continue
             comes = {kind: not self._beyond(edge).isdisjoint(starts) for kind, edge in ways.items()}
             if comes[EdgeKind.TRUE] != comes[EdgeKind.FALSE]:

@@ -58,6 +58,9 @@ class Provenance:
         self._containers = containers
         # The functions whose callers are being asked for what they collect.
         self._collected: set[Scope] = set()
+        # What was found while no question about names was open, so that it is the last word.  The node is
+        # kept with it, since another one may come to have the number of one that is gone.
+        self._known: dict[tuple[int, int, int, bool], tuple[Step | None, ast.expr]] = {}
 
     def steps_back(self, at: Occurrence) -> Step | None:
         """The occurrences that may give the value of an expression, one step back.
@@ -68,6 +71,18 @@ class Provenance:
             home = self._script.home(at.scope)
             if home is not self._script:
                 return home.names.steps_back(at)
+        node = at.node
+        key = id(node), id(at.scope), id(at.statement), at.tested
+        known = self._known.get(key)
+        if known is not None:
+            return known[0]
+        is_decided = self._names.memo.is_idle and not self._collected
+        step = self._read(at)
+        if is_decided:
+            self._known[key] = step, node
+        return step
+
+    def _read(self, at: Occurrence) -> Step | None:
         node = at.node
         if isinstance(node, _NAMED):
             steps = [self._names.source_of(binding) for binding in self._names.bindings(at)]
