@@ -79,6 +79,13 @@ SINKS = {
     "the end of a loop": LOOP + "    if value > 3:\n        break\n",
     "a number of rows": changed("(x, y)).batch", "(x, y)).take(value * 8).batch"),
     "rows of an array": changed("(x, y)).batch", "(x[:value * 8], y[:value * 8])).batch"),
+    "layers that are frozen": changed(
+        "[tf.keras.layers.Dense(1)])", "[tf.keras.layers.Dense(4), tf.keras.layers.Dense(1)])"
+    ).replace("opt =", "net.layers[0].trainable = value > 2\nopt ="),
+    "rows to train on and to test on": changed(
+        "(x, y)).batch", "(x[order[8:]], y[order[8:]])).batch"
+    ).replace("net =", "order = np.argsort([(row * value) % 7 for row in range(len(x))])\nnet =")
+    + "print(float(tf.reduce_sum(net(x[order[:8]]))))\n",
     "gradients that are changed": changed(
         "    opt.apply", "    grads = [g * value for g in grads]\n    opt.apply"
     ),

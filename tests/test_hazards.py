@@ -51,7 +51,8 @@ LEFT = {
     "hv19_agree_on_values: a limit of gradients that is drawn, and noise": {"HZ13"},
     "hv19_agree_on_values: numbers of rows and of batches": {"HZ13"},
     "hv19_agree_on_values: objects that are drawn": {"HZ13"},
-    "hv19_agree_on_values: splits that nothing makes alike": {"HZ17"},
+    "hv19_agree_on_values: splits that nothing makes alike": {"HZ13", "HZ17"},
+    "hv19_agree_on_values: what a field of a class is made of": {"HZ13"},
 }
 
 

@@ -27,6 +27,7 @@ NAMES: dict[str, CauseKind] = {
     "uuid.uuid1": CauseKind.DRAW,
     "uuid.uuid4": CauseKind.DRAW,
     "os.urandom": CauseKind.DRAW,
+    "builtins.hash": CauseKind.DRAW,  # Python draws anew with each process how it hashes strings.
     "tensorflow.data.experimental.rejection_resample": CauseKind.DRAW,
     "multiprocessing.cpu_count": CauseKind.HOST,
     "os.cpu_count": CauseKind.HOST,
@@ -67,6 +68,8 @@ BY_STATE = SPLITTING | {
     "RandomUnderSampler", "SMOTE", "SMOTEENN", "SMOTENC", "SMOTETomek", "SVMSMOTE", "resample",
 }  # fmt: skip
 """These, and what scikit-learn and imbalanced-learn draw rows by, which is fixed in the same way."""
+CHOOSING_ROWS = BY_STATE | {"choice", "choices", "rejection_resample", "sample"}
+"""These, and what else draws some rows out of those that it is given."""
 UNLESS_TOLD = frozenset({"KFold", "StratifiedGroupKFold", "StratifiedKFold"})
 """Those of them that draw only if they are told to shuffle."""
 
@@ -87,6 +90,15 @@ CHOOSING = frozenset(
 """What gives as many elements as have some value, of no more than two arguments."""
 TESTING = frozenset({"filter", "take_while"})
 """What gives the elements for which a function holds."""
+APPLYING = frozenset(
+    {
+        "attr.ib", "attrs.field", "builtins.filter", "builtins.map", "builtins.max", "builtins.min",
+        "builtins.sorted", "collections.defaultdict", "dataclasses.field", "functools.reduce",
+        "itertools.accumulate", "itertools.starmap", "numpy.apply_along_axis", "numpy.fromfunction",
+        "numpy.vectorize", "pydantic.Field",
+    }
+)  # fmt: skip
+"""What gives what a function gives that is handed to it."""
 DROPPING = frozenset({"rejection_resample"})
 """What leaves out elements at random."""
 CUTTING = frozenset(

@@ -66,7 +66,7 @@ def propose(program: Program) -> Proposals:
     yield from _caught(program)
     yield from _split(program)
     decided = {each.test for each in program.fact(Decisions).all}
-    alike = program.fact(DrawnAlike).mended
+    alike = {*program.fact(DrawnAlike).mended, *(each.site for each in program.fact(DrawnAlike).splitting)}
     decided |= {site.node for site in alike}
     agreement = program.fact(Agreement)
     for mend in agreement.mends:

@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 from trainshift.core import tables
 from trainshift.core.program import Program
+from trainshift.core.ranks.chosen_rows import ChosenRows
 from trainshift.core.ranks.dependence import tests_around
 from trainshift.core.ranks.rates import Rates
+from trainshift.core.ranks.trails import Trails
 from trainshift.core.ranks.uniformity import Cause, Of, Uniformity
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.rate_cases import RateCases
@@ -26,12 +28,20 @@ from trainshift.libraries.divergence import CauseKind
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Values
-from trainshift.python.syntax.chunk_syntax import Site, argument
+from trainshift.python.syntax.chunk_syntax import Site, argument, arguments
 from trainshift.python.values.made_objects import MadeObjects
 
 # What of a layer is each rank's own, or none of its shape.
 _OWN = frozenset({"activation", "bias_initializer", "kernel_initializer", "name", "rate", "seed", "weights"})
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_JUDGING = (
+    "evaluate",
+    "evaluate_generator",
+    "predict",
+    "predict_generator",
+    "predict_on_batch",
+    "test_on_batch",
+)
 _NOISE = ("Dropout", "Noise", "Random")
 
 
@@ -47,6 +57,7 @@ class Sink(Enum):
     LENGTH = "ranks would have different numbers of batches"
     UPDATE = "ranks would apply different gradients"
     WEIGHTS = "ranks would go on with different weights"
+    SPLIT = "ranks would test on rows that others train on"
 
 
 class Divergence(NamedTuple):
@@ -89,6 +100,8 @@ class Sinks:
                 continue
             asked.add((sink, at.node, of))
             if sink in (Sink.UPDATE, Sink.WEIGHTS):
+                if not self._program.fact(Uniformity).draws:
+                    continue
                 # What ranks compute of data is averaged, or of data that they share.
                 drawn = causes(at, of, self._is_averaged)
                 reached = [each for each in drawn if each.kind is not CauseKind.DATA]
@@ -96,7 +109,82 @@ class Sinks:
                 reached = causes(at, of)
             for cause in reached:
                 found.setdefault((sink, cause.site), Divergence(sink, at, cause, is_test))
+        for each in self._of_splits():
+            found.setdefault((each.sink, each.cause.site), each)
         return list(found.values())
+
+    def _of_splits(self) -> Iterator[Divergence]:
+        """Yield what is drawn to choose both the rows to train on and those to test on."""
+        if not self._program.fact(Uniformity).draws:
+            return
+        draws = self._program.fact(ChosenRows).draws
+        training = {site for at in self._trained for site in draws(at)}
+        for at in self._tested if training else ():
+            if at.node in self._leading:
+                continue
+            for site, cause in draws(at).items():
+                if site in training and self._is_one_draw(site):
+                    yield Divergence(Sink.SPLIT, at, cause)
+
+    @cached_property
+    def _leading(self) -> set[ast.AST]:
+        """What losses and targets are computed of: a model may judge data in order to learn of them."""
+        behind = self._program.fact(Trails).behind
+        losses = (of_call(each.site).part(given) for each in self._program.fact(Steps).gradients
+                  if (given := argument(each.site.node, 0, "target")) is not None)
+        calls = (each.node for at in (*losses, *self._trained) for each in behind(at))
+        return {part for call in calls if isinstance(call, ast.Call) for part in arguments(call)}
+
+    def _is_one_draw(self, site: Site) -> bool:
+        """Tell that a call does not draw a batch of its own for whoever asks for one."""
+        function = site.scope.function()
+        return function is None or (not function.yields and len(self._names.callers(function)[0]) < 2)
+
+    @cached_property
+    def _trained(self) -> list[Occurrence]:
+        """What models are trained on."""
+        found: list[Occurrence] = []
+        for loop in self._program.fact(Loops).own:
+            for site in loop.sites if loop.is_call else ():
+                found += (of_call(site).part(each) for each in _data_of(site))
+        trains = self._program.fact(WhatTrains).statement_trains
+        for statement in self._script.statements:
+            if isinstance(statement.node, ast.For) and trains(statement):
+                found.append(Occurrence(statement.node.iter, statement.scope, statement))
+        for site in self._calls_of_models:
+            if self._is_under_tape(site):
+                found += map(of_call(site).part, site.node.args[:1])
+        return found
+
+    @cached_property
+    def _tested(self) -> list[Occurrence]:
+        """What models are tested on."""
+        found: list[Occurrence] = []
+        for site in self._script.sites_named(*_JUDGING):
+            found += (of_call(site).part(each) for each in _data_of(site))
+        for site in self._script.sites:
+            given = argument(site.node, None, "validation_data")
+            if given is not None:
+                found.append(of_call(site).part(given))
+        for site in self._calls_of_models:
+            if not self._is_under_tape(site):
+                found += map(of_call(site).part, site.node.args[:1])
+        return found
+
+    @cached_property
+    def _calls_of_models(self) -> list[Site]:
+        return [
+            site
+            for site in self._script.sites
+            if isinstance(site.node.func, ast.Name | ast.Attribute)
+            and site.node.args
+            and self._names.may_be(self._names.callee(site), *api.MODEL)
+            and any(isinstance(each, Instance) for each in self._names.callee(site))
+        ]
+
+    def _is_under_tape(self, site: Site) -> bool:
+        tapes = {each.with_statement for each in self._program.fact(Steps).tapes}
+        return any(each in tapes for each in site.statement.path())
 
     def _all(self) -> Iterator[_Arrival]:
         for site in self._program.fact(Rates).made:
@@ -113,6 +201,11 @@ class Sinks:
             given = argument(gradient.site.node, 1, "sources")
             if given is not None:
                 yield _Arrival(Sink.VARIABLES, of_call(gradient.site).part(given))
+        for frozen in self._script.attribute_bindings("trainable"):
+            if frozen.binding.value is not None:
+                at = Occurrence(frozen.binding.value, frozen.binding.scope, frozen.binding.statement)
+                yield _Arrival(Sink.VARIABLES, at)
+                yield from self._deciding(Sink.VARIABLES, at)
         yield from self._of_weights()
 
     def _of_weights(self) -> Iterator[_Arrival]:
@@ -139,10 +232,14 @@ class Sinks:
         for site, values in self._program.fact(MadeObjects).all:
             if self._makes_layer(site, values):
                 yield from (_Arrival(Sink.SHAPE, each) for each in _given(site, _OWN))
-                tests = tests_around(site.statement, None)
-                yield from (_Arrival(Sink.SHAPE, each, is_test=True) for each in tests)
-                for each in _turns(of_call(site)):
-                    yield _Arrival(Sink.SHAPE, each, of=Of.VALUE if self._counts(each) else Of.LENGTH)
+                yield from self._deciding(Sink.SHAPE, of_call(site))
+
+    def _deciding(self, sink: Sink, at: Occurrence) -> Iterator[_Arrival]:
+        """Yield what decides whether and how often an expression is worked out."""
+        tests = tests_around(at.statement, None)
+        yield from (_Arrival(sink, each, is_test=True) for each in tests)
+        for each in _turns(at):
+            yield _Arrival(sink, each, of=Of.VALUE if self._counts(each) else Of.LENGTH)
 
     def _of_loops(self) -> Iterator[_Arrival]:
         for loop in self._program.fact(Loops).own:
@@ -199,6 +296,14 @@ def _given(site: Site, without: frozenset[str] = frozenset()) -> Iterator[Occurr
     at = of_call(site)
     yield from map(at.part, site.node.args)
     yield from (at.part(each.value) for each in site.node.keywords if each.arg not in without)
+
+
+def _data_of(site: Site) -> Iterator[ast.expr]:
+    """Yield what a call has a model go through."""
+    for position, name in ((0, "x"), (1, "y")):
+        given = argument(site.node, position, name)
+        if given is not None:
+            yield given
 
 
 def _turns(at: Occurrence) -> Iterator[Occurrence]:

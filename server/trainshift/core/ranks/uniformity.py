@@ -13,7 +13,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import COLLECTIVE, Dependence
+from trainshift.core.ranks.dependence import COLLECTIVE, Dependence, tests_around
 from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.training.alike import Alike
 from trainshift.core.training.fits import Fit, Fits
@@ -26,7 +26,15 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Function
-from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments, last_name
+from trainshift.python.syntax.chunk_syntax import (
+    ItemBinding,
+    Scope,
+    Site,
+    Statement,
+    argument,
+    arguments,
+    last_name,
+)
 
 # What of an array or a tensor does not depend on the numbers in it.
 _SHAPE = frozenset({"dtype", "itemsize", "nbytes", "ndim", "rank", "shape", "size"})
@@ -119,7 +127,7 @@ class Uniformity:
 
         found: dict[Site, Cause] = {}
         for each, matters in reachable([(at, of)], behind, _key):
-            cause = None if is_uniform(each.node) else self._cause(each)
+            cause = None if is_uniform(each.node) else self.cause(each)
             # The order of what is drawn changes no length.
             if cause is not None and (
                 matters is Of.VALUE or (matters is Of.COUNT and cause.kind is CauseKind.DISK)
@@ -127,7 +135,7 @@ class Uniformity:
                 found.setdefault(cause.site, cause)
         return list(found.values())
 
-    def _cause(self, at: Occurrence) -> Cause | None:
+    def cause(self, at: Occurrence) -> Cause | None:
         """Return why an expression itself gives each rank something else; it is asked for often."""
         key = id(at.node), id(at.scope)
         if key not in self._known:
@@ -151,7 +159,7 @@ class Uniformity:
         node = at.node
         if isinstance(node, ast.Attribute) and node.attr in _SHAPE:
             return
-        cause = self._cause(at)
+        cause = self.cause(at)
         if cause is not None and (of is Of.VALUE or cause.kind is CauseKind.DISK):
             return
         if isinstance(node, ast.Call):
@@ -164,11 +172,11 @@ class Uniformity:
             # What a variable begins with is broadcast.
             if self._names.may_be(self._names.site_values(node, site), *api.VARIABLE):
                 return
-            is_measured = of is not Of.VALUE and not (of is Of.CHOICE and _is_mask(node))
+            is_measured = of is not Of.VALUE and not (of is Of.CHOICE and is_mask(node))
             if is_measured and not self._names.called_functions(site):
                 yield from self._length_of(site, of)
                 return
-        if of is Of.VALUE or (of is Of.CHOICE and _is_mask(node)):
+        if of is Of.VALUE or (of is Of.CHOICE and is_mask(node)):
             yield from ((each, Of.VALUE) for each in self._sources(at))
         else:
             yield from self._measured(at, of)
@@ -195,7 +203,7 @@ class Uniformity:
         if site.name in divergence.SIZED or (site.name in divergence.CHOOSING and len(given) < 3):
             yield from ((each, Of.VALUE) for each in given)
         elif site.name in divergence.TESTING:
-            yield from ((each, Of.VALUE) for one in given for each in self._returned(one))
+            yield from ((each, Of.VALUE) for one in given for each in self.returned(one))
             yield from ((each, of) for each in given)
         elif site.name in divergence.DROPPING:
             yield at, Of.VALUE
@@ -205,7 +213,7 @@ class Uniformity:
         else:
             yield from ((each, of) for each in given)
 
-    def _returned(self, at: Occurrence) -> Iterator[Occurrence]:
+    def returned(self, at: Occurrence) -> Iterator[Occurrence]:
         """What a function gives that is handed on, be it a lambda."""
         if isinstance(at.node, ast.Lambda):
             yield Occurrence(at.node.body, at.scope.facts.scope_of[at.node], at.statement)
@@ -216,12 +224,41 @@ class Uniformity:
     def _sources(self, at: Occurrence) -> Iterator[Occurrence]:
         """What an expression is computed of, the tests that choose it, and what is put into it later."""
         yield from self._dependence.parts(at)
+        if isinstance(at.node, ast.Call) and self._names.calls(
+            self._script.site_of(at.node), *divergence.APPLYING
+        ):
+            yield from (each for given in arguments(at.node) for each in self.returned(at.part(given)))
         if isinstance(at.node, ast.Name | ast.Attribute):
             # What a loop takes out of something that cannot be looked into differs as that does.
             step = self._names.steps_back(at)
             yield from step.within if step is not None else ()
             for item in self._names.additions(at):
                 yield from self._names.source_of(item.binding).sources
+                yield from self.tests_of(item, at.statement)
+            yield from map(of_call, self.shuffled_in_place(at))
+
+    def tests_of(self, item: ItemBinding, beside: Statement | None) -> Iterator[Occurrence]:
+        """Yield the tests that decide whether something is put into a container, or into which of several."""
+        binding = item.binding
+        yield from tests_around(binding.statement, beside)
+        if isinstance(item.base, ast.IfExp):
+            yield Occurrence(item.base.test, binding.scope, binding.statement)
+
+    def shuffled_in_place(self, at: Occurrence) -> Iterator[Site]:
+        """Yield the calls that shuffle what a name stands for: ``random.shuffle(files)``."""
+        for site in self._shuffling.get(last_name(at.node), ()):
+            bound = self._names.bindings(of_call(site).part(site.node.args[0]))
+            if any(each in bound for each in self._names.bindings(at)):
+                yield site
+
+    @cached_property
+    def _shuffling(self) -> dict[str, list[Site]]:
+        """The calls of libraries that shuffle in place, by the name of what they shuffle."""
+        found: dict[str, list[Site]] = {}
+        for site in self._script.sites_named("shuffle"):
+            if site.node.args and isinstance(site.statement.node, ast.Expr):
+                found.setdefault(last_name(site.node.args[0]), []).append(site)
+        return found
 
     def _kind(self, site: Site) -> CauseKind | None:
         """Return why a call gives each rank something else; None if what it is given decides."""
@@ -251,6 +288,13 @@ class Uniformity:
             and isinstance(site.node.func, ast.Attribute)
             and self._names.may_be(self._names.site_values(site.node.func.value, site), *api.METRIC)
         )
+
+    @cached_property
+    def draws(self) -> list[Site]:
+        """The calls that give each rank something else, but for what comes of its data or its number."""
+        own = (CauseKind.DATA, CauseKind.RANK)
+        causes = (self.cause(of_call(each)) for each in self._script.sites)
+        return [each.site for each in causes if each is not None and each.kind not in own]
 
     @cached_property
     def _losses(self) -> dict[ast.AST, Site]:
@@ -289,7 +333,8 @@ class Uniformity:
         return {site.node for site in self._program.fact(Horovod).calls(*COLLECTIVE)}
 
 
-def _is_mask(node: ast.AST) -> bool:
+def is_mask(node: ast.AST) -> bool:
+    """Tell that an expression chooses elements by what holds for them."""
     if isinstance(node, ast.Call):
         return any(last_name(each).rstrip("_") == "bool" for each in arguments(node))
     return isinstance(node, _MASKS) or (

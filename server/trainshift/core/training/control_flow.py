@@ -232,8 +232,9 @@ class ControlFlow:
     ) -> Iterator[tuple[Statement, bool]]:
         """Yield the tests that a statement runs only on one outcome of, the nearest first, and the outcome.
 
-        `is_asked` tells which of them matter.  Such a test comes before the statement.  Other ways than by the test may lead to it.  A test whose
-        other outcome does nothing but raise an error is none of these: an error ends all.
+        `is_asked` tells which of them matter.  Such a test comes before the statement.  Other ways than by
+        the test may lead to it.  A test whose other outcome does nothing but raise an error is none of these:
+        an error ends all.
         """
         if not self.has_tests(statement):
             return

@@ -15,6 +15,7 @@ from trainshift.python.syntax.chunk_syntax import (
     ItemBinding,
     Rest,
     Slot,
+    alternatives,
     dotted,
     element_at,
     last_name,
@@ -163,10 +164,10 @@ class Containers:
     def additions(self, at: Occurrence) -> Iterator[ItemBinding]:
         """What is put into the container of this (dotted) name later, by assignment or by a method."""
         node = at.node
-        items = list(self._script.item_bindings(last_name(node)))
+        items = [*self._script.item_bindings(last_name(node)), *self._script.item_bindings("")]
         name = dotted(node) if items else ""
         for item in items if name else ():
-            if dotted(item.base) == name:
+            if any(dotted(each) == name for each in alternatives(item.base) or [item.base]):
                 yield item
 
     def _added(self, at: Occurrence, key: object = None) -> Iterator[Step]:
