@@ -130,8 +130,11 @@ class Sinks:
     def _leading(self) -> set[ast.AST]:
         """What losses and targets are computed of: a model may judge data in order to learn of them."""
         behind = self._program.fact(Trails).behind
-        losses = (of_call(each.site).part(given) for each in self._program.fact(Steps).gradients
-                  if (given := argument(each.site.node, 0, "target")) is not None)
+        losses = (
+            of_call(each.site).part(given)
+            for each in self._program.fact(Steps).gradients
+            if (given := argument(each.site.node, 0, "target")) is not None
+        )
         calls = (each.node for at in (*losses, *self._trained) for each in behind(at))
         return {part for call in calls if isinstance(call, ast.Call) for part in arguments(call)}
 

@@ -313,13 +313,13 @@ def root_name(expression: ast.expr) -> ast.Name | None:
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes right below one, in order, as by `ast.iter_child_nodes`, which takes five times as long."""
     found: list[ast.AST] = []
-    kind = type(node)
+    kind = node.__class__
     names = _HOLDING.get(kind)
     if names is None:
         names = _HOLDING[kind] = tuple(each for each in node._fields if each not in _WITHOUT_NODES)
     for name in names:
         value = getattr(node, name, None)
-        if type(value) is list:
+        if isinstance(value, list):
             if value:
                 found += (
                     value if name not in _MIXED else [each for each in value if isinstance(each, ast.AST)]
