@@ -6,6 +6,7 @@ VENV := .venv
 BENCH := .venv-bench
 PADDLE := .venv-paddle
 KERAS3 := .venv-keras3
+LIBRARIES := .venv-libraries
 BIN := $(VENV)/bin
 SAMPLE := fixtures/scripts/mnist_tape/before.py
 
@@ -25,7 +26,7 @@ demo: $(VENV)/.tool  ## Install the tool alone and convert a sample script.
 
 # What `make test` does once the environment is there, three parts at a time, the longest first.  What computes
 # gives way to what drives editors, which waits more than it computes and has limits of time.
-PARTS := proof tests extension keras3 paddle editors lint
+PARTS := proof tests extension keras3 libraries paddle editors lint
 TIMES := $(VENV)/.times
 BEGAN := $(shell date +%s)
 SLOWEST := --durations=15 --durations-min=5
@@ -53,10 +54,13 @@ endef
 
 .PHONY: $(PARTS:%=test-%)
 test-proof: $(VENV)/.proof
-	$(call part,nice -n 10 $(BIN)/pytest -m "proof and not paddle and not keras3" -n 2 $(SLOWEST))
+	$(call part,nice -n 10 $(BIN)/pytest -m "proof and not paddle and not keras3 and not libraries" -n 2 $(SLOWEST))
 
 test-keras3: $(VENV)/.proof $(KERAS3)/.done
 	$(call part,nice -n 10 $(BIN)/pytest tests/proof/test_keras3.py)
+
+test-libraries: $(VENV)/.proof $(LIBRARIES)/.done
+	$(call part,nice -n 10 $(BIN)/pytest tests/proof/test_libraries.py)
 
 test-paddle: $(VENV)/.dev $(PADDLE)/.done
 	$(call part,nice -n 10 $(BIN)/pytest tests/static_proof -m paddle -n 2)
@@ -79,6 +83,10 @@ check: $(VENV)/.dev  ## The quick loop: format, lint, types, all fixtures, a cho
 .PHONY: proof-keras3
 proof-keras3: $(VENV)/.proof $(KERAS3)/.done
 	$(BIN)/pytest tests/proof/test_keras3.py --every-keras3 -n 2
+
+.PHONY: proof-libraries
+proof-libraries: $(VENV)/.proof $(LIBRARIES)/.done
+	$(BIN)/pytest tests/proof/test_libraries.py --all-turns
 
 .PHONY: proof-odd
 proof-odd: $(VENV)/.proof
@@ -140,7 +148,7 @@ ecosystem: $(VENV)/.dev  ## Check and convert any public scripts, and compare wi
 	@PYTHONPATH=tests $(BIN)/python -m ecosystem "$(DIR)" $(OPTIONS)
 
 clean:  ## Remove the environment and every cache.
-	rm -rf $(VENV) $(BENCH) $(PADDLE) $(KERAS3) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(PADDLE) $(KERAS3) $(LIBRARIES) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	cd $(EXTENSION) && rm -rf bundled dist wheels *.vsix node_modules test/out test/artifacts test/code-server/node_modules
 
 $(VENV)/bin/python:
@@ -181,6 +189,17 @@ $(KERAS3)/.done: tests/proof/install_horovod.py
 	$(KERAS3)/bin/$(INSTALL) $(NEWER) $(BUILDING)
 	$(KERAS3)/bin/$(INSTALL) --no-deps tf_keras==2.21.0
 	nice -n 10 $(KERAS3)/bin/python tests/proof/install_horovod.py 0.28.1
+	touch $@
+
+# Everybody else's code, beside the TensorFlow and the Horovod of the proof.  Some demand a second TensorFlow.
+FOR_TENSORFLOW := tensorflow_addons==0.23.0 tensorflow_recommenders==0.7.3 tf_agents==0.19.0 spektral==1.3.1
+SITE_PACKAGES = $$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+
+$(LIBRARIES)/.done: $(VENV)/.tensorflow tests/proof/libraries.txt
+	test -x $(LIBRARIES)/bin/python || $(PYTHON) -m venv $(LIBRARIES)
+	echo "$(call SITE_PACKAGES,$(VENV))" > "$(call SITE_PACKAGES,$(LIBRARIES))/tensorflow.pth"
+	$(LIBRARIES)/bin/$(INSTALL) -r tests/proof/libraries.txt
+	$(LIBRARIES)/bin/$(INSTALL) --no-deps $(FOR_TENSORFLOW)
 	touch $@
 
 $(VENV)/.tensorflow: $(VENV)/bin/python pyproject.toml

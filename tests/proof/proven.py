@@ -17,43 +17,52 @@ from importlib.metadata import version
 import pytest
 
 from proof.code import Code
-from proof.harness import prove
-from proof.originals import HERE, PROVING, SOURCES, digest, sources
+from proof.harness import HERE, Place, prove
+from proof.originals import HERE as FOLDER
+from proof.originals import PROVING, SOURCES, digest, sources
 from proof.single_runs import PACKAGES, write
 
-WRITTEN = HERE / "proven.json"
+WRITTEN = FOLDER / "proven.json"
 ONE_IN = 3
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """Code before and after its conversion, the arguments of both, and a name that no other one has."""
+    """Code before and after its conversion, the arguments of both, and a name that no other one has.
+
+    It is run at a `place`, where what it says `beside` is installed, too; `expected` are the faults, by their
+    ids, that are none of its conversion.
+    """
 
     name: str
     before: Code
     after: Code
     arguments: tuple[str, ...] = ()
+    place: Place = HERE
+    beside: str = ""
+    expected: frozenset[str] = frozenset()
 
     def key(self) -> str:
         """A digest of all that decides whether it is proven."""
         code = (*self.before.parts(), *self.after.parts(), *map(os.fsencode, self.arguments))
-        return digest([*code, harness().encode()])
+        return digest([*code, *filter(None, [self.beside.encode()]), harness().encode()])
 
     def assert_proven(self, config: pytest.Config) -> None:
         """Assert that its ranks do what the original does; with `--write-proven` write that down."""
-        faults = prove(self.before, self.after, self.arguments)
+        found = prove(self.before, self.after, self.arguments, place=self.place)
+        faults = [fault for fault in found if fault.partition(":")[0] not in self.expected]
         assert not faults, "\n".join([f"{self.name}:", *faults])
         if config.getoption("--write-proven"):
             write(WRITTEN, self.name, self.key())
 
 
-def in_turns(conversions: Iterable[Conversion]) -> pytest.MarkDecorator:
+def in_turns(conversions: Iterable[Conversion], one_in: int = ONE_IN) -> pytest.MarkDecorator:
     """Parametrize a test by `conversion`; those that are written down have turns."""
     written = json.loads(WRITTEN.read_text("utf-8"))
     rows = []
     for each in conversions:
         known = written.get(each.name) == each.key()
-        marks = [pytest.mark.in_turns(ONE_IN, f"proof of {each.name}", 0)] if known else []
+        marks = [pytest.mark.in_turns(one_in, f"proof of {each.name}", 0)] if known else []
         rows.append(pytest.param(each, id=each.name, marks=marks))
     return pytest.mark.parametrize("conversion", rows)
 

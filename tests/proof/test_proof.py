@@ -18,6 +18,7 @@ import pytest
 from proof.code import code_of
 from proof.odd import FOLDERS, odd_faults, runs, settings
 from proof.proven import WRITTEN, Conversion, in_turns
+from proof.test_libraries import CONVERSIONS as LIBRARIES
 from proof.test_programs import TRAIN as PROGRAMS
 
 pytestmark = pytest.mark.proof
@@ -54,5 +55,5 @@ def test_each_fixture_has_an_odd_length() -> None:
 
 
 def test_what_is_written_down_is_of_these_conversions() -> None:
-    names = {each.name for each in (*CONVERSIONS, *PROGRAMS)}
+    names = {each.name for each in (*CONVERSIONS, *PROGRAMS, *LIBRARIES)}
     assert json.loads(WRITTEN.read_text("utf-8")).keys() <= names

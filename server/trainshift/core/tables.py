@@ -26,6 +26,7 @@ PRINTING = frozenset(
         *(f"{module}.{level}" for level in _LOG_LEVELS for module in ("logging", "absl.logging")),
         *(f"tensorflow.compat.v1.logging.{level}" for level in _LOG_LEVELS),
         *(f"tensorflow.logging.{level}" for level in _LOG_LEVELS),
+        *(f"loguru.logger.{level}" for level in (*_LOG_LEVELS, "success", "trace")),
     }
 )
 

@@ -11,12 +11,14 @@ from typing import Any
 
 from trainshift.proving.observed.record import Record, Run
 
-# Lines that TensorFlow, XLA and Horovod log on the native streams, where `tf.print` writes too.
+# Lines that TensorFlow, XLA and Horovod log: natively, where `tf.print` writes too, and by Python.
 NATIVE_LOG = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWEF] .*"
     r"|[IWEF]\d{4} .*"
     r"|WARNING: All log messages before absl.*"
     r"|\[\d{4}-\d\d-\d\d .*"
+    # How long a batch takes on a busy machine is not what a script says.
+    r"|WARNING:tensorflow:Callback method `\w+` is slow compared to the batch time .*"
 )
 
 # TensorFlow's converted functions and what a run leaves besides the script's own files.
@@ -41,7 +43,7 @@ def read_run(directory: Path, exit_code: int, given: Mapping[str, str], tops: tu
     return Run(
         exit_code=exit_code,
         stdout=without_log(text(record / "stdout.txt")),
-        stderr=text(record / "stderr.txt"),
+        stderr=without_log(text(record / "stderr.txt")),
         native=without_log(text(record / "native.txt")),
         log=text(record / "noise.txt") + text(record / "native.txt"),
         files=tuple(written(directory, given, tops)),

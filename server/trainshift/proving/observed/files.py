@@ -60,7 +60,12 @@ class Files(Distribution):
             if not inside and "__pycache__" not in place.parts and str(place) not in written:
                 written.append(str(place))
 
+        is_finalizing = sys.is_finalizing
+
         def audit(event: str, arguments: tuple[Any, ...]) -> None:
+            # A library may still write while Python ends, when this module's names are gone.
+            if is_finalizing():
+                return
             if event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR):
                 note(arguments[0], keep=not arguments[2] & os.O_TRUNC)
             for index in CHANGING.get(event, ()):

@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -157,7 +158,11 @@ class Observer(Files):
             return {}
         if not self.tf.executing_eagerly():
             return {}
-        return {str(step): float(schedule(self.tf.constant(step, self.tf.int64))) for step in SCHEDULE_STEPS}
+        # Keras 2.15 gives a schedule its counter, a legacy optimizer the counter as a floating-point number.
+        for dtype in (self.tf.int64, self.tf.float32):
+            with suppress(TypeError, ValueError, self.tf.errors.InvalidArgumentError):
+                return {str(step): float(schedule(self.tf.constant(step, dtype))) for step in SCHEDULE_STEPS}
+        return {}
 
 
 def mentions(owner: type, name: str) -> bool:

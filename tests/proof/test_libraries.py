@@ -1,0 +1,55 @@
+"""Everybody else's code: scripts with the libraries themselves, as PyPI has them, on two real ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proof.code import code_of
+from proof.harness import Place
+from proof.proven import Conversion, in_turns
+from trainshift.engine.conversion import Status, convert
+
+pytestmark = [pytest.mark.proof, pytest.mark.libraries]
+
+TOP = Path(__file__).parents[2]
+PLACE = Place(
+    str(TOP / ".venv-libraries" / "bin" / "python"),
+    {
+        "HF_HUB_OFFLINE": "1",
+        # A thread of pyarrow's would run in what all processes are forked from.
+        "JE_ARROW_MALLOC_CONF": "background_thread:false",
+        "PYTHONWARNINGS": "ignore",
+    },
+)
+REQUIREMENTS = (Path(__file__).parent / "libraries.txt").read_text("utf-8")
+ONE_IN = 5
+# What the judge says of a script that is none of its conversion: a search draws other rates in each run, and
+# Optuna logs on every rank.
+EXPECTED = {"optuna_search": frozenset({"rate-not-scaled", "rank1-logged"})}
+# What a library trains itself, and what its refusal names.
+REFUSED = {"keras_tuner_search": "hides the fit"}
+
+
+def converted(path: Path) -> Conversion:
+    """The script of `fixtures/libraries`, and its conversion."""
+    result = convert(path.read_text("utf-8"))
+    assert result.status is Status.CONVERTED, result.reason
+    return Conversion(
+        f"libraries {path.stem}",
+        code_of(path),
+        code_of(result.text),
+        place=PLACE,
+        beside=REQUIREMENTS,
+        expected=EXPECTED.get(path.stem, frozenset()),
+    )
+
+
+SCRIPTS = sorted((TOP / "fixtures" / "libraries").glob("*.py"))
+CONVERSIONS = [converted(path) for path in SCRIPTS if path.stem not in REFUSED]
+
+
+@in_turns(CONVERSIONS, ONE_IN)
+def test_conversion_is_true(conversion: Conversion, pytestconfig: pytest.Config) -> None:
+    conversion.assert_proven(pytestconfig)
