@@ -182,14 +182,11 @@ class Builder(Statements):
         if rest is not None:
             test = rest[-1]
             truth = Truth.GRAPH
-            if orelse:
-                raise CannotExpand(
-                    node, "the condition mixes Python and tensors, and there is an `else`; write two `if`s"
-                )
         elif truth is Truth.EITHER and isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             is_swapped, test = True, test.operand
         condition = self.write.condition(test, truth)
-        branch = Branch(condition, forms, others, node, truth is Truth.GRAPH, above, else_leading, is_swapped)
+        is_sure = truth is Truth.GRAPH and not self.write.may_be_python(test)
+        branch = Branch(condition, forms, others, node, is_sure, above, else_leading, is_swapped)
         self.write.applied("PS01" if truth is Truth.GRAPH else "PS18", node)
         if rest is None:
             return branch
@@ -205,10 +202,11 @@ class Builder(Statements):
         if not places or self.know.truth(node) is not Truth.GRAPH:
             return []
         raising, other = blocks[places[0]][0], blocks[1 - places[0]]
-        if self._python_first(node, Truth.GRAPH) is not None:
-            raise CannotExpand(node, "the condition mixes Python and tensors; write two `if`s")
         test = self.write.condition(node.test, Truth.GRAPH)
-        text = test.text if places[0] else f"{self.write.paddle}.logical_not({test.text})"
+        text = test.text
+        if not places[0]:
+            text = self.write.as_tensor(text) if self.write.may_be_python(node.test) else text
+            text = f"{self.write.paddle}.logical_not({text})"
         message = self._message(raising.node)
         above = [*leading, *self._in_header(statement, blocks[0], node.test)]
         start = self._else_line(blocks[1]) if places[0] else self._header_end_or(blocks[0], statement) + 1
@@ -236,17 +234,12 @@ class Builder(Statements):
         return ""
 
     def _python_first(self, node: ast.If, truth: Truth) -> list[ast.expr] | None:
-        """The parts of `python and tensor`, Python's first; None for any other condition."""
+        """The parts of `python and tensor`, Python's first; None for any other, and where there is an `else`."""
         test = node.test
         if not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)) or truth is Truth.PYTHON:
             return None
         is_python = [self.know.kind(each).is_python and not self.know.changes(each) for each in test.values]
-        if not any(is_python) or any(is_python[is_python.index(False) :]):
-            return None
-        rest = test.values[is_python.index(False) :]
-        if len(rest) != 1:
-            raise CannotExpand(node, "the condition mixes Python and tensors; write two `if`s")
-        return [*test.values[: is_python.index(False)], rest[0]]
+        return test.values if not node.orelse and all(is_python[:-1]) and not is_python[-1] else None
 
     def fresh(self, base: str) -> str:
         """A name that nobody in the function uses."""

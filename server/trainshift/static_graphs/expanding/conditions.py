@@ -29,6 +29,10 @@ class Conditions(ABC):
         """The text of an expression or a simple statement."""
 
     @abstractmethod
+    def cond(self, *, is_sure: bool) -> str:
+        """What `cond` is called, by whether its condition is a tensor for sure."""
+
+    @abstractmethod
     def applied(self, code: str, node: ast.AST) -> None:
         """Note that a rule was applied."""
 
@@ -61,23 +65,74 @@ class Conditions(ABC):
         return text
 
     def _logical(self, node: ast.BoolOp) -> str:
-        """`and` and `or`, which in a graph always look at both sides."""
-        word = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
-        texts = [self.operand(each) for each in node.values]
-        for index, right in enumerate(node.values[1:], 1):
-            guarding = frozenset[str]().union(*map(self._guarding, node.values[:index]))
-            for each in ast.walk(right):
-                if isinstance(each, ast.Subscript) and not self.knowledge.is_size(each):
-                    if names_read(each) & guarding:
-                        raise CannotExpand(right, _GUARDED, "PD15")
-                if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div | ast.FloorDiv | ast.Mod):
-                    if names_read(each.right) & guarding:
-                        raise CannotExpand(right, _GUARDED, "PD15")
+        """`and` and `or`: logical operators, which in a graph look at both sides, or else a `cond`."""
+        is_and = isinstance(node.op, ast.And)
+        word = "logical_and" if is_and else "logical_or"
         self.applied("PS08", node)
-        found = texts[0]
-        for text in texts[1:]:
-            found = f"{self.paddle}.{word}({found}, {text})"
+        if not any(self._decides(node.values, index) for index in range(1, len(node.values))):
+            found, *texts = [self.operand(each) for each in node.values]
+            for text in texts:
+                found = f"{self.paddle}.{word}({found}, {text})"
+            return found
+        *before, last = node.values
+        found, is_open = self._side(last)
+        known = f'{self.paddle}.full([], {not is_and}, dtype="bool")'
+        for index, left in reversed([*enumerate(before)]):
+            if self._stays_python(left):
+                test, is_open = operand_text(self.text(left), left), True
+                found = f"({found} if {test} else False)" if is_and else f"(True if {test} else {found})"
+                continue
+            found = self.as_tensor(found) if is_open else found
+            is_open = False
+            if not self._decides(node.values, index + 1):
+                found = f"{self.paddle}.{word}({self.operand(left)}, {found})"
+                continue
+            if any(self._rank(each) != 0 for each in node.values[index + 1 :]):
+                raise CannotExpand(node.values[index + 1], _GUARDED, "PD15")
+            ways = (f"lambda: {found}", f"lambda: {known}")
+            found = f"{self.cond(is_sure=True)}({self.operand(left)}, {', '.join(ways if is_and else ways[::-1])})"
         return found
+
+    def _side(self, node: ast.expr) -> tuple[str, bool]:
+        """The last side of `and` or `or`, and whether it may be one of Python's."""
+        if not self._stays_python(node):
+            return self.operand(node), False
+        text = self.text(node)
+        return operand_text(text, node) if self.knowledge.kind(node).among("bool") else f"bool({text})", True
+
+    def may_be_python(self, node: ast.expr) -> bool:
+        """Whether a condition on tensors is one of Python's in some way to run the expansion."""
+        if isinstance(node, ast.BoolOp):
+            return self._stays_python(node.values[0])
+        return self.is_counted(node)
+
+    def _decides(self, values: list[ast.expr], index: int) -> bool:
+        """Whether the right of some conditions may fail unless the left hold, or one of Python's is left of it."""
+        if self._stays_python(values[index - 1]):
+            return True
+        guarding = frozenset[str]().union(*map(self._guarding, values[:index]))
+        for each in ast.walk(values[index]):
+            if isinstance(each, ast.Subscript) and not self.knowledge.is_size(each):
+                if names_read(each) & guarding:
+                    return True
+            if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div | ast.FloorDiv | ast.Mod):
+                if names_read(each.right) & guarding:
+                    return True
+        return False
+
+    def _stays_python(self, node: ast.expr) -> bool:
+        """Whether a condition is one of Python's in every way to run the expansion."""
+        return self.knowledge.kind(node).is_python and not self.knowledge.changes(node)
+
+    def _rank(self, node: ast.expr) -> int | None:
+        """The number of dimensions of a condition; None where it is not known."""
+        if isinstance(node, ast.BoolOp):
+            ranks = {self._rank(each) for each in node.values}
+            return ranks.pop() if len(ranks) == 1 else None
+        if isinstance(node, ast.UnaryOp):
+            return self._rank(node.operand)
+        value = self.knowledge.kind(node)
+        return 0 if value.is_python else value.tensor.rank if value.tensor is not None else None
 
     def _guarding(self, node: ast.AST) -> frozenset[str]:
         """The names of which a condition asks the number or the size, as one does before indexing."""
@@ -97,10 +152,13 @@ class Conditions(ABC):
         """One side of a logical operator: a tensor of type bool in every way to run it."""
         truth = self.knowledge.truth(node)
         value = self.knowledge.kind(node)
+        if self.is_counted(node) and not isinstance(node, ast.BoolOp | ast.UnaryOp):
+            return self.as_tensor(self._condition(node, truth))
         if isinstance(node, ast.BoolOp | ast.UnaryOp):
             is_asked = isinstance(node, ast.UnaryOp) and self._may_be_asked(node.operand)
             if truth is Truth.GRAPH or is_asked:
-                return self._condition(node, truth)
+                text = self._condition(node, truth)
+                return self.as_tensor(text) if self.may_be_python(node) else text
         elif value.is_tensor:
             return self._condition(node, Truth.GRAPH)
         changed = names_read(node) & self.knowledge.became_tensors
@@ -115,6 +173,10 @@ class Conditions(ABC):
         raise CannotExpand(
             node, "one side of this condition is no tensor, or may be none; ask for it in an `if` of its own"
         )
+
+    def is_counted(self, node: ast.expr) -> bool:
+        """Whether a tensor of the graph is a number in dygraph."""
+        return self.knowledge.is_counted(node) and not names_read(node) & self.pinned
 
     def as_tensor(self, text: str) -> str:
         """What may be a tensor of type bool or a bool of Python's, as a tensor."""
@@ -158,7 +220,7 @@ class Conditions(ABC):
             if not self._may_be_asked(node.operand):
                 raise CannotExpand(node, "this may be a tensor or not; Trainshift cannot tell")
             return f"{self.paddle}.logical_not({self.as_tensor(self._condition(node.operand, truth))})"
-        return f"{self.paddle}.logical_not({self._condition(node.operand, truth)})"
+        return f"{self.paddle}.logical_not({self.operand(node.operand)})"
 
 
 def unseen(text: str) -> str:

@@ -31,7 +31,7 @@ from trainshift.static_graphs.reporting import name_of_paddle
 
 # Findings that the expansion itself puts right, or that do not concern it.
 _MENDED = frozenset(
-    {"PD05", "PD06", "PD07", "PD08", "PD10", "PD18", "PD22", "PD26", "PD27", "PD09", "PD14", "PD16"}
+    {"PD05", "PD06", "PD07", "PD08", "PD10", "PD15", "PD18", "PD22", "PD26", "PD27", "PD09", "PD14", "PD16"}
 )
 _Made: TypeAlias = "tuple[list[Edit], list[Applied], set[str]]"
 

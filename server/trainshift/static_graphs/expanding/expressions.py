@@ -192,7 +192,7 @@ class Expressions(Conditions):
         if is_swapped:
             texts.reverse()
         self.applied("PS12", node)
-        name = self.cond(is_sure=truth is Truth.GRAPH)
+        name = self.cond(is_sure=truth is Truth.GRAPH and not self.may_be_python(test))
         return f"{name}({self._condition(test, truth)}, lambda: {texts[0]}, lambda: {texts[1]})"
 
     def _lambda(self, node: ast.Lambda) -> str | None:

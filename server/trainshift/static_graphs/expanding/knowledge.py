@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from trainshift.python.flow.names import Names, names_bound
 from trainshift.python.lazy import cached_property
+from trainshift.python.syntax.collect import as_load
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, own_parts, targets_of
 from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.static_graphs.expanding.ir import UNBOUND, Env, VarInfo
@@ -18,6 +19,7 @@ from trainshift.static_graphs.reading.function import StaticFunction, Truth
 _CONTAINERS = frozenset({"list", "dict", "tuple", "set"})
 _NUMBERS = frozenset({"int", "float", "bool"})
 _COMPOUND = (ast.If, ast.While, ast.For)
+_ARITHMETIC = (ast.Name, ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.BoolOp)
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -143,6 +145,38 @@ class Knowledge:
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("int", "float"):
             return self.kind(node).is_tensor
         return self.is_size(node) or (isinstance(node, ast.Name) and node.id in known)
+
+    @cached_property
+    def counted(self) -> Names:
+        """The names that are tensors in the graph and may be numbers in dygraph: what a `range` gives."""
+        found = frozenset[str]()
+        while True:
+            bindings = self.function.scope.bindings
+            grown = frozenset(
+                name for name, given in bindings.items() if any(self._binds_counted(each, found) for each in given)
+            )
+            if grown <= found:
+                return found
+            found |= grown
+
+    def _binds_counted(self, binding: Binding, known: Names) -> bool:
+        node = binding.statement.node if binding.statement is not None else None
+        if isinstance(node, ast.For):
+            ranges = isinstance(node.iter, ast.Call) and getattr(node.iter.func, "id", "") == "range"
+            return ranges and self.kind(node.target).is_tensor
+        value = getattr(node, "value", None) if binding.kind == "value" and not binding.path else None
+        return isinstance(value, ast.expr) and self.is_counted(value, known)
+
+    def is_counted(self, node: ast.expr, known: Names | None = None) -> bool:
+        """Whether an expression is a number in dygraph that is worked out from names that are counted."""
+        known = self.counted if known is None else known
+        parts = [each for each in ast.walk(node) if isinstance(each, ast.expr)]
+        names = [each for each in parts if isinstance(each, ast.Name)]
+        return (
+            all(isinstance(each, _ARITHMETIC) for each in parts)
+            and any(each.id in known for each in names)
+            and all(each.id in known or self.kind(each).among(*_NUMBERS) for each in names)
+        )
 
     def truth_with(self, node: ast.AST, known: Names) -> Truth:
         """What control flow becomes, where some numbers are tensors."""
@@ -274,11 +308,13 @@ class Knowledge:
                 info = replace(info_of(self.kind(each)), is_alias=is_alias, unbound=False)
                 if each in given:
                     info = replace(info, held=self.held.kind_of(given[each]))
-                augmented = isinstance(node, ast.AugAssign) and each.id in self.became_tensors
-                if info.number and value is not None and (augmented or self.changes(value)):
-                    made = ast.BinOp(each, node.op, value) if isinstance(node, ast.AugAssign) else value
+                made = value
+                if isinstance(node, ast.AugAssign):
+                    made = ast.BinOp(as_load(node.target), node.op, node.value)
+                augmented = made is not value and each.id in self.became_tensors
+                if info.number and made is not None and (augmented or self.changes(made)):
                     info = self._computed(info, made, env)
-                if info.tensor and info.rank is None and value is not None and self._is_scalar(value, env):
+                if info.tensor and info.rank is None and made is not None and self._is_scalar(made, env):
                     info = replace(info, rank=0)
                 env[each.id] = info
 

@@ -81,6 +81,8 @@ class Uses:
             arrays: set[Binding] = set()
             held: set[Binding] = set()
             reckoned: set[Binding] = set()
+            tables: set[Binding] = set()
+            repeated: set[Binding] = set()
             every = [(each, [*own_parts(each.node)]) for each in function.statements]
             compared = (name for _, nodes in every for name in _compared_with_none(nodes))
             self._compared[function.scope] = frozenset(compared)
@@ -88,6 +90,8 @@ class Uses:
             for statement, nodes in parts:
                 for kept, used_names in (
                     (held, _held_in(nodes)),
+                    (tables, _in_several_dimensions(nodes)),
+                    (repeated, _repeated_in(nodes)),
                     (reckoned, _reckoned_in(nodes)),
                     (arrays, () if function.is_entry else _given_to_numpy(nodes, function)),
                     (found, self._handed_as_tensors(nodes, statement, function)),
@@ -97,7 +101,7 @@ class Uses:
                     for name in used_names:
                         kept.update(names.lookup(name, function.scope, statement)[1])
             arrays = _and_what_they_are_made_of(arrays, function, methods=True)
-            found |= held & reckoned
+            found |= held & reckoned | tables & (reckoned | repeated)
             used = _and_what_they_are_made_of(found - arrays, function) - arrays
             self._used[function.scope] = frozenset(used)
             for statement, nodes in parts:
@@ -254,7 +258,7 @@ def _only_tensors_in(
     names = function.script.names
 
     def is_number(part: ast.expr) -> bool:
-        if isinstance(part, ast.Attribute):
+        if isinstance(part, ast.Attribute | ast.Name):
             return evaluate(part, Frame(function.scope, statement, {})).among(*NUMBERS)
         return _is_constant(part)
 
@@ -288,6 +292,21 @@ def _held_in(nodes: list[ast.AST]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             yield node.value.id
+
+
+def _in_several_dimensions(nodes: list[ast.AST]) -> Iterator[str]:
+    """The names of which elements are asked by several indices: no numbers, lists or strings."""
+    for node in nodes:
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
+            if isinstance(node.value, ast.Name):
+                yield node.value.id
+
+
+def _repeated_in(nodes: list[ast.AST]) -> Iterator[str]:
+    """The names that are multiplied: numbers, lists or strings, or tensors, but no dicts."""
+    for node in nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            yield from (each.id for each in (node.left, node.right) if isinstance(each, ast.Name))
 
 
 def _reckoned_in(nodes: list[ast.AST]) -> Iterator[str]:
