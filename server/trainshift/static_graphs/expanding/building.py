@@ -234,7 +234,7 @@ class Builder(Statements):
         return ""
 
     def _python_first(self, node: ast.If, truth: Truth) -> list[ast.expr] | None:
-        """The parts of `python and tensor`, Python's first; None for any other, and where there is an `else`."""
+        """The parts of `python and tensor` without an `else`, Python's first; None for any other."""
         test = node.test
         if not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)) or truth is Truth.PYTHON:
             return None

@@ -89,8 +89,8 @@ class Conditions(ABC):
                 continue
             if any(self._rank(each) != 0 for each in node.values[index + 1 :]):
                 raise CannotExpand(node.values[index + 1], _GUARDED, "PD15")
-            ways = (f"lambda: {found}", f"lambda: {known}")
-            found = f"{self.cond(is_sure=True)}({self.operand(left)}, {', '.join(ways if is_and else ways[::-1])})"
+            ways = [f"lambda: {each}" for each in ((found, known) if is_and else (known, found))]
+            found = f"{self.cond(is_sure=True)}({self.operand(left)}, {', '.join(ways)})"
         return found
 
     def _side(self, node: ast.expr) -> tuple[str, bool]:
@@ -107,7 +107,7 @@ class Conditions(ABC):
         return self.is_counted(node)
 
     def _decides(self, values: list[ast.expr], index: int) -> bool:
-        """Whether the right of some conditions may fail unless the left hold, or one of Python's is left of it."""
+        """Whether the ones to the left of a condition decide whether it is asked: it may fail otherwise."""
         if self._stays_python(values[index - 1]):
             return True
         guarding = frozenset[str]().union(*map(self._guarding, values[:index]))
@@ -161,6 +161,8 @@ class Conditions(ABC):
                 return self.as_tensor(text) if self.may_be_python(node) else text
         elif value.is_tensor:
             return self._condition(node, Truth.GRAPH)
+        elif self._is_flag(node):
+            return self.as_tensor(self.text(node))
         changed = names_read(node) & self.knowledge.became_tensors
         if isinstance(node, ast.Compare) and names_read(node) & self.knowledge.sizes:
             return self._condition(node, Truth.GRAPH)

@@ -117,7 +117,11 @@ class Expressions(Conditions):
             return None
         values = [self.knowledge.kind(each) for each in node.values]
         ranks = {each.tensor.rank for each in values if each.tensor is not None}
-        if all(each.is_tensor and each.dtype == "bool" for each in values) and ranks in ({0}, {1}):
+        is_bool = all(
+            (each.dtype == "bool" or each.tensor is None) and each.python <= {"bool"} and not each.unknown
+            for each in values
+        )
+        if is_bool and (ranks == {0} or (ranks == {1} and all(each.is_tensor for each in values))):
             return self.condition(node, Truth.GRAPH).text  # One of two bools is what they are as a condition.
         raise CannotExpand(node, "the value of `and` or `or` of tensors is not what Python gives", "PD15")
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from trainshift.python.flow.names import Names, names_bound
 from trainshift.python.lazy import cached_property
-from trainshift.python.syntax.collect import as_load
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, own_parts, targets_of
+from trainshift.python.syntax.collect import as_load
 from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.static_graphs.expanding.ir import UNBOUND, Env, VarInfo
 from trainshift.static_graphs.expanding.tensor_arrays import Held
@@ -153,7 +153,9 @@ class Knowledge:
         while True:
             bindings = self.function.scope.bindings
             grown = frozenset(
-                name for name, given in bindings.items() if any(self._binds_counted(each, found) for each in given)
+                name
+                for name, given in bindings.items()
+                if any(self._binds_counted(each, found) for each in given)
             )
             if grown <= found:
                 return found

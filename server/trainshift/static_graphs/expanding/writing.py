@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from trainshift.python.flow.names import Names, names_bound
+from trainshift.python.flow.names import Names
 from trainshift.python.syntax.chunk_syntax import own_parts
 from trainshift.static_graphs.expanding.conditions import unseen
 from trainshift.static_graphs.expanding.expressions import Expressions
@@ -91,7 +91,7 @@ class Writer:
         self._put_all(level, form.lines)
         if form.gives:
             env.update(form.gives)
-        elif node is not None and not hasattr(node, "body"):
+        elif node is not None and not (hasattr(node, "body") or isinstance(node, ast.Match)):
             self.write.knowledge.bind(env, node)
         elif node is not None and not isinstance(node, ast.FunctionDef | ast.ClassDef):
             self._bind_all(node, env)
@@ -104,22 +104,10 @@ class Writer:
                 self.write.knowledge.bind(env, each)
         for name in {*before, *env}:
             env[name] = before.get(name, UNBOUND).joined(env.get(name, UNBOUND))
-        if isinstance(node, ast.With):
-            for name in env:
-                env[name] = replace(env[name], unbound=before.get(name, VarInfo()).unbound)
-        for name in _always_bound(node):
-            if name in env:
-                env[name] = replace(env[name], unbound=False)
-        statement = self.write.knowledge.function.statement_of.get(node)
-        ends = self.write.knowledge.function.ends.get(statement) if statement is not None else None
-        if ends is not None:
-            for name in list(env):
-                values = [info_of(end[name]) for end in ends if end is not None and name in end]
-                if values and all(name in end for end in ends if end is not None):
-                    joined = values[0]
-                    for value in values[1:]:
-                        joined = joined.joined(value)
-                    env[name] = replace(env[name], unbound=joined.unbound)
+        function = self.write.knowledge.function
+        after = function.after.get(function.statement_of.get(node), {})  # type: ignore[arg-type]
+        for name in env.keys() & after.keys():
+            env[name] = replace(env[name], unbound=after[name].unbound)
 
     def _kept(self, form: Kept, env: Env, live: Names, level: int, *, returns: bool) -> None:
         self._put_all(level, form.leading)
@@ -426,17 +414,3 @@ class Writer:
         if end.is_alias and end.is_tensor:
             return f"{self.write.paddle}.assign({name})"
         return name
-
-
-def _always_bound(node: ast.stmt) -> frozenset[str]:
-    """The names that a `try` binds, whatever is raised in it and handled."""
-    if not isinstance(node, ast.Try):
-        return frozenset()
-    ways = [[*node.body, *node.orelse], *(each.body for each in node.handlers)]
-    leaving = (ast.Raise, ast.Return, ast.Break, ast.Continue)
-    bound = [
-        frozenset(name for each in way if not hasattr(each, "body") for name in names_bound(each))
-        for way in ways
-        if not isinstance(way[-1], leaving)
-    ]
-    return frozenset.intersection(*bound) if bound else frozenset()

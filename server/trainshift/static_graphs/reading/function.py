@@ -65,6 +65,7 @@ class StaticFunction:
     truths: dict[ast.AST, Truth] = field(default_factory=dict)
     ends: dict[Statement, tuple[Env | None, Env | None]] = field(default_factory=dict)
     before: dict[Statement, Env] = field(default_factory=dict)
+    after: dict[Statement, Env] = field(default_factory=dict)
     returned: dict[Statement, AbstractValue] = field(default_factory=dict)
     stored: Stores = field(default_factory=dict)
     """What it, and what it calls, stores in containers, attributes and names that are not its own."""

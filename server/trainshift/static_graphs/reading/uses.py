@@ -211,14 +211,24 @@ def _and_what_they_are_made_of(
         value = binding.value
         if methods and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
             value = value.func.value
-        name = _only_name(value) if value is not None and is_value else None
-        if name is None or binding.statement is None:
-            continue
-        for other in names.lookup(name, function.scope, binding.statement)[1]:
-            if other not in found:
-                found.add(other)
-                waiting.append(other)
+        for name in _parts_named(binding, value if is_value else None):
+            for other in names.lookup(name, function.scope, binding.statement)[1]:
+                if other not in found:
+                    found.add(other)
+                    waiting.append(other)
     return found
+
+
+def _parts_named(binding: Binding, value: ast.expr | None) -> Iterator[str]:
+    """Yield the names that are what a binding gives: of its value, or of all that a loop goes through."""
+    statement = binding.statement.node if binding.statement is not None else None
+    if isinstance(statement, ast.For) and statement.target is binding.target:
+        if isinstance(statement.iter, ast.Tuple | ast.List):
+            yield from filter(None, map(_only_name, statement.iter.elts))
+    elif statement is not None and value is not None:
+        name = _only_name(value)
+        if name is not None:
+            yield name
 
 
 def _is_constant(node: ast.expr) -> bool:

@@ -164,9 +164,11 @@ class Walker(Calls):
         return join(values)
 
     def _write_down(self, function: StaticFunction, solution: Solution[Env]) -> None:
-        """Note the names before compound statements, and at the ends of the branches of an `if`."""
+        """Note the names around compound statements, and at the ends of the branches of an `if`."""
         for statement in function.statements:
             node = statement.node
+            if statement.branches:
+                function.after[statement] = solution.after(node) or {}
             if isinstance(node, ast.If):
                 points = solution.cfg.points(node.test)
                 function.before[statement] = join_envs(solution.after(each) for each in points) or {}
