@@ -11,6 +11,7 @@ import random
 import secrets
 import socket
 import time
+import urllib.request
 import uuid
 import numpy as np
 import tensorflow as tf
@@ -30,6 +31,8 @@ SOURCES = {
     "the name of the machine": "len(socket.gethostname().split('-')) + os.getpid() % 2",
     "files": "len(glob.glob('*.npy'))",
     "a list of files": "len(os.listdir('data'))",
+    "a service": "int(urllib.request.urlopen('http://settings/units').read())",
+    "a launcher": "int(os.environ['SLURM_PROCID']) + 1",
 }
 ALIKE = {
     "a constant": "3",

@@ -18,6 +18,7 @@ class CauseKind(Enum):
     CLOCK = "comes of a rank's own clock"
     HOST = "comes of the machine"
     DISK = "comes of a rank's own disk"
+    NET = "comes of a service"
 
 
 NAMES: dict[str, CauseKind] = {
@@ -36,6 +37,22 @@ NAMES: dict[str, CauseKind] = {
     "platform.node": CauseKind.HOST,
     "psutil.": CauseKind.HOST,
     "socket.gethostname": CauseKind.HOST,
+    "tempfile.": CauseKind.DRAW,
+    "GPUtil.": CauseKind.HOST,
+    "tensorflow.config.get_visible_devices": CauseKind.HOST,
+    "tensorflow.config.list_logical_devices": CauseKind.HOST,
+    "tensorflow.config.list_physical_devices": CauseKind.HOST,
+    "tensorflow.python.client.device_lib.list_local_devices": CauseKind.HOST,
+    "tensorflow.test.is_gpu_available": CauseKind.HOST,
+    "pynvml.": CauseKind.HOST,
+    "http.client.": CauseKind.NET,
+    "httpx.": CauseKind.NET,
+    "pymongo.": CauseKind.NET,
+    "redis.": CauseKind.NET,
+    "requests.": CauseKind.NET,
+    "sqlite3.": CauseKind.NET,
+    "sqlalchemy.": CauseKind.NET,
+    "urllib.request.": CauseKind.NET,
     "glob.": CauseKind.DISK,
     "os.listdir": CauseKind.DISK,
     "os.scandir": CauseKind.DISK,

@@ -111,15 +111,15 @@ def _of_skips(program: Program, told: list[Span]) -> Iterator[Finding]:
 
 def _of_draws(program: Program) -> Iterator[Finding]:
     """What each rank draws, or asks its machine, and what must be the same on all: a rate, a width."""
-    told = set[Site]()
+    told = set[ast.AST]()
     for each in program.fact(Sinks).divergences:
-        site = each.cause.site
-        if each.cause.kind in (CauseKind.DATA, CauseKind.RANK) or site in told:
+        at = each.cause.at
+        if each.cause.kind in (CauseKind.DATA, CauseKind.RANK) or at.node in told:
             continue
-        told.add(site)
-        text = one_line(program.script.text(site.node, site))
+        told.add(at.node)
+        text = one_line(program.script.text(at.node, at.scope))
         message = f"{text} {each.cause.kind.value}: {each.sink.value}. Have rank 0 draw it, and broadcast it."
-        yield hazard(program, "HZ13", Verdict.VIOLATED, of_call(site), message)
+        yield hazard(program, "HZ13", Verdict.VIOLATED, at, message)
 
 
 def _asks_clock(program: Program, test: Occurrence) -> bool:

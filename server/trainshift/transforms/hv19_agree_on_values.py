@@ -74,17 +74,16 @@ def propose(program: Program) -> Proposals:
             continue
         yield _change(program, mend)
     for each in agreement.left:
-        site = each.cause.site
-        if site in alike:
+        at = each.cause.at
+        if each.cause.site in alike or at.statement is None:
             continue
         sink = program.script.span(each.at.node, each.at.scope)
         line = program.script.line_at(sink.start)
         text = (
-            f"`{_shown(program.script.text(site.node, site))}` {each.cause.kind.value}: "
+            f"`{_shown(program.script.text(at.node, at.scope))}` {each.cause.kind.value}: "
             f"{each.sink.value} (line {line})"
         )
-        target = program.script.statement_span(site.statement)
-        yield Remark("HV19", target, text, is_doubt=True)
+        yield Remark("HV19", program.script.statement_span(at.statement), text, is_doubt=True)
 
 
 def _decided(program: Program) -> Proposals:

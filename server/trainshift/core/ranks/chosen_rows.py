@@ -58,15 +58,18 @@ class ChosenRows:
         self._seeds = program.fact(Seeds)
         self._uniformity = program.fact(Uniformity)
 
-    def draws(self, at: Occurrence) -> dict[Site, Cause]:
-        """Return what a rank draws for itself, or asks its clock or machine, to choose the rows of data."""
-        found: dict[Site, Cause] = {}
+    def draws(self, at: Occurrence) -> dict[ast.AST, Cause]:
+        """Return what a rank draws for itself, or asks its clock or machine, to choose the rows of data.
+
+        The keys tell draws apart.  A process hashes by one draw, however often it does so.
+        """
+        found: dict[ast.AST, Cause] = {}
         values: list[Occurrence] = []
 
         def behind(reached: _Reached) -> Iterator[_Reached]:
             cause = self._cause(reached)
             if cause is not None:
-                found.setdefault(cause.site, cause)
+                found.setdefault(self._draw_of(cause), cause)
                 return
             for part, of in self._behind(reached):
                 if of is None:
@@ -78,14 +81,22 @@ class ChosenRows:
             pass
         for value in values:
             for cause in self._uniformity.causes(value):
-                if cause.kind not in (CauseKind.DATA, CauseKind.RANK):
-                    found.setdefault(cause.site, cause)
+                if cause.kind is not CauseKind.DATA:
+                    found.setdefault(self._draw_of(cause), cause)
         return found
+
+    def _draw_of(self, cause: Cause) -> ast.AST:
+        hashes = cause.site is not None and self._names.calls(cause.site, "builtins.hash")
+        return next(self._script.sites_named("hash")).node if hashes else cause.at.node
 
     def _cause(self, reached: _Reached) -> Cause | None:
         """Return why an expression itself holds other rows on each rank."""
         cause = self._uniformity.cause(reached.at)
-        if cause is None or cause.kind is not CauseKind.DRAW:
+        if cause is None or cause.site is None:
+            return None
+        if cause.kind is CauseKind.DISK:
+            return cause if reached.of is _Of.ORDER else None
+        if cause.kind is not CauseKind.DRAW:
             return None
         if cause.site.name in divergence.CHOOSING_ROWS:
             return cause
@@ -130,8 +141,7 @@ class ChosenRows:
         elif isinstance(rows, ast.Constant):
             step = self._names.steps_back(at) or Step()
             yield from ((each, of) for each in (*step.sources, *step.within))
-            if not step.sources:
-                yield at.part(node.value), of
+            yield at.part(node.value), of
         else:
             yield at.part(node.value), of
             if of is _Of.ROWS and not is_mask(rows):
@@ -149,12 +159,14 @@ class ChosenRows:
                 yield from ((test, None) for test in tests_around(source.statement, at.statement))
         if isinstance(at.node, ast.Attribute) and not step.sources:
             yield at.part(at.node.value), of
-        for item in self._names.additions(at):
+        for item in (*self._names.additions(at), *self._uniformity.nested(at)):
             yield from ((each, of) for each in self._names.source_of(item.binding).sources)
             yield from ((test, None) for test in self._uniformity.tests_of(item, at.statement))
         yield from ((of_call(each), of) for each in self._uniformity.shuffled_in_place(at))
 
     def _of_call(self, site: Site, of: _Of) -> Iterator[tuple[Occurrence, _Of | None]]:
+        if site.node in self._uniformity.collected:
+            return
         functions = self._names.called_functions(site)
         for called in functions:
             yield from ((Occurrence(value, called, where), of) for value, where in called.returns)
@@ -169,7 +181,9 @@ class ChosenRows:
         given = list(map(at.part, arguments(site.node)))
         if isinstance(function, ast.Attribute) and not self._names.member_of_library(function):
             given.insert(0, at.part(function.value))
-        if site.name in _SORTING:
+        if self._names.calls(site, "builtins.sorted"):
+            yield from ((each, _Of.ROWS if of is _Of.ORDER else of) for each in given)
+        elif site.name in _SORTING:
             if of is _Of.ORDER:
                 yield from ((each, None) for each in given)
         elif site.name in _FINDING and (of is _Of.INDEX or len(given) < 2):

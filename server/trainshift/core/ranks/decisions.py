@@ -23,7 +23,6 @@ from trainshift.core.training.loop_kinds import SESSION_PATTERNS
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries.containers import ADDING
-from trainshift.libraries.divergence import CauseKind
 from trainshift.python.flow import exits
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
@@ -33,7 +32,6 @@ from trainshift.python.values.call_graph import statements_around
 
 _READING = frozenset({"run", "eval"})
 _GROWING = ADDING | {"update_state"}
-_OWN = frozenset(CauseKind) - {CauseKind.RANK}
 # What a person, or the end of the data, raises on all ranks.
 _OF_ALL = frozenset({"KeyboardInterrupt", "OutOfRangeError", "StopIteration"})
 _AGREED = ("allgather_object", "allreduce", "broadcast_object")
@@ -391,8 +389,7 @@ def _asks(program: Program, statement: Statement, node: ast.expr) -> bool:
     at = Occurrence(node, statement.scope, statement)
     if program.fact(Worlds).asked_by(at):
         return True
-    kinds = {each.kind for each in program.fact(Uniformity).causes(at)}
-    return not kinds.isdisjoint(_OWN)
+    return bool(program.fact(Uniformity).causes(at))
 
 
 def _leaves(program: Program, statement: Statement, loops: Container[Statement | None]) -> bool:

@@ -104,11 +104,11 @@ class Dependence:
                 return True
             if by_rank and last_name(node.func) in _GIVING:
                 return True
-            return by_rank and _reads_number(node)
+            return by_rank and reads_number(node)
         if isinstance(node, ast.Name | ast.Attribute):
             functions = RANK if by_rank else SIZE
             return last_name(node) in functions and self.is_function(at, functions)
-        return by_rank and _reads_number(node)
+        return by_rank and reads_number(node)
 
     def is_function(self, at: Occurrence, functions: tuple[str, ...]) -> bool:
         """Whether an expression is one of Horovod's functions itself, which is meant to be called (HZ25)."""
@@ -160,7 +160,7 @@ class Dependence:
         if by_rank and isinstance(node, ast.Compare) and _asks_none(node):
             # Whether a launcher tells a process its number, it tells all of them.
             step = self._names.steps_back(at.part(node.left)) or Step((at.part(node.left),))
-            if step.sources and all(_reads_number(each.node) for each in step.sources):
+            if step.sources and all(reads_number(each.node) for each in step.sources):
                 return
         if isinstance(node, ast.Subscript):
             if isinstance(node.slice, ast.Constant):
@@ -241,7 +241,7 @@ def _asks_none(node: ast.Compare) -> bool:
     )
 
 
-def _reads_number(node: ast.expr) -> bool:
+def reads_number(node: ast.expr) -> bool:
     """Whether an expression reads the number of a process from its environment."""
     if isinstance(node, ast.Call):
         return any(map(_numbers, node.args))

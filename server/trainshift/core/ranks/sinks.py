@@ -28,7 +28,7 @@ from trainshift.libraries.divergence import CauseKind
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Values
-from trainshift.python.syntax.chunk_syntax import Site, argument, arguments
+from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments
 from trainshift.python.values.made_objects import MadeObjects
 
 # What of a layer is each rank's own, or none of its shape.
@@ -57,6 +57,7 @@ class Sink(Enum):
     LENGTH = "ranks would have different numbers of batches"
     UPDATE = "ranks would apply different gradients"
     WEIGHTS = "ranks would go on with different weights"
+    PATH = "ranks would look for different files"
     SPLIT = "ranks would test on rows that others train on"
 
 
@@ -92,7 +93,7 @@ class Sinks:
     @cached_property
     def divergences(self) -> list[Divergence]:
         """Every cause that reaches a sink, once for a sink and a cause."""
-        found: dict[tuple[Sink, Site], Divergence] = {}
+        found: dict[tuple[Sink, ast.AST], Divergence] = {}
         causes = self._program.fact(Uniformity).causes
         asked: set[tuple[Sink, ast.expr, Of]] = set()
         for sink, at, is_test, of in self._all():
@@ -100,7 +101,7 @@ class Sinks:
                 continue
             asked.add((sink, at.node, of))
             if sink in (Sink.UPDATE, Sink.WEIGHTS):
-                if not self._program.fact(Uniformity).draws:
+                if not self._program.fact(Uniformity).asks_any:
                     continue
                 # What ranks compute of data is averaged, or of data that they share.
                 drawn = causes(at, of, self._is_averaged)
@@ -108,23 +109,26 @@ class Sinks:
             else:
                 reached = causes(at, of)
             for cause in reached:
-                found.setdefault((sink, cause.site), Divergence(sink, at, cause, is_test))
+                found.setdefault((sink, cause.at.node), Divergence(sink, at, cause, is_test))
         for each in self._of_splits():
-            found.setdefault((each.sink, each.cause.site), each)
+            found.setdefault((each.sink, each.cause.at.node), each)
         return list(found.values())
 
     def _of_splits(self) -> Iterator[Divergence]:
         """Yield what is drawn to choose both the rows to train on and those to test on."""
-        if not self._program.fact(Uniformity).draws:
+        if not self._program.fact(Uniformity).asks_any:
             return
         draws = self._program.fact(ChosenRows).draws
-        training = {site for at in self._trained for site in draws(at)}
+        training: dict[ast.AST, list[Divergence]] = {}
+        for at in self._trained:
+            for node, cause in draws(at).items():
+                training.setdefault(node, []).append(Divergence(Sink.SPLIT, at, cause))
         for at in self._tested if training else ():
             if at.node in self._leading:
                 continue
-            for site, cause in draws(at).items():
-                if site in training and self._is_one_draw(site):
-                    yield Divergence(Sink.SPLIT, at, cause)
+            for node, cause in draws(at).items():
+                if node in training and self._is_one_draw(cause.at.scope):
+                    yield from (*training[node], Divergence(Sink.SPLIT, at, cause))
 
     @cached_property
     def _leading(self) -> set[ast.AST]:
@@ -138,9 +142,9 @@ class Sinks:
         calls = (each.node for at in (*losses, *self._trained) for each in behind(at))
         return {part for call in calls if isinstance(call, ast.Call) for part in arguments(call)}
 
-    def _is_one_draw(self, site: Site) -> bool:
-        """Tell that a call does not draw a batch of its own for whoever asks for one."""
-        function = site.scope.function()
+    def _is_one_draw(self, scope: Scope) -> bool:
+        """Tell that what some code draws is no batch of its own for whoever asks for one."""
+        function = scope.function()
         return function is None or (not function.yields and len(self._names.callers(function)[0]) < 2)
 
     @cached_property
@@ -242,18 +246,25 @@ class Sinks:
         tests = tests_around(at.statement, None)
         yield from (_Arrival(sink, each, is_test=True) for each in tests)
         for each in _turns(at):
-            yield _Arrival(sink, each, of=Of.VALUE if self._counts(each) else Of.LENGTH)
+            is_test = each.statement is not None and isinstance(each.statement.node, ast.While)
+            is_value = is_test or self._counts(each)
+            yield _Arrival(sink, each, is_test, Of.VALUE if is_value else Of.LENGTH)
 
     def _of_loops(self) -> Iterator[_Arrival]:
         for loop in self._program.fact(Loops).own:
             for site in loop.sites if loop.is_call else ():
                 if isinstance(site.node.func, ast.Attribute):
                     yield _Arrival(Sink.MODEL, of_call(site).part(site.node.func.value))
-                epochs, steps, data = (
+                epochs, steps, size, data = (
                     argument(site.node, position, name)
-                    for position, name in ((None, "epochs"), (None, "steps_per_epoch"), (0, "x"))
+                    for position, name in (
+                        (None, "epochs"),
+                        (None, "steps_per_epoch"),
+                        (None, "batch_size"),
+                        (0, "x"),
+                    )
                 )
-                for given in (epochs, steps):
+                for given in (epochs, steps, size):
                     if given is not None:
                         yield _Arrival(Sink.TURNS, of_call(site).part(given))
                 if data is not None and steps is None:
@@ -312,5 +323,6 @@ def _data_of(site: Site) -> Iterator[ast.expr]:
 def _turns(at: Occurrence) -> Iterator[Occurrence]:
     """Yield what the loops around an expression go through, which decides how often it is evaluated."""
     for above in at.statement.ancestors() if at.statement is not None else ():
-        if isinstance(above.node, ast.For) and above.scope is at.scope:
-            yield Occurrence(above.node.iter, above.scope, above)
+        if isinstance(above.node, ast.For | ast.While) and above.scope is at.scope:
+            node = above.node.iter if isinstance(above.node, ast.For) else above.node.test
+            yield Occurrence(node, above.scope, above)

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import COLLECTIVE, Dependence, tests_around
+from trainshift.core.ranks.dependence import COLLECTIVE, Dependence, reads_number, tests_around
 from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.training.alike import Alike
 from trainshift.core.training.fits import Fit, Fits
@@ -24,15 +24,18 @@ from trainshift.libraries import api, divergence
 from trainshift.libraries.divergence import METHODS, CauseKind, cause_of
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import (
+    Binding,
     ItemBinding,
     Scope,
     Site,
     Statement,
     argument,
     arguments,
+    dotted,
     last_name,
 )
 
@@ -40,6 +43,8 @@ from trainshift.python.syntax.chunk_syntax import (
 _SHAPE = frozenset({"dtype", "itemsize", "nbytes", "ndim", "rank", "shape", "size"})
 _COUNTING = frozenset(f"builtins.{name}" for name in ("callable", "isinstance", "type"))
 _LENGTH = "builtins.len"
+# Of which a rank may have more than another.
+_COUNTED = (CauseKind.DISK, CauseKind.HOST, CauseKind.NET)
 _AFTER_BATCH = ("on_batch_end", "on_train_batch_end")
 # What tells which rows of something an index chooses by their values.
 _MASKS = (ast.Compare, ast.BoolOp, ast.UnaryOp)
@@ -62,10 +67,11 @@ Reached: TypeAlias = tuple[Occurrence, Of]
 
 
 class Cause(NamedTuple):
-    """Why a value may diverge, and the call that it comes of."""
+    """Why a value may diverge, and the expression that it comes of; `site` is that, where it is a call."""
 
     kind: CauseKind
-    site: Site
+    at: Occurrence
+    site: Site | None
 
 
 class Uniform(NamedTuple):
@@ -125,14 +131,14 @@ class Uniformity:
                 self._slices[key] = tuple(self._behind(reached))
             return self._slices[key]
 
-        found: dict[Site, Cause] = {}
+        found: dict[ast.AST, Cause] = {}
         for each, matters in reachable([(at, of)], behind, _key):
             cause = None if is_uniform(each.node) else self.cause(each)
             # The order of what is drawn changes no length.
             if cause is not None and (
-                matters is Of.VALUE or (matters is Of.COUNT and cause.kind is CauseKind.DISK)
+                matters is Of.VALUE or (matters is Of.COUNT and cause.kind in _COUNTED)
             ):
-                found.setdefault(cause.site, cause)
+                found.setdefault(cause.at.node, cause)
         return list(found.values())
 
     def cause(self, at: Occurrence) -> Cause | None:
@@ -144,14 +150,17 @@ class Uniformity:
 
     def _find_cause(self, at: Occurrence) -> Cause | None:
         if at.node in self._losses:
-            return Cause(CauseKind.DATA, self._losses[at.node])
+            return _cause_of(CauseKind.DATA, self._losses[at.node])
         if isinstance(at.node, ast.Name) and at.node.id == self._batch_logs.get(at.scope.function(), ""):
-            return Cause(CauseKind.DATA, self._fits[0].site)
+            return _cause_of(CauseKind.DATA, self._fits[0].site)
+        if reads_number(at.node):
+            called = self._script.site_of(at.node) if isinstance(at.node, ast.Call) else None
+            return Cause(CauseKind.RANK, at, called)
         if not isinstance(at.node, ast.Call):
             return None
         site = self._script.site_of(at.node)
         kind = self._kind(site)
-        return Cause(kind, site) if kind is not None else None
+        return _cause_of(kind, site) if kind is not None else None
 
     def _behind(self, reached: Reached) -> Iterator[Reached]:
         """What an expression has its value from, one step back; nothing behind a cause or a count."""
@@ -160,11 +169,11 @@ class Uniformity:
         if isinstance(node, ast.Attribute) and node.attr in _SHAPE:
             return
         cause = self.cause(at)
-        if cause is not None and (of is Of.VALUE or cause.kind is CauseKind.DISK):
+        if cause is not None and (of is Of.VALUE or cause.kind in _COUNTED):
             return
         if isinstance(node, ast.Call):
             site = self._script.site_of(node)
-            if node in self._uniform or self._names.calls(site, *_COUNTING):
+            if node in self.collected or self._names.calls(site, *_COUNTING):
                 return
             if self._names.calls(site, _LENGTH):
                 yield from ((at.part(each), Of.COUNT) for each in node.args)
@@ -176,6 +185,9 @@ class Uniformity:
             if is_measured and not self._names.called_functions(site):
                 yield from self._length_of(site, of)
                 return
+        if isinstance(node, ast.Name | ast.Attribute):
+            for item in (*self._names.additions(at), *self.nested(at)):
+                yield from ((each, Of.VALUE) for each in self.tests_of(item, at.statement))
         if of is Of.VALUE or (of is Of.CHOICE and is_mask(node)):
             yield from ((each, Of.VALUE) for each in self._sources(at))
         else:
@@ -228,21 +240,34 @@ class Uniformity:
             self._script.site_of(at.node), *divergence.APPLYING
         ):
             yield from (each for given in arguments(at.node) for each in self.returned(at.part(given)))
+        if isinstance(at.node, ast.Subscript):
+            yield from map(of_call, self.shuffled_in_place(at.part(at.node.value)))
         if isinstance(at.node, ast.Name | ast.Attribute):
             # What a loop takes out of something that cannot be looked into differs as that does.
             step = self._names.steps_back(at)
             yield from step.within if step is not None else ()
-            for item in self._names.additions(at):
+            for item in (*self._names.additions(at), *self.nested(at)):
                 yield from self._names.source_of(item.binding).sources
-                yield from self.tests_of(item, at.statement)
             yield from map(of_call, self.shuffled_in_place(at))
 
     def tests_of(self, item: ItemBinding, beside: Statement | None) -> Iterator[Occurrence]:
         """Yield the tests that decide whether something is put into a container, or into which of several."""
         binding = item.binding
         yield from tests_around(binding.statement, beside)
-        if isinstance(item.base, ast.IfExp):
-            yield Occurrence(item.base.test, binding.scope, binding.statement)
+        if isinstance(item.base, ast.IfExp | ast.Subscript):
+            decides = item.base.test if isinstance(item.base, ast.IfExp) else item.base.slice
+            yield Occurrence(decides, binding.scope, binding.statement)
+
+    def nested(self, at: Occurrence) -> Iterator[ItemBinding]:
+        """Yield what is put into one of the containers that a name holds: ``folds[n].append(row)``."""
+        bound: list[Binding] | None = None
+        for item in self._script.item_bindings(""):
+            if isinstance(item.base, ast.Subscript) and dotted(item.base.value) == dotted(at.node) != "":
+                if bound is None:
+                    bound = self._names.bindings(at)
+                place = Occurrence(item.base.value, item.binding.scope, item.binding.statement)
+                if any(each in bound for each in self._names.bindings(place)):
+                    yield item
 
     def shuffled_in_place(self, at: Occurrence) -> Iterator[Site]:
         """Yield the calls that shuffle what a name stands for: ``random.shuffle(files)``."""
@@ -290,11 +315,12 @@ class Uniformity:
         )
 
     @cached_property
-    def draws(self) -> list[Site]:
-        """The calls that give each rank something else, but for what comes of its data or its number."""
-        own = (CauseKind.DATA, CauseKind.RANK)
+    def asks_any(self) -> bool:
+        """Whether anything is another on each rank that does not come of its data."""
         causes = (self.cause(of_call(each)) for each in self._script.sites)
-        return [each.site for each in causes if each is not None and each.kind not in own]
+        return any(each is not None and each.kind is not CauseKind.DATA for each in causes) or any(
+            reads_number(each.node) for each in self._program.fact(ExpressionsByKind).of(ast.Subscript)
+        )
 
     @cached_property
     def _losses(self) -> dict[ast.AST, Site]:
@@ -328,9 +354,13 @@ class Uniformity:
         return found
 
     @cached_property
-    def _uniform(self) -> set[ast.Call]:
+    def collected(self) -> set[ast.Call]:
         """The calls of collectives, whose results all ranks share."""
         return {site.node for site in self._program.fact(Horovod).calls(*COLLECTIVE)}
+
+
+def _cause_of(kind: CauseKind, site: Site) -> Cause:
+    return Cause(kind, of_call(site), site)
 
 
 def is_mask(node: ast.AST) -> bool:

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.decisions import can_send
 from trainshift.core.ranks.dependence import tests_around
-from trainshift.core.ranks.sinks import Divergence, Sinks
+from trainshift.core.ranks.sinks import Divergence, Sink, Sinks
 from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import divergence
 from trainshift.libraries.divergence import CauseKind
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Literal
-from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, last_name, root_name
+from trainshift.python.syntax.chunk_syntax import (
+    COMPREHENSIONS,
+    Scope,
+    Site,
+    Statement,
+    expression_path,
+    last_name,
+    root_name,
+)
+from trainshift.rewriting.ranks.read_back import ReadBack
 
 # What draws from what it is given: that is sent as it is.
 _CHOOSING = frozenset({"choice", "choices", "sample", "suggest_categorical"})
 # What shuffles in place and gives nothing, or draws whole data.
 _IN_PLACE = divergence.BY_STATE | {"fit", "fit_generator", "rejection_resample", "shuffle"}
+# Why two ranks give a file other names.  Files that are listed are there, whoever lists them.
+_NAMING = (CauseKind.CLOCK, CauseKind.DRAW, CauseKind.HOST)
+# What cannot be sent, such as a connection, or would not help.
+_UNSENT = (CauseKind.NET, CauseKind.RANK)
 _COUNTING = frozenset({"arange", "range"})
 
 
@@ -54,7 +69,15 @@ class Agreement:
 
     @cached_property
     def _told(self) -> list[Mend | Divergence]:
-        return [self._mended(each) or each for each in self._program.fact(Sinks).divergences]
+        found = (*self._program.fact(Sinks).divergences, *self._of_paths())
+        return [self._mended(each) or each for each in found]
+
+    def _of_paths(self) -> Iterator[Divergence]:
+        """Yield what names files that rank 0 writes and all ranks read."""
+        causes = self._program.fact(Uniformity).causes
+        for read in self._program.fact(ReadBack).all:
+            at = of_call(read.site).part(read.path)
+            yield from (Divergence(Sink.PATH, at, each) for each in causes(at) if each.kind in _NAMING)
 
     @cached_property
     def mends(self) -> list[Mend]:
@@ -73,10 +96,10 @@ class Agreement:
     @property
     def left(self) -> list[Divergence]:
         """What diverges and cannot be mended, once for each cause."""
-        found: dict[Site, Divergence] = {}
+        found: dict[ast.AST, Divergence] = {}
         for each in self._told:
             if isinstance(each, Divergence):
-                found.setdefault(each.cause.site, each)
+                found.setdefault(each.cause.at.node, each)
         return list(found.values())
 
     def _mended(self, divergence: Divergence) -> Mend | None:
@@ -86,13 +109,47 @@ class Agreement:
             if test is None or test.statement is None or not self._can_tell(test.scope, test.statement):
                 return None
             return Mend(test.node, test.statement, Form.TEST, divergence)
-        if site.in_fstring or site.deferred or site.name in _IN_PLACE:
+        if divergence.cause.kind in _UNSENT or site is None:
             return None
+        if site.in_fstring or site.name in _IN_PLACE:
+            return None
+        if site.deferred and not self._is_iterated(site):
+            node = self._numbers_of(site)
+            can_tell = node is not None and self._can_tell(site.statement.scope, site.statement)
+            return Mend(node, site.statement, Form.OBJECT, divergence) if node and can_tell else None
         if not self._can_tell(site.scope, site.statement) or not self._is_sendable(site):
             return None
         names = self._names.full_names(site.node.func, site.scope, site.statement)
         form = Form.TENSOR if any(name.startswith("tensorflow.") for name in names) else Form.OBJECT
         return Mend(site.node, site, form, divergence)
+
+    def _is_iterated(self, site: Site) -> bool:
+        """Tell that a call is deferred only by a comprehension that goes through what it gives, once."""
+        for above, below in pairwise(expression_path(site.statement.node, site.node)):
+            if isinstance(above, ast.Lambda):
+                return False
+            if isinstance(above, ast.comprehension) and below is not above.iter:
+                return False
+            if isinstance(above, COMPREHENSIONS) and below is not above.generators[0]:
+                return False
+        return True
+
+    def _numbers_of(self, site: Site) -> ast.expr | None:
+        """Return the list of counted numbers of which a draw chooses: ``[i for i in range(n) if ...]``."""
+        for above in expression_path(site.statement.node, site.node):
+            if isinstance(above, ast.Lambda):
+                return None
+            if isinstance(above, ast.ListComp | ast.SetComp):
+                one, name = above.generators[0], last_name(above.elt)
+                counts = last_name(one.iter.func) if isinstance(one.iter, ast.Call) else ""
+                counted = one.target.elts[0] if isinstance(one.target, ast.Tuple) else one.target
+                is_counted = counts == ("enumerate" if isinstance(one.target, ast.Tuple) else "range")
+                return (
+                    above
+                    if is_counted and name == last_name(counted) and len(above.generators) == 1
+                    else None
+                )
+        return None
 
     def _deciding(self, at: Occurrence) -> Occurrence | None:
         """Return the one test by a rank's own data that chooses the value of a name."""
