@@ -59,17 +59,14 @@ class ChosenRows:
         self._uniformity = program.fact(Uniformity)
 
     def draws(self, at: Occurrence) -> dict[ast.AST, Cause]:
-        """Return what a rank draws for itself, or asks its clock or machine, to choose the rows of data.
-
-        The keys tell draws apart.  A process hashes by one draw, however often it does so.
-        """
+        """Return what a rank draws for itself, or asks its clock or machine, to choose the rows of data."""
         found: dict[ast.AST, Cause] = {}
         values: list[Occurrence] = []
 
         def behind(reached: _Reached) -> Iterator[_Reached]:
             cause = self._cause(reached)
             if cause is not None:
-                found.setdefault(self._draw_of(cause), cause)
+                found.setdefault(cause.at.node, cause)
                 return
             for part, of in self._behind(reached):
                 if of is None:
@@ -82,12 +79,8 @@ class ChosenRows:
         for value in values:
             for cause in self._uniformity.causes(value):
                 if cause.kind is not CauseKind.DATA:
-                    found.setdefault(self._draw_of(cause), cause)
+                    found.setdefault(cause.at.node, cause)
         return found
-
-    def _draw_of(self, cause: Cause) -> ast.AST:
-        hashes = cause.site is not None and self._names.calls(cause.site, "builtins.hash")
-        return next(self._script.sites_named("hash")).node if hashes else cause.at.node
 
     def _cause(self, reached: _Reached) -> Cause | None:
         """Return why an expression itself holds other rows on each rank."""

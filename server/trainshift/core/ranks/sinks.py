@@ -123,11 +123,15 @@ class Sinks:
         for at in self._trained:
             for node, cause in draws(at).items():
                 training.setdefault(node, []).append(Divergence(Sink.SPLIT, at, cause))
-        for at in self._tested if training else ():
+        hashed = {node for node, cause in training.items() if self._hashes(cause[0].cause)}
+        yield from (each for node in hashed for each in training.pop(node))
+        for at in self._tested:
             if at.node in self._leading:
                 continue
             for node, cause in draws(at).items():
-                if node in training and self._is_one_draw(cause.at.scope):
+                if self._hashes(cause):
+                    yield Divergence(Sink.SPLIT, at, cause)
+                elif node in training and self._is_one_draw(cause.at.scope):
                     yield from (*training[node], Divergence(Sink.SPLIT, at, cause))
 
     @cached_property
@@ -141,6 +145,10 @@ class Sinks:
         )
         calls = (each.node for at in (*losses, *self._trained) for each in behind(at))
         return {part for call in calls if isinstance(call, ast.Call) for part in arguments(call)}
+
+    def _hashes(self, cause: Cause) -> bool:
+        """Tell that rows are chosen by hashes, which others are chosen by too."""
+        return cause.site is not None and self._names.calls(cause.site, "builtins.hash")
 
     def _is_one_draw(self, scope: Scope) -> bool:
         """Tell that what some code draws is no batch of its own for whoever asks for one."""

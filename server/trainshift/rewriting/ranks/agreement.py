@@ -11,8 +11,9 @@ from itertools import pairwise
 from trainshift.core.program import Program
 from trainshift.core.ranks.decisions import can_send
 from trainshift.core.ranks.dependence import tests_around
+from trainshift.core.ranks.seeds import Seeds
 from trainshift.core.ranks.sinks import Divergence, Sink, Sinks
-from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.ranks.uniformity import Cause, Uniformity
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import divergence
 from trainshift.libraries.divergence import CauseKind
@@ -73,11 +74,18 @@ class Agreement:
         return [self._mended(each) or each for each in found]
 
     def _of_paths(self) -> Iterator[Divergence]:
-        """Yield what names files that rank 0 writes and all ranks read."""
+        """Yield what names files of this run, which rank 0 writes and all ranks read."""
         causes = self._program.fact(Uniformity).causes
-        for read in self._program.fact(ReadBack).all:
+        asks = self._program.fact(Uniformity).asks_any
+        for read in self._program.fact(ReadBack).of_all if asks else ():
             at = of_call(read.site).part(read.path)
-            yield from (Divergence(Sink.PATH, at, each) for each in causes(at) if each.kind in _NAMING)
+            yield from (Divergence(Sink.PATH, at, each) for each in causes(at) if self._names_anew(each))
+
+    def _names_anew(self, cause: Cause) -> bool:
+        """Tell that a name is made anew, and not chosen out of those that are there."""
+        seeds = self._program.fact(Seeds)
+        chosen = cause.site is not None and (seeds.is_draw(cause.site) or seeds.shuffles(cause.site))
+        return cause.kind in _NAMING and not chosen
 
     @cached_property
     def mends(self) -> list[Mend]:

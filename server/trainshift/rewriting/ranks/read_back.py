@@ -48,24 +48,29 @@ class ReadBack:
         """The reading calls that must wait for rank 0, in text order."""
         if not self._program.fact(Loops).runs_eagerly:
             return []
+        written = self._written if self.of_all else {}
+        found = [
+            each for each in self.of_all if self._is_written(each, written) and not self._waits(each.anchor)
+        ]
+        return sorted(found, key=lambda each: self._script.span(each.site.node, each.site))
+
+    @cached_property
+    def of_all(self) -> list[Read]:
+        """The calls by which all ranks read files, of those that stay so."""
         reads = list(self._reads())
-        written = self._written if reads else {}
-        calls = self._program.fact(RootOnly).calls if written else ()
+        calls = self._program.fact(RootOnly).calls if reads else ()
         # What only rank 0 does it does after what it has written itself.
         guarded = {call.site.statement for call in calls if call.form in _GUARDED and not call.reason}
         # Nor does what writes a file itself read it.
         others = {call.site for call in calls if call.form is Form.SHARE}
-        others.update(self._program.fact(RootOnly).written if written else ())
-        found = [
+        others.update(self._program.fact(RootOnly).written if reads else ())
+        return [
             each
             for each in reads
-            if self._is_written(each, written)
+            if each.site not in others
             and not self._is_in(guarded, each.site)
-            and each.site not in others
             and not self._program.fact(Horovod).site_on_root(each.site)
-            and not self._waits(each.anchor)
         ]
-        return sorted(found, key=lambda each: self._script.span(each.site.node, each.site))
 
     def _is_in(self, guarded: set[Statement], site: Site) -> bool:
         """Whether a call is made in one of the statements, directly or by a function that is called there."""
