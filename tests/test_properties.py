@@ -32,7 +32,7 @@ CHOICES = dict.fromkeys(TEXTS, USUAL) | {case.name: case.choices for case in TRA
 
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.sampled
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(6)
 def test_the_properties_hold_on_every_mutation(name: str, quick: bool, turns: Turns) -> None:
     choices = CHOICES[name]
     original = convert(TEXTS[name], choices=choices)
@@ -50,7 +50,7 @@ def test_the_properties_hold_on_every_mutation(name: str, quick: bool, turns: Tu
 
 @pytest.mark.parametrize("name", [*SHORT, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)])
 @pytest.mark.sampled
-@pytest.mark.in_turns(4)
+@pytest.mark.in_turns(6)
 def test_statement_by_statement_in_any_order_is_the_whole_file(name: str) -> None:
     text = TEXTS[name].removeprefix(BOM)
     choices = CHOICES[name]

@@ -91,7 +91,7 @@ def mnist(session: Session) -> Document:
 
 
 @pytest.mark.parametrize("name", SLOWLY)
-@pytest.mark.in_turns(3)
+@pytest.mark.in_turns(5)
 async def test_a_script_becomes_what_convert_makes_of_it(puller: Session, name: str, turns: Turns) -> None:
     path = SCRIPTS / name / "before.py"
     document = puller.open(text_of(path), path.as_uri())
