@@ -53,10 +53,10 @@ class Libraries:
         """Return what is known of a library's member, by its full name; None if nothing is."""
         return self._of_people(full_name) or entries.entry(api.canonical(full_name) or full_name)
 
-    def tells_of(self, package: str) -> bool:
-        """Return whether anything is known of a package."""
-        own = any(each.partition(".")[0] == package for each in self._own)
-        return own or bool(entries.table(package))
+    def roles(self, package: str) -> set[Role]:
+        """Return the roles that members of a package are known to have."""
+        own = (table for name, table in self._own.items() if name.partition(".")[0] == package)
+        return {each.role for table in (entries.table(package), *own) for each in table.values()}
 
     def is_own(self, full_name: str) -> bool:
         """Return whether people's own entries tell of a name."""

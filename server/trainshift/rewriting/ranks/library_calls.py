@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
 
 from trainshift.core import tables
 from trainshift.core.libraries import Libraries
@@ -12,8 +11,10 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.acting import Acting, is_alone, is_method
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries.entries import ACTING, Entry, Role
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.values import Instance, Library, Member, Value
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Member, Value
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.rewriting.ranks.guard_forms import Form, is_context_manager
 
@@ -123,20 +124,23 @@ class LibraryCalls:
     def left(self) -> dict[str, list[Site]]:
         """The calls that every rank makes, and that may act so that one rank should, by their packages.
 
-        They act by their names, in libraries that nothing is known of, and nothing of what they give is used.
-        Or they act beyond this program, and what they give is used, or their command is not known.
+        They are statements that go to libraries of which nothing is known, by their own names or by what was
+        made there, and that are not known to set something up.  Or they act beyond this program, and what
+        they give is used, or their command is not known.
         """
         found: dict[str, list[Site]] = {}
-        for site, known in self._libraries.sites(Role.OUTSIDE):
+        outside = dict(self._libraries.sites(Role.OUTSIDE))
+        for site, known in outside.items():
             if self._is_left(site, known) and not self._horovod.site_on_root(site):
                 found.setdefault(known.package, []).append(site)
-        for site in self._script.sites:
+        for site in self._script.sites if self._unknown else ():
             if (
                 is_alone(site)
-                and site.name.startswith(_ACTING_NAMES)
+                and site not in outside
+                and not site.name.startswith(_SETTING_UP)
                 and not self._horovod.site_on_root(site)
             ):
-                for package in self._unknown_packages(site):
+                for package in self._packages_behind(site) & self._unknown:
                     found.setdefault(package, []).append(site)
         return found
 
@@ -144,25 +148,42 @@ class LibraryCalls:
         acts = not known.listed("begins") and self._acting.acts_outside(site, known)
         return acts != is_alone(site) and (acts or known.flag("command"))
 
-    def _unknown_packages(self, site: Site) -> Iterator[str]:
-        """The packages of what a call may call, if no entry and no table tells of it."""
-        for value in self._names.callee(site):
-            name = value.name if isinstance(value, Library) else ""
-            if isinstance(value, Member) and isinstance(value.owner, Instance):
-                name = f"{value.owner.cls}.{value.name}"
-                if value.name in tables.ROOT_ONLY_METHODS:
-                    continue
-            package = name.partition(".")[0]
-            known = package in _KNOWN or package in sys.stdlib_module_names or name in tables.WRITING
-            if package and not known and not self._libraries.tells_of(package):
-                yield package
+    @cached_property
+    def _unknown(self) -> frozenset[str]:
+        """The packages that the script imports, and of which no entry and no table tells.
+
+        Of those that act beyond the program alone, an entry tells what is known to, and no more.
+        """
+        imported = {each.full_name.partition(".")[0] for each in self._script.imports} - {""}
+        known = _KNOWN | sys.stdlib_module_names
+        return frozenset(each for each in imported - known if self._libraries.roles(each) <= {Role.OUTSIDE})
+
+    def _packages_behind(self, site: Site) -> set[str]:
+        """The packages that a call may go to: of what it names, and of what its receiver was made by."""
+        start = Occurrence(site.node, site.scope, site.statement)
+        behind = reachable([start], self._receivers, lambda at: id(at.node))
+        names = (name for at in behind for name in self._names.full_names(at.node, at.scope, at.statement))
+        return {name.partition(".")[0] for name in names if name not in tables.WRITING}
+
+    def _receivers(self, at: Occurrence) -> tuple[Occurrence, ...]:
+        """Where what is called, asked for a part or named was read off, or came from, one step back."""
+        node = at.node
+        if isinstance(node, ast.Call):
+            return (at.part(node.func),)
+        if isinstance(node, ast.Attribute | ast.Subscript):
+            return (at.part(node.value),)
+        step = self._names.steps_back(at) if isinstance(node, ast.Name) else None
+        return (*step.sources, *step.within) if step is not None else ()
 
 
 # The methods of paths that move what is there, and how many arguments they take.
 _MOVING = {"rename": 1, "replace": 1, "unlink": 0, "symlink_to": 1, "hardlink_to": 1, "rmdir": 0}
 _PATH_WORDS = frozenset({"missing_ok", "target_is_directory"})
-_ACTING_NAMES = (
-    "save", "write", "to_", "dump", "export", "upload", "push", "log", "report", "track", "send", "add_",
+# How the names of calls begin that every rank needs: they set its process up, or its model.
+_SETTING_UP = (
+    "append", "apply", "build", "clear", "close", "compile", "config", "connect", "disable", "enable", "eval",
+    "extend", "filter", "fit", "init", "load", "manual_seed", "predict", "read", "register", "reset", "seed",
+    "set_", "setup", "step", "train", "update", "use",
 )  # fmt: skip
 # Libraries whose members with such names other tables tell of, or which act on nothing.
 _KNOWN = tables.PURE_LIBRARIES | {"horovod", "tensorflow_datasets", "builtins", "rich", "click", "joblib"}
