@@ -1,17 +1,18 @@
-"""Building: the statements of a function as forms, with their comments (PS01-PS06)."""
+"""Building: the statements of a function as forms, with their comments (PS01-PS06, PS10, PS14)."""
 
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from trainshift.libraries.containers import ADDING
 from trainshift.python.flow.names import names_bound, names_read
 from trainshift.python.source.comments import Comments
-from trainshift.python.syntax.chunk_syntax import Statement, dotted
-from trainshift.static_graphs.expanding.conditions import unseen
+from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
 from trainshift.static_graphs.expanding.exits import leave_kept, leave_loop
-from trainshift.static_graphs.expanding.expressions import Expressions
+from trainshift.static_graphs.expanding.expressions import Expressions, unseen
 from trainshift.static_graphs.expanding.ir import (
     Branch,
     Code,
@@ -26,27 +27,374 @@ from trainshift.static_graphs.expanding.ir import (
     walk,
 )
 from trainshift.static_graphs.expanding.knowledge import info_of, unused
-from trainshift.static_graphs.expanding.named import renew, taken_out
-from trainshift.static_graphs.expanding.places import is_elif, statement_column, without_elif
+from trainshift.static_graphs.expanding.named import renew, stay, taken_out
 from trainshift.static_graphs.expanding.refusal import CannotExpand
-from trainshift.static_graphs.expanding.statements import Statements
 from trainshift.static_graphs.reading.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.function import Truth
 from trainshift.static_graphs.reporting import exits as leaving
 
+_ELSE = re.compile(r"\s*else\s*:")
 _COUNTER = VarInfo(number="int", tensor=True, dtype="int64", rank=0)
 _LOOPS = ast.For | ast.While
 _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _CONTAINERS = frozenset({"list", "tuple", "dict", "str", "layer"})
 
 
-class Builder(Statements):
+class Builder:
     """Makes the forms of one function; `wanted` tells which statements are expanded."""
 
     def __init__(self, expressions: Expressions, comments: Comments, wanted: set[Statement] | None) -> None:
-        super().__init__(expressions, comments)
+        self.write = expressions
+        self.know = expressions.knowledge
+        self.comments = comments
+        self.source = expressions.source
+        self._graph = 0
         self.wanted = wanted
         self.taken: set[str] = set()
+
+    def _lines_of(self, node: ast.AST) -> tuple[int, int]:
+        span = self.write.script.span(node, self.know.function.scope)
+        return self.source.line_of(span.start) + 1, self.source.line_of(span.end) + 1
+
+    def _first_line(self, statement: Statement) -> int:
+        node = statement.node
+        decorators = getattr(node, "decorator_list", ())
+        return min(self._lines_of(each)[0] for each in (node, *decorators))
+
+    def _line(self, number: int) -> str:
+        starts = self.source.line_starts
+        end = starts[number] if number < len(starts) else len(self.source.text)
+        return self.source.text[starts[number - 1] : end].rstrip("\r\n")
+
+    def _leading(self, after: int, before: int, least: int = 0) -> list[str]:
+        """The comments and empty lines between two lines, those of at least a column."""
+        found = []
+        for number in range(after + 1, before):
+            if number in self.comments:
+                _, column, text = self.comments[number]
+                if column >= least:
+                    found.append(text)
+            elif not self._line(number).strip():
+                found.append("")
+        return found
+
+    def beside(self, node: ast.AST) -> str:
+        """The comment at the end of a statement's last line."""
+        end = self._lines_of(node)[1]
+        return self.comments[end].text if end in self.comments else ""
+
+    def _in_header(self, statement: Statement, first: list[Statement], *inside: ast.AST) -> list[str]:
+        """The comments of a header that are in none of its expressions."""
+        start = self._first_line(statement)
+        body_on_line = first and self._first_line(first[0]) == start
+        stop = self._header_end(first) + 1 if first and not body_on_line else start + 1
+        held = {line for node in inside for line in range(self._lines_of(node)[0], self._lines_of(node)[1])}
+        found = []
+        for line in range(start, stop):
+            if line in self.comments and line not in held and not body_on_line:
+                if self.comments[line].column > statement_column(statement) or line == start:
+                    found.append(self.comments[line].text)
+        return found
+
+    def _end_of(self, statement: Statement) -> int:
+        """The last line of a statement, with the comments that stand deeper below it."""
+        end = self._lines_of(statement.node)[1]
+        if not statement.branches:
+            return end
+        line, column = end + 1, statement_column(statement)
+        last = end
+        while line <= len(self.source.line_starts):
+            if line in self.comments and not self._line(line)[: self.comments[line].column].strip():
+                if self.comments[line].column <= column:
+                    break
+                last = line
+            elif self._line(line).strip():
+                break
+            line += 1
+        return last
+
+    def last_line(self, block: list[Statement]) -> int:
+        """The last line of a function's body, with the comments that belong to it."""
+        last, column = self._end_of(block[-1]), statement_column(block[0])
+        line = last + 1
+        while line <= len(self.source.line_starts):
+            if line in self.comments and not self._line(line)[: self.comments[line].column].strip():
+                if self.comments[line].column < column:
+                    break
+                last = line
+            elif self._line(line).strip():
+                break
+            line += 1
+        return last
+
+    def _tail(self, end: int) -> str:
+        """The comment that stands right behind a statement."""
+        line = self.source.line_of(end) + 1
+        if line not in self.comments:
+            return ""
+        between = self.source.text[end : self.source.line_starts[line - 1] + self.comments[line].column]
+        return self.comments[line].text if not between.strip() else ""
+
+    def _relative(self, text: str, start: int, node: ast.stmt) -> list[str]:
+        """Lines without the statement's own indentation; lines within strings begin with a mark."""
+        column = start - self.source.line_start(start)
+        margin = self.source.text[start - column : start]
+        raw = "\0"
+        first, *rest = (
+            text.splitlines()
+            if not any(c in text for c in "\f\v\x1c\x1d\x1e\x85\u2028\u2029")
+            else text.replace("\r\n", "\n").split("\n")
+        )
+        inside = self._lines_in_strings(node)
+        found = [first]
+        base = self.source.line_of(start) + 1
+        for index, line in enumerate(rest, 1):
+            if base + index in inside:
+                found.append(raw + line)
+            else:
+                found.append(line[len(margin) :] if not line[: len(margin)].strip() else line.lstrip())
+        return found
+
+    def _lines_in_strings(self, node: ast.AST) -> set[int]:
+        found: set[int] = set()
+        for each in ast.walk(node):
+            if isinstance(each, ast.JoinedStr) or (
+                isinstance(each, ast.Constant) and isinstance(each.value, str | bytes)
+            ):
+                if hasattr(each, "lineno"):
+                    first, last = self._lines_of(each)
+                    found.update(range(first + 1, last + 1))
+        return found
+
+    def _else_line(self, block: list[Statement]) -> int:
+        """The line of the `else` above a block."""
+        line = self._first_line(block[0])
+        if is_elif(block[0]):
+            return line
+        while line > 0 and not _ELSE.match(self._line(line)):
+            line -= 1
+        return line
+
+    def _above_else(self, before: list[Statement], block: list[Statement]) -> list[str]:
+        """The comments and empty lines above an `else` that do not belong to the block before."""
+        found: list[str] = []
+        for line in range(self._last(before) + 1, self._else_line(block)):
+            _, column, text = self.comments.get(line, (line, 0, ""))
+            if column < statement_column(before[0]):
+                found.append(text)
+            else:
+                found = [each for each in found if each]
+        return found
+
+    def _beside_else(self, block: list[Statement]) -> list[str]:
+        """The comment behind an `else` that has a line of its own."""
+        line = self._else_line(block)
+        is_own = line < self._first_line(block[0])
+        return [self.comments[line].text] if is_own and line in self.comments else []
+
+    def _header_end(self, block: list[Statement]) -> int:
+        line = self._first_line(block[0]) - 1
+        while not self._line(line).strip() or (
+            line in self.comments and not self._line(line)[: self.comments[line].column].strip()
+        ):
+            line -= 1
+        return line
+
+    def _header_end_or(self, body: list[Statement], statement: Statement) -> int:
+        first = self._first_line(body[0])
+        start = self._first_line(statement)
+        return self._header_end(body) if first > start else start
+
+    def _last(self, block: list[Statement]) -> int:
+        return self._end_of(block[-1])
+
+    def _plain(self, statement: Statement, leading: list[str]) -> Plain:
+        node = statement.node
+        self._check(statement)
+        bound = stay(node, self.write) if not statement.branches else frozenset[str]()
+        lines = self._text(statement)
+        reads = frozenset[str]().union(*(names_read(each.node) for each in _own(statement))) - bound
+        binds: dict[str, None] = {}
+        for each in _own(statement):
+            binds.update(dict.fromkeys(names_bound(each.node)))
+            changed = self.know.held.is_changed_by(each)
+            if changed:
+                binds[changed] = None
+        return Plain(lines, reads, tuple(binds), leading, "", node)
+
+    def _text(self, statement: Statement) -> list[str]:
+        node = statement.node
+        first = self._first_line(statement)
+        span = self.write.script.span(node, self.know.function.scope)
+        start = (
+            self.source.line_starts[first - 1] + statement_column(statement)
+            if node_is_decorated(node)
+            else span.start
+        )
+        if isinstance(node, ast.Assert):
+            text = self._assertion(node) or self.write.rewritten(start, span.end, node)
+        elif isinstance(node, ast.Expr) and self._is_print(node.value):
+            text = self._printed(node.value)  # type: ignore[arg-type]
+        elif isinstance(node, ast.Assign) and self._is_unpacked_shape(node):
+            assert isinstance(node.value, ast.Attribute)
+            self.write.applied("PS11", node)
+            target = self.write.source_of(node.targets[0])
+            base = self.write.text(node.value.value)
+            paddle = self.write.paddle
+            text = f"{target} = {paddle}.unstack({paddle}.shape({base}))"
+        elif statement.branches:
+            text = self._of_blocks(statement, start, span.end)
+        else:
+            text = self.write.rewritten(start, span.end, node)
+        text = without_elif(text) if is_elif(statement) else text
+        beside = self._tail(span.end)
+        return (
+            self._relative(text, start, node)
+            if not beside
+            else [*(lines := self._relative(text, start, node))[:-1], f"{lines[-1]}  {beside}"]
+        )
+
+    def _of_blocks(self, statement: Statement, start: int, end: int) -> str:
+        """A compound statement that stays as a whole, its expressions in the words of the graph."""
+        if isinstance(statement.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return self.source.text[start:end]
+        for each in statement.walk():
+            if each is not statement:
+                self._check(each)
+                if isinstance(each.node, ast.Assert | ast.Expr) and self._becomes(each.node):
+                    raise CannotExpand(each.node, "an assertion or print of tensors in Python's control flow")
+        return self.write.rewritten(start, end, _Everything(statement))
+
+    def _becomes(self, node: ast.stmt) -> bool:
+        if isinstance(node, ast.Assert):
+            return self.know.truth(node) is not Truth.PYTHON or self.know.changes(node.test)
+        return isinstance(node, ast.Expr) and self._is_print(node.value)
+
+    def _check(self, statement: Statement) -> None:
+        """Refuse what cannot stand in a function that is expanded, or in a part of the graph."""
+        node = statement.node
+        inside = bool(self._graph)
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            raise CannotExpand(node, "names of other scopes are bound here", "PD20")
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+            if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.FloorDiv):
+                if self.write.halved(node, node.target, node.value) is not None:
+                    raise CannotExpand(node, "write this `//=` as `=` and `//`")
+            for target in targets_of(node):
+                for each in ast.walk(target):
+                    if not self.know.held.is_changed_by(statement):
+                        self._check_target(each, node, inside=inside)
+        if not inside:
+            return
+        if isinstance(node, ast.Raise):
+            raise CannotExpand(node, "it would be raised while the graph is built; write an `assert`", "PD18")
+        if isinstance(node, ast.Delete | ast.Try | ast.With | ast.Match | ast.Import | ast.ImportFrom):
+            raise CannotExpand(node, "this happens once, while the graph is built, whatever the tensors are")
+        if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
+            if not self._is_print(node.value) and not self.know.held.is_changed_by(statement):
+                raise CannotExpand(
+                    node, "this happens once, while the graph is built, whatever the tensors are", "PD19"
+                )
+
+    def _check_target(self, each: ast.AST, node: ast.stmt, *, inside: bool) -> None:
+        if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store):
+            value = self.know.kind(each.value)
+            if value.tensor is not None or value.unknown or inside:
+                raise CannotExpand(
+                    node, "this writes into a tensor or container, which a graph may share", "PD21"
+                )
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+            if inside or isinstance(node, ast.AugAssign):
+                raise CannotExpand(node, "this attribute is changed once, while the graph is built", "PD19")
+        if isinstance(each, ast.Starred) and isinstance(node, ast.Assign):
+            if self.know.kind(node.value).tensor is not None:
+                raise CannotExpand(node, "a graph cannot spread a tensor", "PD16")
+
+    def _is_unpacked_shape(self, node: ast.Assign) -> bool:
+        if not (
+            self.know.is_shape(node.value)
+            and len(node.targets) == 1
+            and isinstance(node.targets[0], ast.Tuple)
+        ):
+            return False
+        assert isinstance(node.value, ast.Attribute)
+        value = self.know.kind(node.value.value)
+        if not value.is_tensor or any(isinstance(each, ast.Starred) for each in node.targets[0].elts):
+            return False
+        shape = value.tensor.shape if value.tensor is not None else None
+        return shape is None or not all(isinstance(each, int) for each in shape)
+
+    def _assertion(self, node: ast.Assert) -> str | None:
+        """An assertion of tensors, after those of Python's that are asserted with it; None if it stays."""
+        test = node.test
+        parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+        stays = [self.know.kind(each).is_python and not self.know.changes(each) for each in parts]
+        if any(stays) and self._graph:
+            raise CannotExpand(node, "this is asserted once, while the graph is built")
+        if all(stays):
+            return None
+        if node.msg is not None and not isinstance(node.msg, ast.Constant | ast.JoinedStr):
+            raise CannotExpand(node.msg, "the message is no text")
+        self.write.needs.add("static_assert")
+        self.write.applied("PS14", node)
+        message = f", {self.write.text(node.msg)}" if node.msg is not None else ""
+        found = []
+        for part, is_python in zip(parts, stays, strict=True):
+            if is_python:
+                found.append(f"assert {self.write.text(part)}{message}")
+            else:
+                truth = self.know.truth(node if part is test else part)
+                found.append(f"static_assert({self.write.condition(part, truth).text}{message})")
+        return "\n".join(found)
+
+    def _is_print(self, node: ast.expr) -> bool:
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"):
+            return False
+        if self.write.script.module_bindings.get("print"):
+            return False
+        values = [self.know.kind(each) for each in node.args]
+        if any(each.tensor is not None or each.unknown for each in values) or any(
+            map(self.know.changes, node.args)
+        ):
+            return True
+        if self._graph:
+            raise CannotExpand(node, "this is printed once, while the graph is built", "PD19")
+        return False
+
+    def _printed(self, node: ast.Call) -> str:
+        if node.keywords:
+            raise CannotExpand(node, "a graph's `print` has no options", "PD19")
+        self.write.needs.add("static_print")
+        self.write.applied("PS10", node)
+        return f"static_print({', '.join(map(self.write.text, node.args))})"
+
+    def _head(self, statement: Statement, name: str, block: list[Statement]) -> Plain:
+        node = statement.node
+        if name == "orelse":
+            line = self._else_line(block)
+            is_own = line < self._first_line(block[0])
+            return Plain([self._line(line).strip() if is_own else "else:"])
+        binds: tuple[str, ...] = ()
+        if isinstance(node, ast.For):
+            parts: tuple[ast.AST, ...] = (node.target, node.iter)
+            binds = names_bound(node.target)
+        elif isinstance(node, ast.With):
+            parts = tuple(
+                each for item in node.items for each in (item.context_expr, item.optional_vars) if each
+            )
+            binds = tuple(each for item in node.items for each in names_bound(item.optional_vars))
+        else:
+            assert isinstance(node, ast.If | ast.While)
+            parts = (node.test,)
+        start = self.write.script.span(node, self.know.function.scope).start
+        first = self.write.script.statement_span(block[0]).start
+        if self._first_line(block[0]) == self._lines_of(parts[-1])[1]:
+            end = start + len(self.source.text[start:first].rstrip())
+        else:
+            end = self.source.line_end(self.source.line_starts[self._header_end(block) - 1])
+        text = self.write.rewritten(start, end, _Parts(parts))
+        reads = frozenset[str]().union(*(names_read(each) for each in parts))
+        return Plain(self._relative(text, start, node), reads, binds, [], "", node)
 
     def block(self, statements: list[Statement], after: int, until: int) -> list[Form]:
         """The forms of a block that stands between two lines."""
@@ -459,6 +807,64 @@ class Builder(Statements):
     def _has_known_length(self, node: ast.expr) -> bool:
         tensor = self.know.kind(node).tensor
         return tensor is not None and bool(tensor.shape) and isinstance((tensor.shape or (None,))[0], int)
+
+
+def is_elif(statement: Statement) -> bool:
+    """Whether an `if` is the `elif` of another one."""
+    parent = statement.parent
+    return (
+        parent is not None
+        and isinstance(statement.node, ast.If)
+        and isinstance(parent.node, ast.If)
+        and statement.branch == "orelse"
+        and statement.node.col_offset == parent.node.col_offset
+    )
+
+
+def without_elif(line: str) -> str:
+    """The first line of an `elif` as that of an `if`."""
+    return line.removeprefix("el") if line.startswith("elif") else line
+
+
+def node_is_decorated(node: ast.stmt) -> bool:
+    """Whether decorators stand above a statement."""
+    return bool(getattr(node, "decorator_list", ()))
+
+
+def statement_column(statement: Statement) -> int:
+    """The column where a statement begins."""
+    return statement.node.col_offset
+
+
+def _own(statement: Statement) -> Iterator[Statement]:
+    """A statement and those in it that run with it: not those of a function or class that it makes."""
+    yield statement
+    if not isinstance(statement.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        for block in statement.branches.values():
+            for each in block:
+                yield from _own(each)
+
+
+class _Parts(ast.AST):
+    """Some expressions together."""
+
+    _fields = ("parts",)
+
+    def __init__(self, parts: Iterable[ast.AST]) -> None:
+        super().__init__()
+        self.parts = list(parts)
+
+
+class _Everything(_Parts):
+    """The expressions of a statement and of all in it."""
+
+    def __init__(self, statement: Statement) -> None:
+        super().__init__(
+            each
+            for inner in statement.walk()
+            for each in ast.iter_child_nodes(inner.node)
+            if not isinstance(each, ast.stmt)
+        )
 
 
 def _only_raises(block: list[Statement]) -> bool:

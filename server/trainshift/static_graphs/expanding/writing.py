@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from trainshift.python.flow.names import Names
 from trainshift.python.syntax.chunk_syntax import own_parts
-from trainshift.static_graphs.expanding.conditions import unseen
-from trainshift.static_graphs.expanding.expressions import Expressions
+from trainshift.static_graphs.expanding.expressions import Expressions, unseen
 from trainshift.static_graphs.expanding.ir import (
     UNBOUND,
     Branch,
