@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from trainshift.core.program import Program
@@ -42,6 +42,7 @@ from trainshift.static_graphs.reading.entries import (
     is_excluded,
     is_layer,
 )
+from trainshift.static_graphs.reading.evaluator import NO_CALL, Evaluator, is_self_member
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth, Why
 from trainshift.static_graphs.reading.heap import (
@@ -52,7 +53,6 @@ from trainshift.static_graphs.reading.heap import (
     store,
     with_stored,
 )
-from trainshift.static_graphs.reading.names import NO_CALL, is_self_member
 from trainshift.static_graphs.reading.uses import Uses, may_be_told
 from trainshift.static_graphs.reading.walker import Walker
 from trainshift.static_graphs.tables.shapes import dtype_of
@@ -102,11 +102,13 @@ class Reading:
         return self.of(function) if function is not None else None
 
 
-class _Walk(Walker):
+class _Walk:
     """Reads the static functions of a program, each as often as others give it more."""
 
     def __init__(self, program: Program, foreseen: frozenset[Scope] = frozenset()) -> None:
-        super().__init__(program)
+        self.program = program
+        self.values = Evaluator(program, self)
+        self.walker = Walker(self.values, self)
         self._foreseen = foreseen
         self._asked_whether: set[tuple[Scope, bool]] = set()
         self.functions: dict[Scope, StaticFunction] = {}
@@ -114,7 +116,7 @@ class _Walk(Walker):
         self._stack: list[StaticFunction] = []
         self._waiting: dict[StaticFunction, None] = {}
         self._callers: dict[StaticFunction, set[StaticFunction]] = {}
-        self._uses = Uses(self.evaluate)
+        self._uses = Uses(self.values.evaluate)
         self._tries = False
         self._times: Counter[StaticFunction] = Counter()
         self._given_up: set[tuple[StaticFunction, str]] = set()
@@ -129,7 +131,7 @@ class _Walk(Walker):
         script = self.program.script
         self.entries = sorted(entries(script), key=lambda each: -each.mode)
         for entry in self.entries:
-            if not is_excluded(self.home(entry.function), entry.function):
+            if not is_excluded(self.values.home(entry.function), entry.function):
                 self._start(entry)
         for function in self._forwards(script):
             if function not in self.functions:
@@ -143,7 +145,7 @@ class _Walk(Walker):
         while self._waiting:
             self._read(next(iter(self._waiting)))
             if self._grown and not self._waiting:
-                readers = self.lookups.forget(self._grown)
+                readers = self.values.lookups.forget(self._grown)
                 self._grown.clear()
                 for function in [*self.functions.values()]:
                     if function in readers:
@@ -160,7 +162,7 @@ class _Walk(Walker):
                     yield scope
 
     def _add(self, scope: Scope, mode: Mode, why: Why, *, is_entry: bool = False) -> StaticFunction:
-        function = StaticFunction(scope, self.home(scope), mode, why, is_entry)
+        function = StaticFunction(scope, self.values.home(scope), mode, why, is_entry)
         self.functions[scope] = function
         self._waiting[function] = None
         self._grown[scope] = None
@@ -190,7 +192,7 @@ class _Walk(Walker):
     def _specify(self, function: StaticFunction, entry: Entry) -> bool:
         """Give an entry the tensors of its `input_spec`; whether that says what they are."""
         assert entry.spec is not None
-        value = self.evaluate(entry.spec, Frame(entry.scope, None, {}))
+        value = self.values.evaluate(entry.spec, Frame(entry.scope, None, {}))
         if value.items is None:
             return False
         names = [each.arg for each in function.positional]
@@ -217,8 +219,10 @@ class _Walk(Walker):
     def _of_spec(self, thing: Instance) -> AbstractValue:
         site = self.program.script.site_of(thing.node)
         place = Frame(site.scope, site.statement, {})
-        given = [self.evaluate(each, place) for each in thing.node.args]
-        words = {each.arg: self.evaluate(each.value, place) for each in thing.node.keywords if each.arg}
+        given = [self.values.evaluate(each, place) for each in thing.node.args]
+        words = {
+            each.arg: self.values.evaluate(each.value, place) for each in thing.node.keywords if each.arg
+        }
         shape = words.get("shape") or (given[0] if given else None)
         asked = words.get("dtype") or (given[1] if len(given) > 1 else None)
         dtype = dtype_of(asked) if asked is not None else "float32"
@@ -233,7 +237,7 @@ class _Walk(Walker):
         for name, bindings in function.scope.bindings.items():
             for binding in bindings:
                 if binding.kind == "parameter" and binding.value is not None:
-                    found[name] = self.evaluate(binding.value, Frame(binding.scope, None, {}))
+                    found[name] = self.values.evaluate(binding.value, Frame(binding.scope, None, {}))
         return found
 
     def _give(self, function: StaticFunction, name: str, value: AbstractValue) -> None:
@@ -247,7 +251,7 @@ class _Walk(Walker):
 
     def _give_from_outside(self, function: StaticFunction) -> None:
         """Give an entry what is known of its arguments: by calls outside of static functions, by defaults."""
-        with self.lookups.reading(function):
+        with self.values.lookups.reading(function):
             self._give_arguments(function)
 
     def _give_arguments(self, function: StaticFunction) -> None:
@@ -263,7 +267,7 @@ class _Walk(Walker):
             found: list[AbstractValue] = []
             for call, frame in calls:
                 if name in call.given:
-                    found.append(_as_tensor(self.evaluate(call.given[name], frame)))
+                    found.append(_as_tensor(self.values.evaluate(call.given[name], frame)))
                 else:
                     found.append(UNKNOWN if default is None or call.is_hidden else _as_tensor(default))
             value = join(found)
@@ -299,7 +303,7 @@ class _Walk(Walker):
                 continue
             if is_self_member(self.program.script, func, site.scope) or self._is_class(func, site):
                 continue
-            called = self.evaluate(func, Frame(site.scope, site.statement, {}))
+            called = self.values.evaluate(func, Frame(site.scope, site.statement, {}))
             for value in self._callees(called.things):
                 if value not in found or site not in found[value]:
                     found.setdefault(value, []).append(site)
@@ -325,7 +329,7 @@ class _Walk(Walker):
             elif isinstance(value, Instance) and value.cls in TO_STATIC:
                 if value.node.args:
                     site = self.program.script.site_of(value.node)
-                    given = self.evaluate(value.node.args[0], Frame(site.scope, site.statement, {}))
+                    given = self.values.evaluate(value.node.args[0], Frame(site.scope, site.statement, {}))
                     yield from self._callees(given.things, seen | {value})
             elif isinstance(value, Function):
                 yield value.scope
@@ -340,8 +344,8 @@ class _Walk(Walker):
         self._stack.append(function)
         self._times[function] += 1
         try:
-            with self.lookups.reading(function):
-                value = shallow(self.walk(function, self._begin(function)))
+            with self.values.lookups.reading(function):
+                value = shallow(self.walker.walk(function, self._begin(function)))
         except (RecursionError, Diverges):
             if len(self._stack) > 1:  # It is read again from the top, below no other function.
                 self._waiting[function] = None
@@ -399,13 +403,13 @@ class _Walk(Walker):
             first = [*own.posonlyargs, *own.args][:1]
             owner = function.scope.owner()
             if first and owner is not None:
-                env[first[0].arg] = self.of_thing(
+                env[first[0].arg] = self.values.of_thing(
                     UserInstance(owner, NO_CALL), Frame(function.scope, None, {}, function)
                 )
         return env
 
     def _names_a_tensor(self, annotation: ast.expr, binding: Binding) -> bool:
-        names = self.home(binding.scope).names.full_names(annotation, binding.scope)
+        names = self.values.home(binding.scope).names.full_names(annotation, binding.scope)
         return any(each.startswith("paddle") and each.rpartition(".")[2] == "Tensor" for each in names)
 
     def by_use(
@@ -430,15 +434,25 @@ class _Walk(Walker):
             return
         self._grown[cell] = None
 
+    def assign(
+        self, target: ast.expr, value: AbstractValue, frame: Frame, *, is_change: bool = False
+    ) -> None:
+        """Give a value to a target."""
+        self.walker.assign(target, value, frame, is_change=is_change)
+
+    def store(self, stores: Mapping[Cell, AbstractValue], frame: Frame) -> None:
+        """Note that values are stored in cells of the heap, and what the names at hand are by it."""
+        self.walker.store(stores, frame)
+
     def from_heap(self, value: AbstractValue, attribute: str = "") -> AbstractValue:
         """What a value that is kept outside of a static function may be, by all that is stored in it."""
         if attribute:
             cell = Attribute(attribute)
-            self.lookups.note(cell)
+            self.values.lookups.note(cell)
             value = value.joined(self._heap.get(cell, NOTHING))
         while True:
             for place in places_in(value):
-                self.lookups.note(place)
+                self.values.lookups.note(place)
             found = with_stored(value, self._heap)
             if found == value:
                 return value
@@ -464,7 +478,10 @@ class _Walk(Walker):
         for name, holder in self._free_names(inner.scope):
             around = self.functions.get(holder)
             value = frame.env.get(name) if holder is caller.scope else None
-            if value is None and self.home(caller.scope).names.lookup(name, caller.scope, None)[0] is holder:
+            if (
+                value is None
+                and self.values.home(caller.scope).names.lookup(name, caller.scope, None)[0] is holder
+            ):
                 value = frame.env.get(name, caller.closure.get(name))
             if value is None and around is not None:
                 self._within.setdefault(holder, set()).add(inner)
@@ -479,7 +496,7 @@ class _Walk(Walker):
             is_nested = inner.parent is not None and inner.parent.function() is not None
             assert inner.node is not None
             for name in sorted(names_read(inner.node) | inner.declared_nonlocal) if is_nested else ():
-                holder, _ = self.home(inner).names.lookup(name, inner, None)
+                holder, _ = self.values.home(inner).names.lookup(name, inner, None)
                 if holder is not None and holder is not inner:
                     found.append((name, holder))
             self._free[inner] = found
@@ -518,34 +535,36 @@ class _Walk(Walker):
         self._close(known, frame)
         if known in self._waiting and known not in self._stack and len(self._stack) < _MOST_NESTED:
             self._read(known)
-        self.store(known.stored, frame)
+        self.walker.store(known.stored, frame)
         return (
             known.returns if node is None else given_back(known.returns, (node,), [*given, *words.values()])
         )
 
     def _called_outside(self, function: Scope) -> AbstractValue:
         """Return what a function gives to code that is in no static function."""
-        self.lookups.note(function)
+        self.values.lookups.note(function)
         known = self.functions.get(function)
         if known is not None:
             return known.returns
-        return self.lookups.ask((function, "returns"), lambda: shallow(self._given_by(function)))
+        return self.values.lookups.ask((function, "returns"), lambda: shallow(self._given_by(function)))
 
     def _given_by(self, function: Scope) -> AbstractValue:
         """Return what the `return` statements of a function give that is no static one."""
         node = function.node
         if isinstance(node, ast.Lambda):
-            return self.evaluate(node.body, Frame(function, function.statement, {}))
+            return self.values.evaluate(node.body, Frame(function, function.statement, {}))
         if not isinstance(node, ast.FunctionDef) or function.is_generator:
             return UNKNOWN
-        found = [self.evaluate(each, Frame(function, statement, {})) for each, statement in function.returns]
+        found = [
+            self.values.evaluate(each, Frame(function, statement, {})) for each, statement in function.returns
+        ]
         return join(found) if found and leaves(node.body) else join([*found, constant(None)])
 
     def _other_way(self, function: Scope) -> str:
         """How a function is called that Paddle does not convert although it is called plainly."""
         if function.is_generator:
             return "a generator"
-        if is_excluded(self.home(function), function):
+        if is_excluded(self.values.home(function), function):
             return "`not_to_static`"
         if isinstance(function.node, ast.Lambda):
             around = function.parent.function() if function.parent is not None else None
@@ -559,14 +578,14 @@ class _Walk(Walker):
         """What a function of the workspace gives that Paddle does not convert with its caller."""
         if frame.function is None or self._tries or isinstance(function.node, ast.AsyncFunctionDef):
             return UNKNOWN
-        tried = StaticFunction(function, self.home(function), frame.function.mode, frame.function.why)
+        tried = StaticFunction(function, self.values.home(function), frame.function.mode, frame.function.why)
         for argument, value in zip(tried.positional, given, strict=False):
             tried.parameters[argument.arg] = value
         self._close(tried, frame)
         self._waiting.pop(tried, None)
         self._tries = True
         try:
-            value = self.walk(tried, self._begin(tried))
+            value = self.walker.walk(tried, self._begin(tried))
         finally:
             self._tries = False
         if Truth.GRAPH in tried.truths.values():
@@ -603,7 +622,7 @@ class _Walk(Walker):
     def _of_class(self, node: ast.Call, function: StaticFunction) -> frozenset[object]:
         assert isinstance(node.func, ast.Attribute)
         site_scope = next((each.scope for each in self._stack[-1:]), function.scope)
-        return frozenset(self.home(site_scope).names.values(node.func.value, site_scope))
+        return frozenset(self.values.home(site_scope).names.values(node.func.value, site_scope))
 
 
 def _as_tensor(value: AbstractValue) -> AbstractValue:

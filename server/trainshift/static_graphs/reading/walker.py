@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Protocol
 
 from trainshift.python.flow.cfg import Edge, EdgeKind, Point, Role
 from trainshift.python.flow.solver import Analysis, Solution, solve
@@ -26,8 +26,8 @@ from trainshift.static_graphs.reading.abstract_values import (
     shallow,
     tensor,
 )
-from trainshift.static_graphs.reading.calls import Calls
 from trainshift.static_graphs.reading.elements import element_of, in_any_order, item_of, put_under
+from trainshift.static_graphs.reading.evaluator import Evaluator
 from trainshift.static_graphs.reading.frame import Frame, truth_of
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.reading.heap import (
@@ -98,19 +98,19 @@ class _Kinds(Analysis[Env]):
             case Role.CONTEXT:
                 (item,) = point.parts
                 assert isinstance(item, ast.withitem)
-                value = self._walker.evaluate(item.context_expr, frame)
+                value = self._walker.values.evaluate(item.context_expr, frame)
                 if item.optional_vars is not None:
                     self._walker.assign(item.optional_vars, UNKNOWN if value.unknown else value, frame)
             case Role.SUBJECT:
                 assert isinstance(node, ast.Match)
-                frame.judge(node, truth_of(self._walker.evaluate(node.subject, frame)))
+                frame.judge(node, truth_of(self._walker.values.evaluate(node.subject, frame)))
             case Role.CAPTURE:
                 assert isinstance(node, ast.match_case)
                 env.update(dict.fromkeys(_captured(node.pattern), UNKNOWN))
             case Role.GUARD:
                 assert isinstance(node, ast.match_case)
                 assert node.guard is not None
-                self._walker.evaluate(node.guard, frame)
+                self._walker.values.evaluate(node.guard, frame)
             case Role.CAUGHT:
                 assert isinstance(node, ast.ExceptHandler)
                 if node.name:
@@ -141,14 +141,35 @@ class _Kinds(Analysis[Env]):
         return self._walker.narrowed(test, env, self.frame(edge.source, env), holds=holds)
 
 
-class Walker(Calls):
-    """Interprets one function after the other."""
+class Host(Protocol):
+    """Knows all functions that are interpreted."""
+
+    def enclose(self, inner: Scope, frame: Frame) -> None:
+        """Note the names around a nested function that is made static for itself."""
+
+    def stored_more(self, function: StaticFunction, cell: Cell) -> None:
+        """Have what depends on a cell of the heap read anew."""
+
+    def by_use(
+        self, name: str, statement: Statement | None, function: StaticFunction, value: AbstractValue
+    ) -> AbstractValue:
+        """What a value is known to be by how the name that is bound to it is used."""
+
+
+class Walker:
+    """Interprets one function after the other: what their statements do to the names."""
+
+    def __init__(self, values: Evaluator, host: Host) -> None:
+        self.values = values
+        self.host = host
 
     def walk(self, function: StaticFunction, env: Env) -> AbstractValue:
         """What a function may return when it begins with some names; all else is written down in it."""
         node = function.node
         if isinstance(node, ast.Lambda):
-            return self.evaluate(node.body, Frame(function.scope, function.scope.statement, env, function))
+            return self.values.evaluate(
+                node.body, Frame(function.scope, function.scope.statement, env, function)
+            )
         function.returned.clear()
         function.at_first.clear()
         cfg = function.cfg
@@ -216,35 +237,37 @@ class Walker(Calls):
         assert statement is not None
         match node:
             case ast.Assign():
-                value = self.evaluate(node.value, frame)
+                value = self.values.evaluate(node.value, frame)
                 for target in node.targets:
                     self.assign(target, value, frame)
             case ast.AnnAssign():
                 if node.value is not None:
-                    value = self.evaluate(node.value, frame)
+                    value = self.values.evaluate(node.value, frame)
                     self.assign(node.target, value, frame)
             case ast.AugAssign():
                 self._augmented(node, frame)
             case ast.Expr():
-                self.evaluate(node.value, frame)
+                self.values.evaluate(node.value, frame)
             case ast.Return():
-                value = self.evaluate(node.value, frame) if node.value is not None else constant(None)
+                value = self.values.evaluate(node.value, frame) if node.value is not None else constant(None)
                 function.returned[statement] = value
             case ast.Raise():
                 for part in (node.exc, node.cause):
                     if part is not None:
-                        self.evaluate(part, frame)
+                        self.values.evaluate(part, frame)
             case ast.Assert():
-                frame.judge(node, truth_of(self.evaluate(node.test, frame)))
+                frame.judge(node, truth_of(self.values.evaluate(node.test, frame)))
                 if node.msg is not None:
-                    self.evaluate(node.msg, frame)
+                    self.values.evaluate(node.msg, frame)
                 return self.narrowed(node.test, env, frame, holds=True) or env
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 self._defined(node, function, frame)
             case ast.Import() | ast.ImportFrom():
                 for name, bindings in function.scope.bindings.items():
                     env.update(
-                        (name, self.of_binding(each)) for each in bindings if each.statement is statement
+                        (name, self.values.of_binding(each))
+                        for each in bindings
+                        if each.statement is statement
                     )
             case ast.Delete():
                 for target in node.targets:
@@ -262,10 +285,10 @@ class Walker(Calls):
         """Bind the name of a function or class that is defined inside."""
         frame.env.pop(node.name, None)
         for default in getattr(getattr(node, "args", None), "defaults", ()):
-            self.evaluate(default, frame)
+            self.values.evaluate(default, frame)
         inner = function.scope.facts.scope_of.get(node)
         if inner is not None and not isinstance(node, ast.ClassDef):
-            self.enclose(inner, frame)
+            self.host.enclose(inner, frame)
             frame.env[node.name] = python("function", things=frozenset({Function(inner)}))
 
     def _deleted(self, target: ast.expr, frame: Frame) -> None:
@@ -273,12 +296,8 @@ class Walker(Calls):
         if isinstance(target, ast.Name):
             frame.env[target.id] = UNBOUND
         elif isinstance(target, ast.Subscript):
-            base = self.evaluate(target.value, frame)
+            base = self.values.evaluate(target.value, frame)
             self.assign(target.value, in_any_order(base), frame, is_change=True)
-
-    @abstractmethod
-    def enclose(self, inner: Scope, frame: Frame) -> None:
-        """Note the names around a nested function that is made static for itself."""
 
     # Bindings
 
@@ -302,7 +321,7 @@ class Walker(Calls):
         elif isinstance(target, ast.Starred):
             self.assign(target.value, python("list", element=element_of(value)), frame)
         elif isinstance(target, ast.Attribute):
-            self.evaluate(target.value, frame)
+            self.values.evaluate(target.value, frame)
             if frame.function is None:
                 return
             name, value = dotted(target), shallow(placed(value, target))
@@ -319,7 +338,7 @@ class Walker(Calls):
         if frame.function is not None:
             for cell, value in stores.items():
                 if store(frame.function.stored, cell, value):
-                    self.stored_more(frame.function, cell)
+                    self.host.stored_more(frame.function, cell)
         made: Stores = {cell: value for cell, value in stores.items() if isinstance(cell, ast.AST)}
         for name, known in [*frame.env.items()] if made else ():
             frame.env[name] = with_stored(known, made)
@@ -329,43 +348,33 @@ class Walker(Calls):
                 for name in [each for each in frame.env if each.endswith(ending)]:
                     frame.env[name] = frame.env[name].joined(value)
             elif isinstance(cell, OuterName) and self._names_cell(cell, frame):
-                outer = self.evaluate(ast.Name(cell.name, ast.Load()), replace(frame, function=None))
+                outer = self.values.evaluate(ast.Name(cell.name, ast.Load()), replace(frame, function=None))
                 closure = frame.function.closure if frame.function is not None else {}
                 frame.env[cell.name] = frame.env.get(cell.name, closure.get(cell.name, outer)).joined(value)
 
     def _names_cell(self, cell: OuterName, frame: Frame) -> bool:
         """Whether a name is the same variable where an expression stands."""
-        return self.home(frame.scope).names.lookup(cell.name, frame.scope, None)[0] is cell.holder
-
-    @abstractmethod
-    def stored_more(self, function: StaticFunction, cell: Cell) -> None:
-        """Have what depends on a cell of the heap read anew."""
+        return self.values.home(frame.scope).names.lookup(cell.name, frame.scope, None)[0] is cell.holder
 
     def _bind_outside(self, name: str, value: AbstractValue, frame: Frame) -> None:
         """Note what a name is given for the functions within this one, or around it."""
         function, scope = frame.function, frame.scope
         assert function is not None
         if store(function.bound, name, value):
-            self.stored_more(function, ast.Pass())
+            self.host.stored_more(function, ast.Pass())
         if name in scope.declared_nonlocal or name in scope.declared_global:
             is_global = name in scope.declared_global
             around = scope if is_global or scope.parent is None else scope.parent
-            holder = None if is_global else self.home(scope).names.lookup(name, around, None)[0]
+            holder = None if is_global else self.values.home(scope).names.lookup(name, around, None)[0]
             cell = OuterName(holder, name)
             if store(function.stored, cell, value):
-                self.stored_more(function, cell)
+                self.host.stored_more(function, cell)
 
     def _refined(self, name: str, value: AbstractValue, frame: Frame) -> AbstractValue:
         """A value that is unknown, by how the name is used as long as it has it."""
         if may_be_told(value) and frame.function is not None:
-            return self.by_use(name, frame.statement, frame.function, value)
+            return self.host.by_use(name, frame.statement, frame.function, value)
         return value
-
-    @abstractmethod
-    def by_use(
-        self, name: str, statement: Statement | None, function: StaticFunction, value: AbstractValue
-    ) -> AbstractValue:
-        """What a value is known to be by how the name that is bound to it is used."""
 
     def _unpack(self, target: ast.Tuple | ast.List, value: AbstractValue, frame: Frame) -> None:
         starred = [index for index, each in enumerate(target.elts) if isinstance(each, ast.Starred)]
@@ -379,8 +388,8 @@ class Walker(Calls):
         frame.note(target, value)
 
     def _set_item(self, target: ast.Subscript, value: AbstractValue, frame: Frame) -> None:
-        base = self.evaluate(target.value, frame)
-        index = self.evaluate(target.slice, frame)
+        base = self.values.evaluate(target.value, frame)
+        index = self.values.evaluate(target.slice, frame)
         frame.note(target, value)
         if base.python & {"list", "dict"} and base.tensor is None:
             element = base.whole_element
@@ -401,13 +410,13 @@ class Walker(Calls):
             self.assign(target.value, grown, frame, is_change=True)
 
     def _augmented(self, node: ast.AugAssign, frame: Frame) -> None:
-        right = self.evaluate(node.value, frame)
+        right = self.values.evaluate(node.value, frame)
         reading = as_load(node.target)
-        left = self.evaluate(reading, replace(frame, function=None))
+        left = self.values.evaluate(reading, replace(frame, function=None))
         if isinstance(node.target, ast.Name) and node.target.id not in frame.env and frame.function:
-            left = self.evaluate(reading, frame)
+            left = self.values.evaluate(reading, frame)
         operation = ast.BinOp(reading, node.op, node.value)
-        made = self.operated(operation, left, right)
+        made = self.values.operated(operation, left, right)
         if made.tensor is not None:
             made = replace(made, sources=frozenset({node}))
         if left.python & MUTABLE:
@@ -422,7 +431,7 @@ class Walker(Calls):
         """Judge a test; return the outcome that it surely has, and whether it holds in dygraph alone."""
         function = frame.function
         assert function is not None
-        test = self.evaluate(node.test, frame)
+        test = self.values.evaluate(node.test, frame)
         if isinstance(node, ast.While):
             truth = frame.judge(node, truth_of(test))
             function.at_first.setdefault(node, truth)
@@ -436,7 +445,7 @@ class Walker(Calls):
         """Evaluate what a loop goes through, judge it, or give its target the next element."""
         iterated = f"{_ITERATED}{node.lineno}:{node.col_offset}"
         if role is Role.ITERABLE:
-            frame.env[iterated] = self.evaluate(node.iter, frame)
+            frame.env[iterated] = self.values.evaluate(node.iter, frame)
         elif role is Role.NEXT:
             frame.judge(node, _loop_truth(frame.env[iterated]))
         else:
@@ -459,7 +468,7 @@ class Walker(Calls):
         """Whether it is ``isinstance(t, paddle.Tensor)``, which nothing in a graph is."""
         if "builtins.isinstance" not in names or len(test.args) != 2:
             return False
-        full = self.home(frame.scope).names.full_names(test.args[1], frame.scope, frame.statement)
+        full = self.values.home(frame.scope).names.full_names(test.args[1], frame.scope, frame.statement)
         return "paddle.Tensor" in full
 
     def narrowed(self, test: ast.expr, env: Env | None, frame: Frame, *, holds: bool) -> Env | None:
@@ -495,7 +504,7 @@ class Walker(Calls):
 
     def _names_tensor(self, node: ast.expr, frame: Frame) -> bool:
         parts = node.elts if isinstance(node, ast.Tuple) else [node]
-        names = self.home(frame.scope).names
+        names = self.values.home(frame.scope).names
         return all(
             any(each.rpartition(".")[2] in ("Tensor", "Variable", "AbstractValue") for each in found)
             for found in (names.full_names(part, frame.scope, frame.statement) for part in parts)
