@@ -1,7 +1,7 @@
 """Names that may be one object, exits of loops, and evaluation order: right or refused, in both modes.
 
 The functions stand in ``fixtures/derivatives/aliases.py`` with their points (``# at:``). A comment says what
-is refused, and what the derivative asks when it runs.
+is refused, what is shared so that the gradient transposes tangents, and what is asked at run time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from random_aliases import Author
 
 from trainshift.derivatives import Derived, derive
 from trainshift.derivatives.reading import analysis
-from trainshift.derivatives.result import Mode
+from trainshift.derivatives.result import Mode, Refusal
 from trainshift.derivatives.reverse.ways import Ways
 from trainshift.python.flow import solver
 
@@ -38,10 +38,14 @@ def _cases() -> dict[str, list[str]]:
 CASES = _cases()
 
 
-def _wanted(lines: list[str], mode: Mode) -> set[str]:
-    """The refusals that comments note."""
+def _noted(lines: list[str], mode: Mode, what: str) -> set[str]:
+    """What comments note of a mode: what is refused, or shared so that tangents are transposed."""
     notes = [note for line in lines if "# " in line for note in line.partition("# ")[2].split("; ")]
-    return {note.partition("refused: ")[2] for note in notes if re.match(rf"({mode} )?refused: ", note)}
+    return {note.partition(f"{what}: ")[2] for note in notes if re.match(rf"({mode} )?{what}: ", note)}
+
+
+def _said(found: tuple[Refusal, ...]) -> set[str]:
+    return {re.sub(r" \(line \d+\)", "", each.message) for each in found}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -51,12 +55,14 @@ def test_a_derivative_is_right_or_refused_as_noted(name: str, mode: Mode) -> Non
     (at,) = (line for line in lines if line.startswith("# at: "))
     point = eval(f"dict({at[6:]})", {"np": np})
     fixed = tuple(each for each, value in point.items() if isinstance(value, int))
-    wanted = _wanted(lines, mode)
+    wanted = _noted(lines, mode, "refused")
     found = derive(alone(TEXT, name), name, mode, [each for each in point if each not in fixed])
     if wanted:
         assert not isinstance(found, Derived)
-        assert {re.sub(r" \(line \d+\)", "", each.message) for each in found.refusals} == wanted
+        assert _said(found.refusals) == wanted
         return
+    assert isinstance(found, Derived), found
+    assert _said(found.shared) == _noted(lines, mode, "shared")
     asked = [line.partition(" asks: ")[2] for line in lines if line.startswith(f"# {mode} asks: ")]
     trial = Trial(TEXT, name, copy.deepcopy(point), fixed)
     check = trial.forward if mode == "forward" else trial.reverse

@@ -14,7 +14,7 @@ from trainshift.derivatives.reading.kinds import reaches
 from trainshift.derivatives.reading.nodes import Nodes, method
 from trainshift.derivatives.reading.reader import CHANGING, JOINT, LOSING, READING, Reader, loses
 from trainshift.derivatives.reading.sources import Sources, whole_numbers
-from trainshift.derivatives.result import Refusal
+from trainshift.derivatives.result import Impossible, Refusal, Shared
 from trainshift.derivatives.sequences import changed_sequences
 from trainshift.derivatives.tables import table
 from trainshift.python.rewrite import terms
@@ -65,6 +65,8 @@ class Checks:
         self.whole = whole
         self.wrt = wrt
         self.found: dict[tuple[int, int, str], Refusal] = {}
+        self.shared: set[Refusal] = set()
+        """Those of names that share what is changed."""
 
     def all(self) -> tuple[Refusal, ...]:
         """Every refusal, in the order of the text."""
@@ -107,12 +109,18 @@ class Checks:
             self._shared(function, {*function.params, *terms.names_bound(function.node.body)})
         return tuple(sorted(self.found.values()))
 
-    def refuse(self, node: ast.AST, message: str) -> None:
-        """Notes a refusal at a place."""
+    @property
+    def impossible(self) -> Impossible:
+        """What says that there is no derivative, for all of the refusals."""
+        found = tuple(sorted(self.found.values()))
+        return (Shared if self.shared.issuperset(found) else Impossible)(found)
+
+    def refuse(self, node: ast.AST, message: str) -> Refusal:
+        """Note a refusal at a place, and return it."""
         line = getattr(node, "lineno", self.whole.start.node.lineno)
         column = getattr(node, "col_offset", 0)
         text = self.whole.module.lines[line - 1].encode()[:column].decode(errors="replace")
-        self.found.setdefault((line, column, message), Refusal(line, len(text) + 1, message))
+        return self.found.setdefault((line, column, message), Refusal(line, len(text) + 1, message))
 
     def _syntax(self, function: Function) -> None:
         for node in terms.walk(function.node):
@@ -380,7 +388,7 @@ class Checks:
                 said = f"{names[0]} gets another value and is changed{there}: give it another name"
             else:
                 said = f"two names for what is changed: {', '.join(names)}{there}"
-            self.refuse(each.alias.node, said)
+            self.shared.add(self.refuse(each.alias.node, said))
 
     def _begins_anew(self, shared: Alias, function: Function) -> bool:
         """Whether the tangent of what holds one thing twice begins as zeros in the structure of its value."""
@@ -399,7 +407,7 @@ class Checks:
                 assert isinstance(node, ast.Assign)
                 if name in sources.sources(node.value):
                     said = f"two names for what is changed: {name}, what {function.name} returns"
-                    self.refuse(node, said)
+                    self.shared.add(self.refuse(node, said))
             for callee in sources.callees(node) if isinstance(node, ast.Call) else ():
                 assert isinstance(node, ast.Call)
                 theirs = self._kept(callee)
@@ -408,7 +416,7 @@ class Checks:
                     names = [each for each in names if reaches(self.whole.arrays, function.kind(each), kind)]
                     if param in theirs and names and reader.value(value):
                         said = f"two names for what is changed: {names[0]}, {param} of {callee.name}"
-                        self.refuse(value, said)
+                        self.shared.add(self.refuse(value, said))
 
     def _kept(self, function: Function) -> set[str]:
         """The variables, by all names, that are changed and that functions inside keep when it has ended."""

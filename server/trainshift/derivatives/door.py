@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,8 +17,9 @@ from trainshift.derivatives.layout import Layout, last_line
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.module import MADE, Module
 from trainshift.derivatives.rename_bound import rename_bound
-from trainshift.derivatives.result import Derived, Impossible, Mode, NotFound, Refusal, Refused
+from trainshift.derivatives.result import Derived, Impossible, Mode, NotFound, Refusal, Refused, Shared
 from trainshift.derivatives.reverse.build import Build
+from trainshift.derivatives.reverse.transposed import transposed
 from trainshift.derivatives.shadowing import shadowed
 from trainshift.derivatives.tables.helpers import closed, is_of_tensors, text_of, text_of_variant, variant_of
 from trainshift.derivatives.tables.rows import rows
@@ -41,6 +42,7 @@ class Made(NamedTuple):
 
     build: Analysis
     functions: list[ast.FunctionDef]
+    shared: tuple[Refusal, ...] = ()
 
 
 def derive(
@@ -80,10 +82,9 @@ def _derived(
     try:
         start = _start(module, function, node)
         by, left_out = (list(wrt), ()) if wrt is not None else chosen(module, rename_bound(start, module))
-        build, functions = _made(module, start, mode, by, made)
+        build, functions, shared = _of_mode(module, start, mode, by, made)
     except Impossible as found:
-        refusals = (replace(each, message=module.as_written(each.message)) for each in found.refusals)
-        return Refused(function, mode, tuple(refusals))
+        return Refused(function, mode, _as_written(module, found.refusals))
     comment = f"{MADE}{function} --mode {mode}"
     texts: dict[str, str] = {}
     options = f" --wrt {','.join(by)}" + (f" --name {name}" if name else "")
@@ -93,8 +94,8 @@ def _derived(
         if main and any(each is not new and each.name == f"{start.name}_vjp" for each in functions):
             # Its lines stand in the other one.
             origin = None
-        said = module.restored(Layout(module, origin).function(new))
-        texts[module.restored(new.name)] = f"{comment}{options if main else ''}\n{said}"
+        printed = module.restored(Layout(module, origin).function(new))
+        texts[module.restored(new.name)] = f"{comment}{options if main else ''}\n{printed}"
     helpers = {each: text_of(each, build.arrays, build.tensors) for each in closed(build.helpers)}
     taken = (*_taken(module, helpers), *shadowed(module, node, functions, helpers.values()))
     if taken:
@@ -105,7 +106,12 @@ def _derived(
     result = module.text
     for edit in reversed(edits):
         result = result[: edit.start] + edit.text + result[edit.end :]
-    return Derived(function, mode, made, added, tuple(by), tuple(left_out), tuple(edits), result)
+    said = _as_written(module, shared)
+    return Derived(function, mode, made, added, tuple(by), tuple(left_out), tuple(edits), result, said)
+
+
+def _as_written(module: Module, refusals: Iterable[Refusal]) -> tuple[Refusal, ...]:
+    return tuple(replace(each, message=module.as_written(each.message)) for each in refusals)
 
 
 def _start(module: Module, name: str, node: ast.FunctionDef) -> ast.FunctionDef:
@@ -122,21 +128,39 @@ def _start(module: Module, name: str, node: ast.FunctionDef) -> ast.FunctionDef:
     return module.functions[module.aliases.get(name, name)]
 
 
+def _of_mode(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made: str) -> Made:
+    """The new functions of a mode; in reverse mode, where names share what is changed, by the tangents."""
+    try:
+        return _made(module, node, mode, by, made)
+    except Shared as shared:
+        if mode == "forward":
+            raise
+        try:
+            build, functions, _ = _made(module, node, "forward", by, f"{node.name}_{SUFFIX['forward']}")
+        except Impossible:
+            raise shared from None
+        assert isinstance(build, Tangents)
+        found = transposed(build, functions, made)
+        if found is None:
+            raise
+        return Made(build, found, shared.refusals)
+
+
 def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made: str) -> Made:
     """The new functions and what they need; raises `Impossible`."""
     try:
         build = (Build if mode == "reverse" else Tangents)(module, node.name, by, rows(), made)
         write_out(build)
-        refusals = list(Checks(build, by).all())
+        checks = Checks(build, by)
+        checks.all()
         if made in module.script.module_bindings and not _is_made(module, made):
-            place = module.all_functions.get(made, node)
-            said = f"there is another {made}: give a --name"
-            refusals.append(Refusal(place.lineno, place.col_offset + 1, said))
-        if refusals:
-            raise Impossible(tuple(sorted(refusals)))
+            checks.refuse(module.all_functions.get(made, node), f"there is another {made}: give a --name")
+        if checks.found:
+            raise checks.impossible
         expand(build)
-        if changed := Checks(build, by).of_expanded():
-            raise Impossible(changed)
+        checks = Checks(build, by)
+        if checks.of_expanded():
+            raise checks.impossible
         return Made(build, build.functions_made())
     except RecursionError as wrong:
         raise _at(node, f"{node.name} is nested too deeply to be read") from wrong

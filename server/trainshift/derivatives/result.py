@@ -38,6 +38,10 @@ class Impossible(Exception):
     refusals: tuple[Refusal, ...]
 
 
+class Shared(Impossible):
+    """There is no adjoint for each name, only since names share what is changed."""
+
+
 @dataclass(frozen=True, slots=True)
 class NotFound(Exception):
     """There is no such function or parameter, or the text is no Python: the caller's mistake."""
@@ -52,6 +56,7 @@ class Derived:
     `edits` are disjoint and in the order of the text; none, where the file has the same derivative already.
     `text` is the file after them. `wrt` are the parameters differentiated by, in their order; `left_out`
     those that were not chosen, with the reason. `made` names the new function, `added` all that were made.
+    `shared` says where names share what is changed, so that the gradient transposes tangents (AD37).
     """
 
     function: str
@@ -62,3 +67,4 @@ class Derived:
     left_out: tuple[tuple[str, str], ...]
     edits: tuple[Edit, ...]
     text: str
+    shared: tuple[Refusal, ...] = ()

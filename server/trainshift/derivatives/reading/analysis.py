@@ -16,6 +16,7 @@ from trainshift.derivatives.reading.sharing import Sharing, changes_something, s
 from trainshift.derivatives.rename_bound import dotted_in, rename_bound
 from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.tables import table
+from trainshift.derivatives.tables.helpers import OF_TAPES
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.desugar_calls import desugar_calls
 from trainshift.python.syntax.call_binding import parameters
@@ -63,6 +64,10 @@ class Analysis:
     def function(self, name: str) -> Function:
         """A function of the file, read when it is first asked for."""
         if name not in self.functions:
+            if self.module.helpers.get(name) in OF_TAPES:
+                node = self.module.functions[name]
+                said = "a gradient that transposes tangents cannot be differentiated again"
+                raise Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
             node = rename_bound(self.module.functions[name], self.module)
             dotted, taken = dotted_in(node, self.module), self.module.names
             node = desugar_calls(node, dotted, taken, table.CONSTANTS.__contains__)

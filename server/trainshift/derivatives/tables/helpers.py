@@ -40,6 +40,57 @@ def _folded(bar, x):
         total = [_add(a, b) for a, b in zip(total, bar[start:])]
     return total
 ''',
+    "_noted": '''
+def _noted(x, tape):
+    """Tangents in the structure of x that note on tape which others they are sums of."""
+    def noted(*parts):
+        made = kind()
+        made.parts, made.bar = parts, 0.0
+        tape.append(made)
+        return made
+    def inside(x):
+        if isinstance(x, dict):
+            return dict(zip(x, map(inside, x.values())))
+        if isinstance(x, (list, tuple)):
+            return type(x)(map(inside, x))
+        return None if x is None or isinstance(x, str) or callable(x) else noted()
+    kind = type("Tangent", (), {
+        "__array_ufunc__": None,
+        "__pos__": lambda self: self,
+        "__neg__": lambda self: noted((-1.0, self)),
+        "__add__": lambda self, other: noted((1.0, self), (1.0, other)) if hasattr(other, "parts") else self,
+        "__radd__": lambda self, other: self,
+        "__sub__": lambda self, other: noted((1.0, self), (-1.0, other)) if hasattr(other, "parts") else self,
+        "__rsub__": lambda self, other: -self,
+        "__mul__": lambda self, factor: noted((factor, self)),
+        "__rmul__": lambda self, factor: noted((factor, self)),
+        "__truediv__": lambda self, factor: noted((1 / factor, self)),
+    })
+    return inside(x)
+''',
+    "_transpose": '''
+def _transpose(dot, bar, tape):
+    """Adds bar to the adjoints of all that the tangent dot was made of, as noted on tape."""
+    def begin(dot, bar):
+        if isinstance(dot, (dict, list, tuple)):
+            for key in dot if isinstance(dot, dict) else range(len(dot)):
+                begin(dot[key], bar[key])
+        elif hasattr(dot, "parts"):
+            dot.bar += bar
+    begin(dot, bar)
+    for each in reversed(tape):
+        for factor, part in each.parts:
+            part.bar += factor * each.bar
+''',
+    "_bars": '''
+def _bars(dot):
+    """The adjoints that tangents have by now, in their structure."""
+    if isinstance(dot, dict):
+        return dict(zip(dot, map(_bars, dot.values())))
+    if isinstance(dot, (list, tuple)):
+        return type(dot)(map(_bars, dot))
+    return getattr(dot, "bar", None)
+''',
     "_copied": '''
 def _copied(x):
     """x with containers of its own."""
@@ -94,6 +145,8 @@ _NEEDS = {
 }
 
 
+OF_TAPES = frozenset(("_noted", "_transpose", "_bars"))
+"""The helpers by which tangents are transposed."""
 _VARIANTS = (_NUMBERS, _ARRAYS, OF_NUMPY, OF_TENSORFLOW)
 
 

@@ -1,0 +1,63 @@
+"""The gradient by transposed tangents: the adjoint pass where names share what is changed (AD37).
+
+Tangents share whatever values share, so the jvp of such a function is right where no adjoint can follow.  It is
+run once, with tangents that note on a tape which others they are sums of.  Going back through the tape
+transposes that linear map: it yields the cotangents of the arguments.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.derivatives.forward.build import Tangents
+from trainshift.derivatives.layout import function_of, listed, same_arguments
+from trainshift.derivatives.tables.helpers import OF_TAPES
+from trainshift.python.rewrite import terms
+from trainshift.python.syntax.fresh_names import fresh_name
+
+# What takes floats alone, and no tangent that notes what it is made of.
+_OF_FLOATS = frozenset(("math.fsum", "math.radians", "math.degrees"))
+
+
+def transposed(
+    tangents: Tangents, functions: list[ast.FunctionDef], made: str
+) -> list[ast.FunctionDef] | None:
+    """The gradient `made` of the last of the functions of a jvp, after what it calls.
+
+    Return None for tangents that are no numbers, and where the jvp is called by others as well.
+    """
+    *others, jvp = functions
+    read = (each for one in functions for each in terms.walk(one) if each is not jvp)
+    for each in read:
+        if isinstance(each, ast.Attribute) and ast.unparse(each) in _OF_FLOATS:
+            return None
+    if tangents.arrays or tangents.tensors or any(jvp.name in terms.names_read(each) for each in others):
+        return None
+    start, arguments = tangents.start, same_arguments(tangents.start.node.args)
+    free = {*start.params, *start.used, jvp.name}
+    value, dot, tape = (fresh_name(each, free) for each in ("value", "value_dot", "tape"))
+    keyword_only = {each.arg for each in arguments.kwonlyargs}
+    given: list[ast.expr] = [terms.name(each) for each in start.params if each not in keyword_only]
+    named = [ast.keyword(each, terms.name(each)) for each in start.params if each in keyword_only]
+    body: list[ast.stmt] = [jvp, terms.assign(tape, ast.List([], ast.Load()))]
+    bars: list[ast.expr] = []
+    for name, each in zip(tangents.wrt, jvp.args.kwonlyargs[len(keyword_only) :], strict=False):
+        held = fresh_name(each.arg, free)
+        body.append(terms.assign(held, terms.call("_noted", terms.name(name), terms.name(tape))))
+        seed: ast.expr = terms.name(held)
+        if not start.kind(name).numeric:
+            # What it holds may be changed in place, together with the argument.
+            tangents.helpers.add("_copied")
+            seed = terms.call("_copied", seed)
+        named.append(ast.keyword(each.arg, seed))
+        bars.append(terms.call("_bars", terms.name(held)))
+    pair = terms.display([terms.name(value), terms.name(dot)])
+    body.append(terms.assign(pair, ast.Call(terms.name(jvp.name), given, named)))
+    back = terms.call("_transpose", terms.name(dot), terms.name("value_bar"), terms.name(tape))
+    result = terms.display([terms.name(value), terms.display(bars)])
+    body += [ast.Expr(back), ast.Return(result)]
+    tangents.helpers |= OF_TAPES
+    arguments.kwonlyargs = [*arguments.kwonlyargs, ast.arg("value_bar")]
+    arguments.kw_defaults = [*arguments.kw_defaults, terms.constant(1.0)]
+    said = f"The value of {start.name}, and its gradient by {listed(tangents.wrt)}; of numbers."
+    return [*others, function_of(made, arguments, said, body)]
