@@ -12,7 +12,9 @@ import click
 from trainshift.cli.options import STANDARD_STREAM, SectionedCommand, Wanted, as_json, color, quiet
 
 if TYPE_CHECKING:
-    from trainshift.derivatives import Derived, Mode, Refused
+    from collections.abc import Iterable
+
+    from trainshift.derivatives import Derived, Mode, Refusal, Refused
     from trainshift.host.files import SourceFile
 
 _JSON_VERSION = 1
@@ -233,6 +235,7 @@ class _Report:
                 added=list(found.added),
                 wrt=list(found.wrt),
                 left_out=[{"name": name, "reason": reason} for name, reason in found.left_out],
+                shared=_places(found.shared),
                 diff=decoded(diff, encoding) if diff else "",
                 written=written,
             )
@@ -264,6 +267,9 @@ class _Report:
         )
         for name, reason in found.left_out:
             self._printer.line((f"    not by {name}: ", "yellow"), (self._visible(reason), ""))
+        for each in found.shared:
+            said = f"line {each.line}, {each.message}"
+            self._printer.line(("    by transposed tangents: ", "yellow"), (self._visible(said), ""))
         others = [each for each in found.added if each != found.made]
         if others and found.edits:
             self._printer.line(("    with ", ""), (", ".join(others), ""))
@@ -276,10 +282,7 @@ class _Report:
     def refused(self, found: Refused) -> int:
         """Every reason with its place; the last line names the function and the mode."""
         if self._is_json:
-            told = [
-                {"line": each.line, "column": each.column, "message": each.message} for each in found.refusals
-            ]
-            self._print_json("refused", refusals=told)
+            self._print_json("refused", refusals=_places(found.refusals))
             return 1
         for each in found.refusals:
             place = f"{self._path}:{each.line}:{each.column}"
@@ -313,3 +316,7 @@ class _Report:
         }
         json.dump({**head, "status": status, **none, "error": None, **told}, sys.stdout, indent=2)
         sys.stdout.write("\n")
+
+
+def _places(refusals: Iterable[Refusal]) -> list[dict[str, object]]:
+    return [{"line": each.line, "column": each.column, "message": each.message} for each in refusals]

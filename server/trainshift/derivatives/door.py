@@ -106,8 +106,8 @@ def _derived(
     result = module.text
     for edit in reversed(edits):
         result = result[: edit.start] + edit.text + result[edit.end :]
-    said = _as_written(module, shared)
-    return Derived(function, mode, made, added, tuple(by), tuple(left_out), tuple(edits), result, said)
+    places = _as_written(module, shared)
+    return Derived(function, mode, made, added, tuple(by), tuple(left_out), tuple(edits), result, places)
 
 
 def _as_written(module: Module, refusals: Iterable[Refusal]) -> tuple[Refusal, ...]:

@@ -1,7 +1,7 @@
 """The gradient by transposed tangents: the adjoint pass where names share what is changed (AD37).
 
-Tangents share whatever values share, so the jvp of such a function is right where no adjoint can follow.  It is
-run once, with tangents that note on a tape which others they are sums of.  Going back through the tape
+Tangents share whatever values share, so the jvp of such a function is right where no adjoint can follow.  It
+is run once, with tangents that note on a tape which others they are sums of.  Going back through the tape
 transposes that linear map: it yields the cotangents of the arguments.
 """
 
@@ -34,7 +34,8 @@ def transposed(
     if tangents.arrays or tangents.tensors or any(jvp.name in terms.names_read(each) for each in others):
         return None
     start, arguments = tangents.start, same_arguments(tangents.start.node.args)
-    free = {*start.params, *start.used, jvp.name}
+    free = {*start.params, "value_bar", jvp.name, *terms.names_read(jvp)}
+    free -= {each.arg for each in jvp.args.kwonlyargs} - {*start.params}
     value, dot, tape = (fresh_name(each, free) for each in ("value", "value_dot", "tape"))
     keyword_only = {each.arg for each in arguments.kwonlyargs}
     given: list[ast.expr] = [terms.name(each) for each in start.params if each not in keyword_only]
