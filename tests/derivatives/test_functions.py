@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from derived import FOLDER, Trial, alone, close, loaded, made, moved, names_of
 
-from trainshift.derivatives import Derived, derive
+from trainshift.derivatives import Derived, Refused, derive
 
 TEXT = (FOLDER / "numbers.py").read_text(encoding="utf-8")
 ARRAYS = (FOLDER / "arrays.py").read_text(encoding="utf-8")
@@ -134,16 +134,20 @@ def test_what_is_refused_is_refused_at_its_line_in_both_modes() -> None:
     lines = text.splitlines()
     for mode in ("forward", "reverse"):
         wanted = {
-            (number, message)
+            (number, what, message)
             for number, line in enumerate(lines, 1)
-            for word, message in re.findall(r"# (\w+ )?refused: (.*?)(?= # reverse refused: |$)", line)
+            for word, what, message in re.findall(
+                r"# (\w+ )?(refused|shared): (.*?)(?= # reverse (?:refused|shared): |$)", line
+            )
             if word in ("", f"{mode} ")
         }
-        found: set[tuple[int, str]] = set()
+        found: set[tuple[int, str, str]] = set()
         for name in names_of(text):
             answer = derive(text, name, mode)
-            if not isinstance(answer, Derived):
-                found |= {(each.line, each.message) for each in answer.refusals}
+            if isinstance(answer, Derived):
+                found |= {(each.line, "shared", each.message) for each in answer.shared}
+            else:
+                found |= {(each.line, "refused", each.message) for each in answer.refusals}
         assert wanted - found == set()
         assert found - wanted == set()
 
@@ -383,17 +387,21 @@ SHARED = (FOLDER / "shared.py").read_text(encoding="utf-8")
 @pytest.mark.proof
 @pytest.mark.parametrize("name", [each for each in names_of(SHARED) if f"def {each}(x)" in SHARED])
 def test_of_what_is_changed_by_another_name(name: str) -> None:
-    """It is refused at the lines that say so, or the derivative is right."""
+    """It is refused, or transposes tangents, at the lines that say so; the derivative is right."""
     start = SHARED[: SHARED.index(f"def {name}(")].count("\n") + 1
     lines = SHARED.partition(f"def {name}(")[2].partition("\ndef ")[0].splitlines()
     refused = {start + place for place, line in enumerate(lines) if "# " in line}
     reverse = derive(SHARED, name, "reverse")
-    assert not isinstance(reverse, Derived)
-    assert {each.line for each in reverse.refusals} == refused
+    places = reverse.shared if isinstance(reverse, Derived) else reverse.refusals
+    assert {each.line for each in places} == refused
+    trial = Trial(SHARED, name, {"x": 0.7})
+    if isinstance(reverse, Derived):
+        trial.reverse()
     forward = derive(SHARED, name, "forward")
     if isinstance(forward, Derived):
-        Trial(SHARED, name, {"x": 0.7}).forward()
+        trial.forward()
     else:
+        assert isinstance(reverse, Refused)
         assert forward.refusals == reverse.refusals
     assert isinstance(forward, Derived) == ("# reverse" in "".join(lines))
 

@@ -207,6 +207,8 @@ class Function:
         # The lists that hold what a loop goes through, where its body may change that.
         self.sequences: set[str] = set()
         self.nested: dict[str, Function] = {}
+        self.exposed: dict[tuple[int, ...], frozenset[str]] = {}
+        """By the identities of some of its statements: the names that are live before them."""
         if whole.reverse:
             self.result = self._result()
             body = separate_targets(self.body, self.fresh)

@@ -65,6 +65,11 @@ class GlobalNames:
         return self._meanings[name]
 
     def _meaning(self, name: str) -> Meaning:
+        match self.script.module_bindings.get(name, ()):
+            case [Binding(kind="import" | "function" | "class") as only] if (
+                name not in BUILTINS and not self._has_stars and self._is_sure(only, self._last)
+            ):
+                return self._bound(only).pop()
         reaching = self._reaching(name)
         found = dict.fromkeys(reaching.at_end())
         found.update((each, None) for each in reaching.bindings if _by_function(each))
@@ -74,6 +79,10 @@ class GlobalNames:
             found.update(dict.fromkeys(reaching.before(statement)))
             found.update(dict.fromkeys(reaching.inside(statement)))
         return self._one(name, found, first, self._last)
+
+    @property
+    def _has_stars(self) -> bool:
+        return "*" in self.script.module_bindings
 
     @property
     def _last(self) -> int:

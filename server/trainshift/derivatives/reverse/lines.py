@@ -216,7 +216,15 @@ class Lines(Calls):
         if stores[name] != 1 or self.block.loads[name] != loads[name]:
             return False
         direct = any(name in terms.bound_in(each) for each in self.block.statements if simple(each))
-        return direct and name not in exposed(self.block.statements)
+        return direct and name not in self.exposed(self.block.statements)
+
+    def exposed(self, statements: Sequence[ast.stmt]) -> frozenset[str]:
+        """The names that are live before statements of the function, if none is live behind them."""
+        known, key = self.function.exposed, tuple(map(id, statements))
+        if key not in known:
+            cfg = build(statements)
+            known[key] = Liveness(cfg).before(cfg.entry)
+        return known[key]
 
     def _stays(self, expr: ast.expr) -> bool:
         """Whether what an element is found by is not assigned in the rest of the function."""
@@ -447,9 +455,3 @@ def _popped_from(value: ast.expr) -> str | None:
     assert isinstance(value, ast.Call)
     assert isinstance(value.func, ast.Attribute)
     return root_of(value.func.value)
-
-
-def exposed(statements: Sequence[ast.stmt]) -> frozenset[str]:
-    """Return the names that are live before statements, if none is live behind them."""
-    cfg = build(statements)
-    return Liveness(cfg).before(cfg.entry)

@@ -7,7 +7,7 @@ import ast
 from trainshift.derivatives.reading.side_effects import changed_by_call
 from trainshift.derivatives.reverse.calls import Back
 from trainshift.derivatives.reverse.changes import Changes
-from trainshift.derivatives.reverse.lines import exposed, nothing, simple
+from trainshift.derivatives.reverse.lines import nothing, simple
 from trainshift.python.flow.exits import BREAK, completions
 from trainshift.python.rewrite import terms
 
@@ -143,7 +143,7 @@ class Ways(Changes):
         self.forward.append(ast.copy_location(new, node))
         if counted:
             self._keep_trips(trips)
-        live = {each for each in exposed([node]) if self.function.active(each)}
+        live = {each for each in self.exposed([node]) if self.function.active(each)}
         live = {each for each in live if not self.function.kind(each).has("function")}
 
         def back() -> None:
