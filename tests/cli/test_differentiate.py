@@ -231,6 +231,7 @@ class TestJson:
             "added": ["_unbroadcast", "square_grad"],
             "wrt": ["x"],
             "left_out": [{"name": "n", "reason": "it is only a count"}],
+            "shared": [],
             "refusals": [],
             "diff": DIFF,
             "written": False,

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 from trainshift.derivatives.evaluation_order import out_of_order
-from trainshift.derivatives.expansion.expressions import ORDERED
+from trainshift.derivatives.expansion.statements import ORDERED
 from trainshift.derivatives.file_state import changed_state, changed_unseen
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Alias, Function, bound, root_of

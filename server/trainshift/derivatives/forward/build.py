@@ -88,16 +88,16 @@ class Tangents(Analysis):
             body.append(ast.Return(terms.display([terms.constant(None), terms.constant(None)])))
         given = self._signature(function)
         if function is self.start:
-            body = [*(way.begun(each, each in given) for each in self._begun()), *body]
+            body = [*(way.values.begun(each, each in given) for each in self._begun()), *body]
         arguments = same_arguments(function.node.args)
-        dots = [way.dot(each) for each in given]
+        dots = [way.values.dot(each) for each in given]
         places = [*arguments.posonlyargs, *arguments.args]
         optional = {each.arg for each in places[len(places) - len(arguments.defaults) :]}
         optional |= {each.arg for each in arguments.kwonlyargs}
         if function.escapes and function is not self.start:
             # Who has but its name gives the values and then their tangents; the rest by name.
             first, rest = arguments.args[: function.required], arguments.args[function.required :]
-            asked = [way.dot(each.arg) for each in first if each.arg in given]
+            asked = [way.values.dot(each.arg) for each in first if each.arg in given]
             others = [each for each in dots if each not in asked]
             arguments.args = [*first, *(ast.arg(each) for each in asked)]
             arguments.kwonlyargs = [*rest, *arguments.kwonlyargs, *(ast.arg(each) for each in others)]
@@ -118,8 +118,8 @@ class Tangents(Analysis):
             if dots
             else f"The value of {function.name}"
         )
-        self.helpers |= way.helpers
-        self.needs |= way.needs
+        self.helpers |= way.values.helpers
+        self.needs |= way.values.needs
         return function_of(
             self.made_name(function), arguments, f"{said}{'' if self.arrays else '; of numbers'}.", body
         )

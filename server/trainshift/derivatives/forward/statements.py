@@ -6,16 +6,22 @@ import ast
 from collections.abc import Sequence
 
 from trainshift.derivatives.forward.values import Values
-from trainshift.derivatives.reading.function import root_of
+from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.reader import CHANGING, JOINT
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.origins import origin
 
 
-class Forward(Values):
-    """Forward mode of one function."""
+class Forward:
+    """Forward mode of one function; `values` has the values and tangents of its expressions."""
 
     in_place: set[int]
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.whole = function.whole
+        self.values = Values(function)
+        self.nodes = self.values.nodes
 
     def run(self) -> list[ast.stmt]:
         """The statements of the function, each with what it does to tangents."""
@@ -28,16 +34,16 @@ class Forward(Values):
         return self._block(body)
 
     def _block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-        outer, self.out = self.out, []
+        outer, self.values.out = self.values.out, []
         for node in statements:
-            start = len(self.out)
+            start = len(self.values.out)
             self._statement(node)
-            made = self.out[start:]
+            made = self.values.out[start:]
             if made and hasattr(node, "lineno") and not origin(node).is_inline:
                 origin(made[0]).above = node.lineno
                 main = next((each for each in made if getattr(each, "lineno", None) == node.lineno), made[-1])
                 origin(main).beside = node
-        made, self.out = self.out, outer
+        made, self.values.out = self.values.out, outer
         return made or [ast.Pass()]
 
     def _statement(self, node: ast.stmt) -> None:
@@ -50,32 +56,32 @@ class Forward(Values):
             case ast.AugAssign():
                 self._augmented(node)
             case ast.If():
-                test = self.plain(node.test)
+                test = self.values.plain(node.test)
                 made: ast.stmt = ast.If(
                     test, self._block(node.body), self._block(node.orelse) if node.orelse else []
                 )
-                self.out.append(ast.copy_location(made, node))
+                self.values.out.append(ast.copy_location(made, node))
             case ast.While():
                 other = self._block(node.orelse) if node.orelse else []
-                made = ast.While(self.plain(node.test), self._block(node.body), other)
-                self.out.append(ast.copy_location(made, node))
+                made = ast.While(self.values.plain(node.test), self._block(node.body), other)
+                self.values.out.append(ast.copy_location(made, node))
             case ast.For():
                 self._for(node)
             case ast.Return():
                 self._return(node)
             case ast.FunctionDef():
-                self.out.extend(self.whole.made_function(self.function.nested[node.name]))
+                self.values.out.extend(self.whole.made_function(self.function.nested[node.name]))
             case ast.Nonlocal():
-                dots = [self.dot(each) for each in node.names if self.function.active(each)]
-                self.out.append(ast.copy_location(ast.Nonlocal([*node.names, *dots]), node))
+                dots = [self.values.dot(each) for each in node.names if self.function.active(each)]
+                self.values.out.append(ast.copy_location(ast.Nonlocal([*node.names, *dots]), node))
             case ast.Expr(value=ast.Call()):
                 self._called_alone(node)
             case ast.Assert():
-                test = self.plain(node.test)
+                test = self.values.plain(node.test)
                 made = node if test is node.test else ast.copy_location(ast.Assert(test, node.msg), node)
-                self.out.append(made)
+                self.values.out.append(made)
             case _:
-                self.out.append(node)
+                self.values.out.append(node)
 
     def _assign_all(self, node: ast.Assign) -> None:
         """Assigns a value to all targets of a statement, in their order."""
@@ -84,7 +90,7 @@ class Forward(Values):
             self._assign(node, targets[0], value)
             return
         if not any(map(self._is_active, targets)):
-            self.out.append(ast.copy_location(ast.Assign(targets, self.plain(value)), node))
+            self.values.out.append(ast.copy_location(ast.Assign(targets, self.values.plain(value)), node))
             return
         # The first holds the value for all, if it has a tangent, and no target reads it.
         own = targets[0].id if isinstance(targets[0], ast.Name) else ""
@@ -111,25 +117,27 @@ class Forward(Values):
 
     def _assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> None:
         if not self._is_active(target):
-            made = self.plain(value)
+            made = self.values.plain(value)
             same = made is value and isinstance(node, ast.Assign) and len(node.targets) == 1
             match value:
                 case ast.Call(func=ast.Attribute(place, "pop")) if self._is_active(place):
                     # Its tangent is not asked for, but leaves with it: first, since the place may be told by
                     # how much there is.
                     dots = ast.Attribute(self._dots_of(place), "pop", ast.Load())
-                    self.out.append(ast.Expr(ast.Call(dots, [terms.copied(each) for each in value.args], [])))
-            self.out.append(node if same else ast.copy_location(terms.assign(target, made), node))
+                    self.values.out.append(
+                        ast.Expr(ast.Call(dots, [terms.copied(each) for each in value.args], []))
+                    )
+            self.values.out.append(node if same else ast.copy_location(terms.assign(target, made), node))
             return
-        root = self._read(value)
+        root = self.values.read(value)
         if root.sort == "call" and not isinstance(target, ast.Subscript):
             pair = terms.display([target, self._dots_of(target)])
-            self.out.append(ast.copy_location(terms.assign(pair, self._called(root)), node))
+            self.values.out.append(ast.copy_location(terms.assign(pair, self.values.called(root)), node))
             return
         names = terms.names_bound([terms.assign(target, terms.constant(0))])
         own = {root_of(each) for each in terms.leaves(target)} - {None}
         top = root.needed and isinstance(target, ast.Name) and target.id not in terms.names_read(value)
-        made = self.ahead(root, top)
+        made = self.values.ahead(root, top)
         if top:
             assert isinstance(target, ast.Name)
             root.held = target.id
@@ -144,28 +152,28 @@ class Forward(Values):
             line = ast.copy_location(terms.assign(target, made), node)
         kind = self.nodes.reader.kind(target) if isinstance(target, ast.Name) else None
         if root.active:
-            tangent = self._own_tangent(root, kind, target.id if isinstance(target, ast.Name) else "")
+            tangent = self.values.own_tangent(root, kind, target.id if isinstance(target, ast.Name) else "")
         elif isinstance(target, ast.Name) and not _is_display(value):
-            self.out.append(line)
-            told = isinstance(value, ast.Constant) or self._fills_itself(value)
-            zero = self._zero(value if told else target)
-            self.out.append(terms.assign(self.dot(target.id), zero))
+            self.values.out.append(line)
+            told = isinstance(value, ast.Constant) or self.values.fills_itself(value)
+            zero = self.values.zero(value if told else target)
+            self.values.out.append(terms.assign(self.values.dot(target.id), zero))
             return
         else:
-            tangent = self._zero(value)
+            tangent = self.values.zero(value)
         if kind is not None and kind.has("changed") and kind.has("array") and root.sort == "row":
             if isinstance(target, ast.Name) and root.row is not None and root.row.elementwise:
-                tangent = terms.summed(tangent, self.wide(made))
+                tangent = terms.summed(tangent, self.values.wide(made))
         dot = terms.assign(self._dots_of(target), tangent)
         match value:
             case ast.Call(ast.Attribute(place, "pop"), [_, *_]):
                 own |= {root_of(place)}
         if isinstance(tangent, ast.Name) and terms.same(tangent, self._dots_of(target)):
-            self.out.append(line)
+            self.values.out.append(line)
         elif terms.names_read(tangent) & (names | self._with_names(own)) and not top:
-            self.out += [dot, line]
+            self.values.out += [dot, line]
         else:
-            self.out += [line, dot]
+            self.values.out += [line, dot]
 
     def _dots_of(self, target: ast.expr) -> ast.expr:
         """The tangents of what is assigned, in its structure."""
@@ -173,31 +181,31 @@ class Forward(Values):
             case ast.Tuple() | ast.List():
                 return terms.display([self._dots_of(each) for each in target.elts])
             case ast.Name():
-                return terms.name(self.dot(target.id) if self.function.active(target.id) else "_")
+                return terms.name(self.values.dot(target.id) if self.function.active(target.id) else "_")
             case ast.Subscript():
                 return ast.Subscript(self._dots_of(target.value), terms.copied(target.slice), ast.Load())
         return target
 
     def _augmented(self, node: ast.AugAssign) -> None:
         if not self._is_active(node.target):
-            value = self.plain(node.value)
+            value = self.values.plain(node.value)
             made = node if value is node.value else ast.AugAssign(node.target, node.op, value)
-            self.out.append(ast.copy_location(made, node))
+            self.values.out.append(ast.copy_location(made, node))
             return
         joined = ast.BinOp(terms.copied(node.target), node.op, node.value)
         kind = self.nodes.reader.kind(node.target)
         if kind.has("list") and isinstance(node.op, ast.Add):
-            root = self._read(node.value)
-            made_value = self.ahead(root)
+            root = self.values.read(node.value)
+            made_value = self.values.ahead(root)
             longer = node if made_value is node.value else ast.AugAssign(node.target, node.op, made_value)
-            tangent = self._tangent(root)
+            tangent = self.values.tangent(root)
             lines = [longer, terms.added(self._dots_of(node.target), tangent, sign=False)]
             # A place in the tangents is told before what it is told by becomes longer.
             early = self._with_names({root_of(node.target)}) & terms.names_read(tangent)
-            self.out += lines[::-1] if early else lines
+            self.values.out += lines[::-1] if early else lines
             ast.copy_location(longer, node)
             return
-        root = self._read(joined)
+        root = self.values.read(joined)
         if root.sort != "row":
             self._assign(node, node.target, joined)
             return
@@ -205,11 +213,11 @@ class Forward(Values):
         right = root.params[1][1]
         left = root.params[0][1]
         left.needed = False
-        value = self.ahead(right)
+        value = self.values.ahead(right)
         line: ast.stmt
         if needed:
             held = self.function.temporary()
-            self.out.append(terms.assign(held, ast.BinOp(terms.copied(node.target), node.op, value)))
+            self.values.out.append(terms.assign(held, ast.BinOp(terms.copied(node.target), node.op, value)))
             root.held = held
             line = ast.copy_location(terms.assign(node.target, terms.name(held)), node)
         elif value is node.value:
@@ -220,26 +228,26 @@ class Forward(Values):
         follows = in_place or not self.whole.arrays or self.nodes.reader.added_to(node)
         if isinstance(node.op, ast.Add | ast.Sub) and follows:
             if right.active:
-                tangent = self._tangent(right)
+                tangent = self.values.tangent(right)
                 if isinstance(node.op, ast.Sub):
                     dot = terms.added(self._dots_of(node.target), terms.negated(tangent))
                 else:
                     dot = terms.added(self._dots_of(node.target), tangent)
                 read = terms.names_read(tangent)
             else:
-                self.out.append(line)
+                self.values.out.append(line)
                 return
         else:
-            tangent = self._tangent(root)
+            tangent = self.values.tangent(root)
             place = self._dots_of(node.target)
             if in_place:
                 place = ast.Subscript(place, terms.constant(...), ast.Load())
             dot = terms.assign(place, tangent)
             read = terms.names_read(tangent)
         if self._with_names({root_of(node.target)}) & read:
-            self.out += [dot, line]
+            self.values.out += [dot, line]
         else:
-            self.out += [line, dot]
+            self.values.out += [line, dot]
 
     def _with_names(self, names: set[str | None]) -> set[str]:
         """Variables with their other names: what is read by these must be read before it is changed.
@@ -255,20 +263,20 @@ class Forward(Values):
 
     def _return(self, node: ast.Return) -> None:
         value = node.value or ast.Constant(None)
-        root = self._read(value)
+        root = self.values.read(value)
         if root.sort == "call":
-            self.out.append(ast.copy_location(ast.Return(self._called(root)), node))
+            self.values.out.append(ast.copy_location(ast.Return(self.values.called(root)), node))
             return
-        made = self.ahead(root)
-        self.out.append(
+        made = self.values.ahead(root)
+        self.values.out.append(
             ast.copy_location(
-                ast.Return(terms.display([made, self._own_tangent(root, self.function.value)])), node
+                ast.Return(terms.display([made, self.values.own_tangent(root, self.function.value)])), node
             )
         )
 
     def _for(self, node: ast.For) -> None:
         found = self._dot_source(node.target, node.iter)
-        source = self.plain(node.iter)
+        source = self.values.plain(node.iter)
         body: list[ast.stmt] = []
         target: ast.expr = node.target
         if found is not None:
@@ -291,11 +299,11 @@ class Forward(Values):
         else:
             for each in terms.leaves(node.target):
                 if isinstance(each, ast.Name) and self.function.active(each.id):
-                    body.append(terms.assign(self.dot(each.id), terms.constant(0.0)))
+                    body.append(terms.assign(self.values.dot(each.id), terms.constant(0.0)))
         inner = [*body, *self._block(node.body)]
         other = self._block(node.orelse) if node.orelse else []
         made = ast.For(terms.stored(target), source, inner, other)
-        self.out.append(ast.copy_location(made, node))
+        self.values.out.append(ast.copy_location(made, node))
 
     def _dot_source(self, target: ast.expr, source: ast.expr) -> tuple[ast.expr, ast.expr] | None:
         """Targets and source of the tangents of what a loop goes through."""
@@ -318,22 +326,22 @@ class Forward(Values):
                 pair = self._dot_source(target, inner)
                 return None if pair is None else (pair[0], terms.call(word, pair[1]))
             case ast.Call(func=ast.Attribute(value=inner, attr="items")) if isinstance(target, ast.Tuple):
-                dots = self._tangent(self._read(inner))
+                dots = self.values.tangent(self.values.read(inner))
                 return self._dots_of(target.elts[1]), ast.Call(
                     ast.Attribute(dots, "values", ast.Load()), [], []
                 )
             case ast.Call(func=ast.Attribute(value=inner, attr="values")):
-                dots = self._tangent(self._read(inner))
+                dots = self.values.tangent(self.values.read(inner))
                 return self._dots_of(target), ast.Call(ast.Attribute(dots, "values", ast.Load()), [], [])
             case ast.Subscript(slice=ast.Slice()):
                 pair = self._dot_source(target, source.value)
                 if pair is None:
                     return None
                 return pair[0], ast.Subscript(pair[1], terms.copied(source.slice), ast.Load())
-        root = self._read(source)
+        root = self.values.read(source)
         if not root.active:
             return None
-        return self._dots_of(target), self._tangent(root)
+        return self._dots_of(target), self.values.tangent(root)
 
     def _called_alone(self, node: ast.Expr) -> None:
         call = node.value
@@ -343,34 +351,40 @@ class Forward(Values):
             method = call.func.attr
             if name is not None and method in (*CHANGING, *JOINT, "pop") and self.function.active(name):
                 dots: list[ast.expr] = [terms.copied(each) for each in call.args]
-                start = len(self.out)
+                start = len(self.values.out)
                 if method != "pop" and call.args:
-                    root = self._read(call.args[-1])
-                    made = self.ahead(root)
-                    dots[-1] = self._own_tangent(root)
+                    root = self.values.read(call.args[-1])
+                    made = self.values.ahead(root)
+                    dots[-1] = self.values.own_tangent(root)
                     if made is not call.args[-1]:
                         new = ast.Expr(ast.Call(call.func, [*call.args[:-1], made], []))
-                        self.out.append(ast.copy_location(new, node))
+                        self.values.out.append(ast.copy_location(new, node))
                     else:
-                        self.out.append(node)
+                        self.values.out.append(node)
                 else:
-                    self.out.append(node)
+                    self.values.out.append(node)
                 place = self._dots_of(call.func.value)
                 dot = ast.Expr(ast.Call(ast.Attribute(place, method, ast.Load()), dots, []))
-                if dots and self._with_names({name}) & terms.names_read(dots[-1]) and len(self.out) > start:
-                    self.out.insert(len(self.out) - 1, dot)
+                if (
+                    dots
+                    and self._with_names({name}) & terms.names_read(dots[-1])
+                    and len(self.values.out) > start
+                ):
+                    self.values.out.insert(len(self.values.out) - 1, dot)
                 else:
-                    self.out.append(dot)
+                    self.values.out.append(dot)
                 return
         target = self.nodes.reader.target(call)
-        called = target is not None or self.is_function(call.func) or isinstance(call.func, ast.Subscript)
+        called = (
+            target is not None or self.values.is_function(call.func) or isinstance(call.func, ast.Subscript)
+        )
         if called and self.nodes.reader.value(call):
-            root = self._read(call)
+            root = self.values.read(call)
             if root.sort == "call":
-                self.out.append(ast.copy_location(ast.Expr(self._called(root)), node))
+                self.values.out.append(ast.copy_location(ast.Expr(self.values.called(root)), node))
                 return
-        value = self.plain(call)
-        self.out.append(node if value is call else ast.copy_location(ast.Expr(value), node))
+        value = self.values.plain(call)
+        self.values.out.append(node if value is call else ast.copy_location(ast.Expr(value), node))
 
 
 def _is_display(value: ast.expr) -> bool:

@@ -41,7 +41,7 @@ class Values(Writer):
 
     # Expressions.
 
-    def _read(self, value: ast.expr) -> Node:
+    def read(self, value: ast.expr) -> Node:
         node = self.nodes.node(value)
         if node.active:
             self._mark(node)
@@ -69,7 +69,7 @@ class Values(Writer):
             dot = self.function.fresh(f"{held}_dot")
             self.function.local.add(held)
             self.out.append(
-                terms.assign(terms.display([terms.name(held), terms.name(dot)]), self._called(node))
+                terms.assign(terms.display([terms.name(held), terms.name(dot)]), self.called(node))
             )
             node.held = held
             return terms.name(held)
@@ -85,7 +85,7 @@ class Values(Writer):
             return terms.name(node.held)
         return made
 
-    def _called(self, node: Node) -> ast.expr:
+    def called(self, node: Node) -> ast.expr:
         """The call of a function that gives the value and its tangent."""
         expr = node.expr
         assert isinstance(expr, ast.Call)
@@ -103,7 +103,7 @@ class Values(Writer):
         keywords = [ast.keyword(each.arg, rebuilt(each.value, new)) for each in expr.keywords]
         if node.target is None:
             given = [child for _, child in node.params if not self.is_function(child.expr)]
-            dots = [self._own_tangent(child) for child in given]
+            dots = [self.own_tangent(child) for child in given]
             return ast.Call(self.made_function(node), [*arguments, *dots], keywords)
         target = node.target
         if target.escapes:
@@ -115,7 +115,7 @@ class Values(Writer):
         for param in self.whole.signature(target)[0]:
             if param in given_params:
                 name = Values(target).dot(param)
-                keywords.append(ast.keyword(name, self._own_tangent(given_params[param], target.kind(param))))
+                keywords.append(ast.keyword(name, self.own_tangent(given_params[param], target.kind(param))))
         return ast.Call(self.made_function(node), arguments, keywords)
 
     def still(self, call: ast.Call) -> list[ast.keyword]:
@@ -128,13 +128,13 @@ class Values(Writer):
         asked = [each for each in self.whole.signature(target)[0] if each in values]
         if target.escapes:
             return given
-        dots = [ast.keyword(Values(target).dot(each), self._zero(values[each])) for each in asked]
+        dots = [ast.keyword(Values(target).dot(each), self.zero(values[each])) for each in asked]
         return [*given, *dots]
 
-    def _tangent(self, node: Node) -> ast.expr:
+    def tangent(self, node: Node) -> ast.expr:
         """The tangent of an operation."""
         if not node.active:
-            return self._zero(node.expr)
+            return self.zero(node.expr)
         match node.sort:
             case "name":
                 assert isinstance(node.expr, ast.Name)
@@ -144,18 +144,18 @@ class Values(Writer):
             case "row":
                 return self._row(node)
             case "item":
-                base = self._tangent(node.params[0][1])
+                base = self.tangent(node.params[0][1])
                 if isinstance(node.expr, ast.Subscript):
                     return ast.Subscript(base, self.plain(terms.copied(node.expr.slice)), ast.Load())
                 assert isinstance(node.expr, ast.Call)
                 assert isinstance(node.expr.func, ast.Attribute)
                 arguments = [
-                    self._zero(each) if place else terms.copied(each)
+                    self.zero(each) if place else terms.copied(each)
                     for place, each in enumerate(node.expr.args)
                 ]
                 return ast.Call(ast.Attribute(base, node.expr.func.attr, ast.Load()), arguments, [])
             case "display":
-                parts = [self._own_tangent(child) for _, child in node.params]
+                parts = [self.own_tangent(child) for _, child in node.params]
                 written = terms.entries(node.expr)
                 if written is not None:
                     return ast.Dict([terms.copied(key) for key, _ in written], parts)
@@ -163,18 +163,18 @@ class Values(Writer):
                     ast.List(parts, ast.Load()) if isinstance(node.expr, ast.List) else terms.display(parts)
                 )
             case "joined":
-                left, right = (self._tangent(child) for _, child in node.params)
+                left, right = (self.tangent(child) for _, child in node.params)
                 return ast.BinOp(left, ast.Add(), right)
             case "repeated":
                 (_, one), (_, count) = node.params
-                return ast.BinOp(self._tangent(one), ast.Mult(), self.value(count))
+                return ast.BinOp(self.tangent(one), ast.Mult(), self.value(count))
         raise AssertionError(node.sort)
 
-    def _own_tangent(self, node: Node, kind: Kind | None = None, name: str = "") -> ast.expr:
+    def own_tangent(self, node: Node, kind: Kind | None = None, name: str = "") -> ast.expr:
         """The tangent of an operation that is changed in place later, with what has the value: `kind` and
         `name` are those of what has it, where they are known. The tangent of `x + 1.0` is that of x, and must
         not be changed."""
-        tangent = self._tangent(node)
+        tangent = self.tangent(node)
         if not self.whole.arrays or self.whole.tensors or node.sort != "row" or not _is_another(tangent):
             return tangent
         if Sources(self.nodes.reader).sources(node.expr):
@@ -191,8 +191,7 @@ class Values(Writer):
         assert row is not None
         if row.name in JOINT:
             parts = [
-                self.value(child) if param == "index" else self._tangent(child)
-                for param, child in node.params
+                self.value(child) if param == "index" else self.tangent(child) for param, child in node.params
             ]
             return self.helper(row.name, *parts)
         values = self.operands(node, row)
@@ -202,11 +201,11 @@ class Values(Writer):
                 continue
             template = row.forward[param]
             self.use(template)
-            tangent = self.nodes.by_part(row, child, self._tangent(child))
+            tangent = self.nodes.by_part(row, child, self.tangent(child))
             made = terms.simplified(templates.filled(template, {**values, "d": tangent}, row.defaults))
             total = made if total is None else terms.summed(total, made)
         if total is None:
-            return self._zero(node.expr)
+            return self.zero(node.expr)
         root = root_of(total)
         if (
             self.whole.arrays
@@ -240,30 +239,30 @@ class Values(Writer):
             return self.helper("_zeros", value)
         return terms.call("np.zeros", terms.call("np.shape", value))
 
-    def _fills_itself(self, expr: ast.expr) -> bool:
+    def fills_itself(self, expr: ast.expr) -> bool:
         """Whether an expression makes a dict that begins each element that is asked for with nothing."""
         match expr:
             case ast.Call(func, [ast.Name("float" | "int" | "list" | "dict")], []):
                 return self.nodes.function.dotted(func) == "collections.defaultdict"
         return False
 
-    def _zero(self, expr: ast.expr) -> ast.expr:
+    def zero(self, expr: ast.expr) -> ast.expr:
         """The tangent of what is not active."""
         match expr:
             case ast.Constant():
                 return terms.constant(0.0) if terms.is_number(expr) else terms.constant(None)
             case ast.List() | ast.Tuple():
-                zeros = [self._zero(each) for each in expr.elts]
+                zeros = [self.zero(each) for each in expr.elts]
                 return ast.List(zeros, ast.Load()) if isinstance(expr, ast.List) else terms.display(zeros)
             case ast.Dict() | ast.Call(ast.Name("dict"), [], [_, *_]):
                 written = terms.entries(expr) or []
                 return ast.Dict(
-                    [terms.copied(key) for key, _ in written], [self._zero(each) for _, each in written]
+                    [terms.copied(key) for key, _ in written], [self.zero(each) for _, each in written]
                 )
             case ast.IfExp(test, ast.Call() as one, ast.Constant() as other):
                 # A container in one case, and a number in the other.
-                return ast.IfExp(self.plain(terms.copied(test)), self._zero(one), self._zero(other))
-            case ast.Call() if self._fills_itself(expr):
+                return ast.IfExp(self.plain(terms.copied(test)), self.zero(one), self.zero(other))
+            case ast.Call() if self.fills_itself(expr):
                 return terms.copied(expr)
             case ast.Call(ast.Name(name)) if self.nodes.module.helpers.get(name) in ("_cells", "_zeros"):
                 return self.helper("_zeros", self.plain(expr))

@@ -22,7 +22,6 @@ _PLACES = frozenset(
     f"numpy.{each}" for each in ("arange", "argsort", "array", "flatnonzero", "ix_", "nonzero")
 )
 HOLDING = frozenset(["list", "tuple", "dict", "reversed", "sorted", "zip", "enumerate", "max", "min"])
-_MAKING = frozenset(("builtins.list", "builtins.dict", "builtins.sorted"))
 # After a parameter's name: what it was given, whatever the name means later.
 GIVEN = " given"
 # Between a variable and the function whose it is, where it has no name.
@@ -105,19 +104,6 @@ class Sources:
             for each in kind.with_elements() if not kind.has("function") else ():
                 if each.has("changed"):
                     yield argument, each
-
-    def is_new(self, node: ast.expr) -> bool:
-        """Whether an expression makes a container, if of parts of others."""
-        match node:
-            case ast.List() | ast.Dict() | ast.ListComp() | ast.DictComp():
-                return True
-            case ast.BinOp():
-                return self.reader.kind(node).has("list")
-            case ast.Call(ast.Attribute(attr="copy")):
-                return True
-            case ast.Call():
-                return self.reader.function.dotted(node.func) in _MAKING
-        return False
 
     def _is_new_list(self, node: ast.expr) -> bool:
         """Whether an expression that makes a list of parts of others makes it of numbers alone."""
