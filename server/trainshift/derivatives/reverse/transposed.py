@@ -27,10 +27,9 @@ def transposed(
     Return None for tangents that are no numbers, and where the jvp is called by others as well.
     """
     *others, jvp = functions
-    read = (each for one in functions for each in terms.walk(one) if each is not jvp)
-    for each in read:
-        if isinstance(each, ast.Attribute) and ast.unparse(each) in _OF_FLOATS:
-            return None
+    attributes = (each for one in functions for each in terms.walk(one) if isinstance(each, ast.Attribute))
+    if any(ast.unparse(each) in _OF_FLOATS for each in attributes):
+        return None
     if tangents.arrays or tangents.tensors or any(jvp.name in terms.names_read(each) for each in others):
         return None
     start, arguments = tangents.start, same_arguments(tangents.start.node.args)
