@@ -21,24 +21,9 @@ _LOGGERS = frozenset({"debug", "info", "warning", "error", "log", "exception"})
 
 def is_own(function: StaticFunction, node: ast.expr) -> bool:
     """Return whether a name stands for what the function itself has made, and does not have from outside."""
-    places = function.kind(node).places
-    if places:
-        return places <= function.own_nodes
-    return isinstance(node, ast.Name) and _is_own_name(function, node.id, frozenset())
-
-
-def _is_own_name(function: StaticFunction, name: str, seen: frozenset[str]) -> bool:
-    """Return whether the function binds a name, and not to another name for what it has from outside."""
-    bindings = function.scope.bindings.get(name, ())
-    aliases = {each.value for each in bindings if each.kind == "value" and not each.path}
-    names = {each.id for each in aliases if isinstance(each, ast.Name)} - seen - {name}
-    return (
-        bool(bindings)
-        and all(each.statement is not None for each in bindings)
-        and name not in (function.scope.declared_global | function.scope.declared_nonlocal)
-        and not any(isinstance(each, ast.Attribute) and function.kind(each).is_kept for each in aliases)
-        and all(_is_own_name(function, each, seen | {name}) for each in names)
-    )
+    value = function.kind(node)
+    made = value.places | value.sources
+    return bool(made) and made <= function.own_nodes
 
 
 def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.AST, str]]:

@@ -53,3 +53,12 @@ def postorder(start: H, successors: Callable[[H], Iterable[H]]) -> list[H]:
 def closure(starts: Iterable[H], following: Mapping[H, Iterable[H]]) -> set[H]:
     """`starts`, and all that follow from them by a mapping, directly or not."""
     return set(reachable(starts, lambda node: following.get(node, ())))
+
+
+def least_fixed_point(start: frozenset[H], more: Callable[[frozenset[H]], Iterable[H]]) -> frozenset[H]:
+    """Return the smallest set that holds `start`, and what `more` gives for itself."""
+    while True:
+        grown = start.union(more(start))
+        if grown == start:
+            return start
+        start = grown

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.script import Script
 from trainshift.python.source.comments import Comments, comments_by_line
 from trainshift.python.source.edit import Edit, apply
@@ -284,15 +285,8 @@ def _check_function(program: Program, function: StaticFunction, write: Expressio
         )
     if isinstance(node, ast.AsyncFunctionDef) or function.scope.is_generator:
         raise CannotExpand(node, "a generator or `async` function is not expanded")
-    seen, waiting = set(), [function]
-    while waiting:
-        for callees in waiting.pop().calls.values():
-            for callee in callees:
-                if callee is function:
-                    raise CannotExpand(node, "it calls itself, and a graph has no recursion", "PD04")
-                if callee not in seen:
-                    seen.add(callee)
-                    waiting.append(callee)
+    if any(function in each.callees() for each in reachable([function], StaticFunction.callees)):
+        raise CannotExpand(node, "it calls itself, and a graph has no recursion", "PD04")
 
 
 def _lambdas(program: Program, function: StaticFunction) -> dict[ast.Lambda, StaticFunction]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import ast
 import tokenize
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
 from trainshift.python.flow.exits import leaves
 from trainshift.python.flow.names import Names, names_read
+from trainshift.python.flow.traversal import least_fixed_point
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -241,9 +242,9 @@ def _before(form: Form, live: Names) -> Names:
             return live_before(form.body, live) | live_before(form.orelse, live) | form.test.reads
         case Loop():
             head = live | form.test.reads | frozenset(form.test_flags) | frozenset(form.steps)
-            return live_before(form.before, _until_stable(head, partial(live_before, form.body)))
+            return live_before(form.before, least_fixed_point(head, partial(live_before, form.body)))
         case Kept() if form.is_loop:
-            return _until_stable(live, partial(_before_blocks, form))
+            return least_fixed_point(live, partial(_before_blocks, form))
         case Kept():
             return live | _before_blocks(form, live)
     raise AssertionError(form)
@@ -254,15 +255,6 @@ def _before_blocks(form: Kept, live: Names) -> Names:
     return frozenset[str]().union(
         *((live_before(block, live) - frozenset(top.binds)) | top.reads for top, block in form.blocks)
     )
-
-
-def _until_stable(names: Names, before: Callable[[Names], Names]) -> Names:
-    """Return the names that are live at the head of a loop, from those that are live after it."""
-    while True:
-        grown = names | before(names)
-        if grown == names:
-            return names
-        names = grown
 
 
 def walk(forms: Sequence[Form]) -> Iterator[Form]:

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator
 from dataclasses import replace
 
 from trainshift.python.flow.names import Names, names_bound
+from trainshift.python.flow.traversal import least_fixed_point
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, own_parts, targets_of
 from trainshift.python.syntax.collect import as_load
@@ -68,12 +69,7 @@ class Knowledge:
     @cached_property
     def became_tensors(self) -> Names:
         """The names of numbers that are tensors in the graph, because control flow or sizes make them so."""
-        found: frozenset[str] = frozenset()
-        while True:
-            grown = found | frozenset(self._grown(found))
-            if grown == found:
-                return found
-            found = grown
+        return least_fixed_point(frozenset(), self._grown)
 
     def _grown(self, known: Names) -> Iterator[str]:
         for statement in self.function.statements:
@@ -116,15 +112,14 @@ class Knowledge:
     @cached_property
     def scalars(self) -> Names:
         """The names that are tensors in every way to run the expansion, and numbers in the source."""
-        bindings = self.function.scope.bindings
-        found = frozenset(bindings)
-        while True:
-            left = frozenset(
-                name for name in found if all(self._binds_scalar(each, found) for each in bindings[name])
-            )
-            if left == found:
-                return found
-            found = left
+        every = frozenset(self.function.scope.bindings)
+        return every - least_fixed_point(frozenset(), lambda others: self._no_scalars(every - others))
+
+    def _no_scalars(self, scalars: Names) -> Iterator[str]:
+        """The names that are no scalars, where some others are."""
+        for name, bindings in self.function.scope.bindings.items():
+            if not all(self._binds_scalar(each, scalars) for each in bindings):
+                yield name
 
     def _binds_scalar(self, binding: Binding, known: Names) -> bool:
         node = binding.statement.node if binding.statement is not None else None
@@ -149,17 +144,12 @@ class Knowledge:
     @cached_property
     def counted(self) -> Names:
         """The names that are tensors in the graph and may be numbers in dygraph: what a `range` gives."""
-        found = frozenset[str]()
-        while True:
-            bindings = self.function.scope.bindings
-            grown = frozenset(
-                name
-                for name, given in bindings.items()
-                if any(self._binds_counted(each, found) for each in given)
-            )
-            if grown <= found:
-                return found
-            found |= grown
+        return least_fixed_point(frozenset(), self._more_counted)
+
+    def _more_counted(self, known: Names) -> Iterator[str]:
+        for name, bindings in self.function.scope.bindings.items():
+            if any(self._binds_counted(each, known) for each in bindings):
+                yield name
 
     def _binds_counted(self, binding: Binding, known: Names) -> bool:
         node = binding.statement.node if binding.statement is not None else None

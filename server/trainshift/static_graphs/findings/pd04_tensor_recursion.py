@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge
@@ -37,16 +38,7 @@ def check(program: Program) -> Iterator[Finding]:
 
 
 def _reaches(function: StaticFunction, wanted: StaticFunction) -> bool:
-    seen: set[StaticFunction] = set()
-    waiting = [function]
-    while waiting:
-        current = waiting.pop()
-        if current is wanted:
-            return True
-        if current not in seen:
-            seen.add(current)
-            waiting += (each for called in current.calls.values() for each in called)
-    return False
+    return any(each is wanted for each in reachable([function], StaticFunction.callees))
 
 
 def _hangs_on_a_tensor(function: StaticFunction, statement: Statement) -> bool:

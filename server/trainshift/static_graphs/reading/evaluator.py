@@ -114,6 +114,14 @@ _CASTS = {"int": "int64", "float": "float32", "bool": "bool"}
 _ARRAYS = frozenset({"paddle.tensor.create_array", "paddle.tensor.array.create_array"})
 
 
+def _is_made_by(node: ast.expr, value: AbstractValue) -> bool:
+    """Whether an expression makes a container, or an object of a class of the workspace."""
+    if value.python & MUTABLE:
+        return not isinstance(node, _REFERENCES)
+    made = isinstance(node, ast.Call) and "object" in value.python
+    return made and any(isinstance(each, UserInstance) and each.node is node for each in value.things)
+
+
 class Host(Protocol):
     """Knows what functions give and what is stored, which evaluating an expression asks for."""
 
@@ -421,7 +429,7 @@ class Evaluator:
             value = read(self, node, frame) if read is not None else UNKNOWN
             if value.tensor is not None and not value.sources:
                 value = replace(value, sources=frozenset({node}))
-            if value.python & MUTABLE and not value.places and not isinstance(node, _REFERENCES):
+            if not value.places and _is_made_by(node, value):
                 value = replace(value, places=frozenset({node}))
             return frame.note(node, value)
         finally:

@@ -131,6 +131,10 @@ class StaticFunction:
         """Every statement of its own, by its node."""
         return {each.node: each for each in self.statements}
 
+    def callees(self) -> list[StaticFunction]:
+        """The static functions that it calls."""
+        return [each for called in self.calls.values() for each in called]
+
     @cached_property
     def own_nodes(self) -> frozenset[ast.AST]:
         """The nodes of its code, those of functions in it included, but for its parameters."""
