@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from trainshift.derivatives.reading import analysis
 from trainshift.derivatives.result import Mode, Refusal
 from trainshift.derivatives.reverse.ways import Ways
 from trainshift.python.flow import solver
+from trainshift.python.values import heap
 
 TEXT = (FOLDER / "aliases.py").read_text(encoding="utf-8")
 MODES: tuple[Mode, ...] = ("forward", "reverse")
@@ -110,8 +112,11 @@ def test_readings_without_end_are_a_refusal(monkeypatch: pytest.MonkeyPatch) -> 
     assert refusal.message == "f was read 1 times, and what depends on its parameters is still unknown"
 
 
-def test_pairs_of_names_without_end_are_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solver, "_MOST", 1)
+@pytest.mark.parametrize(("module", "bound"), [(solver, "_MOST"), (heap, "MOST_OBJECTS")])
+def test_pairs_of_names_without_end_are_a_refusal(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, bound: str
+) -> None:
+    monkeypatch.setattr(module, bound, 1)
     found = derive(alone(TEXT, "chain_of_four"), "chain_of_four")
     assert not isinstance(found, Derived)
     (refusal,) = found.refusals

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias, TypeVar
 
+from trainshift.python.flow.solver import Diverges
+
 K = TypeVar("K", bound=Hashable)
 Variable: TypeAlias = "tuple[ast.AST | None, str]"
 """A variable, by the function that it is of (None for the module) and its name."""
@@ -15,6 +17,8 @@ Bits: TypeAlias = int
 Cells: TypeAlias = "Mapping[Hashable, Bits]"
 """What an object holds, by constant index or key, by `Attribute`, and by `ANY`."""
 
+MOST_OBJECTS = 800
+"""With more objects than these an analysis is given up: what it takes grows faster than they do."""
 DEEPEST = 3
 """What is deeper inside of a parameter is one object, and so is what is made by calls that are deeper."""
 
@@ -166,6 +170,7 @@ class Objects:
         self._inside: dict[tuple[int, Hashable], Bits] = {}
         self._all_inside: dict[int, Bits] = {}
         self._within: dict[int, Bits] = {}
+        self._within_some: dict[Bits, Bits] = {}
         self.outer: Bits = 0
         """All placeholders."""
         self.functions: Bits = 0
@@ -183,6 +188,8 @@ class Objects:
         index = self._index.get(made)
         if index is None:
             index = self._index[made] = len(self._all)
+            if index > MOST_OBJECTS:
+                raise Diverges(f"there are more than {MOST_OBJECTS} objects")
             self._all.append(made)
             self.outer |= 1 << index if made.is_outer else 0
             self.functions |= 1 << index if made.sort is Sort.FUNCTION else 0
@@ -231,6 +238,13 @@ class Objects:
                 waiting = new & ~found
                 found |= new
             self._within[index] = found
+        return found
+
+    def within_some(self, outer: Bits) -> Bits:
+        """What is in one of some placeholders at first, at any depth."""
+        found = self._within_some.get(outer)
+        if found is None:
+            found = self._within_some[outer] = union(map(self.within, bits_of(outer)))
         return found
 
     def root(self, index: int) -> Object:
@@ -339,8 +353,8 @@ class Heap:
         found = one & other
         outer = self.objects.outer
         if one & outer and other & outer:
-            found |= one & union(map(self.objects.within, bits_of(other & outer)))
-            found |= other & union(map(self.objects.within, bits_of(one & outer)))
+            found |= one & self.objects.within_some(other & outer)
+            found |= other & self.objects.within_some(one & outer)
         return found
 
     def doubled(self, bits: Bits) -> Bits:
