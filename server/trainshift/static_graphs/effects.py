@@ -13,6 +13,8 @@ from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import calls
 
 _CONTAINERS = frozenset({"list", "dict", "set"})
+# What else has such a method changes by it, too; tensors have none.
+_OF_CONTAINERS_ALONE = frozenset({"append", "appendleft", "extend", "extendleft", "insert"})
 # Attributes of tensors that say how the graph is built.
 _OF_BUILDING = frozenset({"stop_gradient", "persistable", "trainable", "name"})
 _TELLING = ("logging.", "warnings.", "sys.stdout", "sys.stderr")
@@ -23,30 +25,34 @@ def is_own(function: StaticFunction, node: ast.expr) -> bool:
     """Return whether a name stands for what the function itself has made, and does not have from outside."""
     value = function.kind(node)
     made = value.places | value.sources
-    return bool(made) and made <= function.own_nodes
+    return bool(made) and made <= function.own_nodes and not value.unknown
 
 
-def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.AST, str]]:
-    """The containers, attributes and items that are not the function's own and that a statement changes."""
+def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.AST, str, bool]]:
+    """Yield what a statement changes that is not the function's own: containers, attributes and items.
+
+    Each comes as its node, what it is called, and whether it surely is such.
+    """
     for target in targets_of(statement.node):
         if isinstance(target, ast.Subscript):
             base = function.kind(target.value)
             is_held = bool(base.python & _CONTAINERS) or not base.unknown
             if base.tensor is None and is_held and not is_own(function, target.value):
-                yield target, dotted(target.value) or "a container"
+                yield target, dotted(target.value) or "a container", True
         elif isinstance(target, ast.Attribute) and not function.kind(target).may_be_tensor:
             if target.attr in _OF_BUILDING and _is_known_before(function, statement, target.value):
                 continue
             if not _is_carried(function, statement, target):
-                yield target, dotted(target) or target.attr
+                yield target, dotted(target) or target.attr, True
         elif isinstance(target, ast.Name) and target.id in function.scope.declared_global:
-            yield target, target.id
+            yield target, target.id, True
     for call in calls(statement):
         if isinstance(call.func, ast.Attribute) and call.func.attr in MUTATING:
             base = function.kind(call.func.value)
-            held = base.python & _CONTAINERS and base.tensor is None
-            if held and not is_own(function, call.func.value):
-                yield call, dotted(call.func.value) or "a container"
+            held = bool(base.python & _CONTAINERS)
+            may_hold = base.unknown and not base.things and call.func.attr in _OF_CONTAINERS_ALONE
+            if base.tensor is None and (held or may_hold) and not is_own(function, call.func.value):
+                yield call, dotted(call.func.value) or "a container", held and not base.unknown
 
 
 def is_made_inside(function: StaticFunction, statement: Statement, node: ast.AST) -> bool:

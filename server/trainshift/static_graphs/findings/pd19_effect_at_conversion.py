@@ -33,7 +33,7 @@ def check(program: Program) -> Iterator[Finding]:
             )
         if not function.graph_around(statement):
             continue
-        for node, what in changed(function, statement):
+        for node, what, is_seen in changed(function, statement):
             if is_made_inside(function, statement, node):
                 yield from judge.say(
                     function,
@@ -49,6 +49,7 @@ def check(program: Program) -> Iterator[Finding]:
                 f"`{what}` is changed once, when the graph is built, in both branches",
                 "Keep it in a tensor, or return it.",
                 at=node,
+                sure=is_seen,
             )
         for node, what in told(function, statement):
             yield from judge.say(
