@@ -48,11 +48,18 @@ def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[as
             yield target, target.id, True
     for call in calls(statement):
         if isinstance(call.func, ast.Attribute) and call.func.attr in MUTATING:
-            base = function.kind(call.func.value)
-            held = bool(base.python & _CONTAINERS)
-            may_hold = base.unknown and not base.things and call.func.attr in _OF_CONTAINERS_ALONE
-            if base.tensor is None and (held or may_hold) and not is_own(function, call.func.value):
-                yield call, dotted(call.func.value) or "a container", held and not base.unknown
+            yield from _changed_by(function, call, call.func)
+
+
+def _changed_by(
+    function: StaticFunction, call: ast.Call, method: ast.Attribute
+) -> Iterator[tuple[ast.AST, str, bool]]:
+    """Yield the call of a method that changes a container, or may, where that is not the function's own."""
+    base = function.kind(method.value)
+    is_held = bool(base.python & _CONTAINERS)
+    may_be_held = base.unknown and not base.things and method.attr in _OF_CONTAINERS_ALONE
+    if base.tensor is None and (is_held or may_be_held) and not is_own(function, method.value):
+        yield call, dotted(method.value) or "a container", is_held and not base.unknown
 
 
 def is_made_inside(function: StaticFunction, statement: Statement, node: ast.AST) -> bool:
