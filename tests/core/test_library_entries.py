@@ -227,7 +227,7 @@ _ROLE_OR_TEXT = re.compile(r"\bRole\.(\w+)|\"([^\"\n]*)\"")
 def test_every_role_and_key_is_read() -> None:
     """What no rule asks for is no knowledge."""
     folder = Path(trainshift.__file__).parent
-    asked = set()
+    asked: set[str] = set()
     for path in folder.rglob("*.py"):
         if path.parent.name == "libraries" and path.stem == "entries":
             continue
