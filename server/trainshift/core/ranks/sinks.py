@@ -116,7 +116,7 @@ class Sinks:
 
     def _of_splits(self) -> Iterator[Divergence]:
         """Yield what is drawn to choose both the rows to train on and those to test on."""
-        if not self._program.fact(Uniformity).asks_any:
+        if not self._program.fact(Uniformity).asks_any or not self._trained:
             return
         draws = self._program.fact(ChosenRows).draws
         training: dict[ast.AST, list[Divergence]] = {}
@@ -126,12 +126,10 @@ class Sinks:
         hashed = {node for node, cause in training.items() if self._hashes(cause[0].cause)}
         yield from (each for node in hashed for each in training.pop(node))
         for at in self._tested:
-            if at.node in self._leading:
-                continue
             for node, cause in draws(at).items():
                 if self._hashes(cause):
                     yield Divergence(Sink.SPLIT, at, cause)
-                elif node in training and self._is_one_draw(cause.at.scope):
+                elif node in training and self._is_one_draw(cause.at.scope) and at.node not in self._leading:
                     yield from (*training[node], Divergence(Sink.SPLIT, at, cause))
 
     @cached_property

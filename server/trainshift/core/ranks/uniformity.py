@@ -28,7 +28,6 @@ from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import (
-    Binding,
     ItemBinding,
     Scope,
     Site,
@@ -260,18 +259,24 @@ class Uniformity:
 
     def nested(self, at: Occurrence) -> Iterator[ItemBinding]:
         """Yield what is put into one of the containers that a name holds: ``folds[n].append(row)``."""
-        bound: list[Binding] | None = None
+        for item, place in self._nested.get(dotted(at.node), ()) if self._nested else ():
+            bound = self._names.bindings(at)
+            if any(each in bound for each in self._names.bindings(place)):
+                yield item
+
+    @cached_property
+    def _nested(self) -> dict[str, list[tuple[ItemBinding, Occurrence]]]:
+        """What is put into containers that others hold, by the names of these."""
+        found: dict[str, list[tuple[ItemBinding, Occurrence]]] = {}
         for item in self._script.item_bindings(""):
-            if isinstance(item.base, ast.Subscript) and dotted(item.base.value) == dotted(at.node) != "":
-                if bound is None:
-                    bound = self._names.bindings(at)
+            if isinstance(item.base, ast.Subscript) and (name := dotted(item.base.value)):
                 place = Occurrence(item.base.value, item.binding.scope, item.binding.statement)
-                if any(each in bound for each in self._names.bindings(place)):
-                    yield item
+                found.setdefault(name, []).append((item, place))
+        return found
 
     def shuffled_in_place(self, at: Occurrence) -> Iterator[Site]:
         """Yield the calls that shuffle what a name stands for: ``random.shuffle(files)``."""
-        for site in self._shuffling.get(last_name(at.node), ()):
+        for site in self._shuffling.get(last_name(at.node), ()) if self._shuffling else ():
             bound = self._names.bindings(of_call(site).part(site.node.args[0]))
             if any(each in bound for each in self._names.bindings(at)):
                 yield site

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TypeGuard
 
+from trainshift.python.lazy import cached_property
 from trainshift.python.names.linked import LinkedNames, LinkedScript
 from trainshift.python.names.occurrence import UNSEEN, Occurrence, Step, joined, unseen_in
 from trainshift.python.names.values import Display, Instance, Value
@@ -164,11 +165,21 @@ class Containers:
     def additions(self, at: Occurrence) -> Iterator[ItemBinding]:
         """What is put into the container of this (dotted) name later, by assignment or by a method."""
         node = at.node
-        items = [*self._script.item_bindings(last_name(node)), *self._script.item_bindings("")]
+        last = last_name(node)
+        items = [*self._script.item_bindings(last), *self._of_several.get(last, ())]
         name = dotted(node) if items else ""
         for item in items if name else ():
             if any(dotted(each) == name for each in alternatives(item.base) or [item.base]):
                 yield item
+
+    @cached_property
+    def _of_several(self) -> dict[str, list[ItemBinding]]:
+        """What is put into one of several containers, ``(a if c else b).append(x)``, by their names."""
+        found: dict[str, list[ItemBinding]] = {}
+        for item in self._script.item_bindings(""):
+            for each in alternatives(item.base):
+                found.setdefault(last_name(each), []).append(item)
+        return found
 
     def _added(self, at: Occurrence, key: object = None) -> Iterator[Step]:
         for item in self._names.additions(at):
