@@ -112,7 +112,7 @@ def _of_skips(program: Program, told: list[Span]) -> Iterator[Finding]:
 def _of_draws(program: Program) -> Iterator[Finding]:
     """What each rank draws, or asks its machine, and what must be the same on all: a rate, a width."""
     told = set[ast.AST]()
-    for each in program.fact(Sinks).divergences:
+    for each in program.fact(Sinks).divergences if program.fact(Uniformity).asks_any else ():
         at = each.cause.at
         if each.cause.kind in (CauseKind.DATA, CauseKind.RANK) or at.node in told:
             continue

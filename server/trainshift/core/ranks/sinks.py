@@ -210,7 +210,9 @@ class Sinks:
         yield from self._of_loops()
         for step in self._program.fact(Steps).steps:
             yield _Arrival(Sink.OPTIMIZER, of_call(step.site).part(step.receiver))
-        for gradient in self._program.fact(Steps).gradients:
+        applied = {each.site: each for step in self._program.fact(Steps).steps for each in step.gradients}
+        # What else gradients are taken of need not be variables, as in the inner steps of meta-learning.
+        for gradient in applied.values() or self._program.fact(Steps).gradients:
             given = argument(gradient.site.node, 1, "sources")
             if given is not None:
                 yield _Arrival(Sink.VARIABLES, of_call(gradient.site).part(given))

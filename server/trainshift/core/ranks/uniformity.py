@@ -321,7 +321,7 @@ class Uniformity:
 
     @cached_property
     def asks_any(self) -> bool:
-        """Whether anything is another on each rank that does not come of its data."""
+        """Whether anything is another on each rank that does not come of its data, be it of no matter."""
         causes = (self.cause(of_call(each)) for each in self._script.sites)
         return any(each is not None and each.kind is not CauseKind.DATA for each in causes) or any(
             reads_number(each.node) for each in self._program.fact(ExpressionsByKind).of(ast.Subscript)
