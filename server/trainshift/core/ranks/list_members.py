@@ -78,8 +78,30 @@ class _Reader:
             self.read(at.part(node.right))
         elif isinstance(node, ast.ListComp | ast.GeneratorExp):
             self._read_comprehension(node, at)
+        elif (first := self._first_of(at)) is not None:
+            self.found.elements += first
         else:
             self._read_back(at)
+
+    def _first_of(self, at: Occurrence) -> list[Occurrence] | None:
+        """Return the first elements of a list that is written out, ``callbacks[:2]``, as many as are cut off.
+
+        What is added later stands behind them.
+        """
+        node = at.node
+        if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):
+            return None
+        cut, step = node.slice, self._names.steps_back(at.part(node.value))
+        end = cut.upper.value if isinstance(cut.upper, ast.Constant) else None
+        if cut.lower or cut.step or not isinstance(end, int) or step is None or step.unseen:
+            return None
+        if len(step.sources) != 1 or not isinstance(step.sources[0].node, ast.List | ast.Tuple):
+            return None
+        if any(self._script.sites_named("insert")):
+            return None
+        elements = step.sources[0].node.elts[:end]
+        is_seen = len(elements) == end and not any(isinstance(each, ast.Starred) for each in elements)
+        return [step.sources[0].part(each) for each in elements] if is_seen else None
 
     def _read_back(self, at: Occurrence) -> None:
         """Follow what is no list that is written out: a name, a choice, a call."""
