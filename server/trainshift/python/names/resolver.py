@@ -421,25 +421,7 @@ class Resolver:
 
     def _called(self, value: Value, node: ast.Call, scope: Scope, statement: Statement | None) -> Values:
         if isinstance(value, Library):
-            name = api.canonical(value.name) or value.name
-            first = node.args[0] if node.args else None
-            if wraps_optimizer(name) and first is not None:
-                return self.values(first, scope, statement)
-            if wraps_tape(name):
-                return frozenset({Instance(WRAPPED_TAPE, node)})
-            if name == _FIELD:
-                return self._field(node, scope, statement)
-            if name in _TRANSPARENT:
-                return self.values(first, scope, statement) if first is not None else frozenset({value})
-            if name == "functools.partial" and first is not None:
-                values = self.values(first, scope, statement)
-                return frozenset(v for v in values if isinstance(v, Function)) or ANYTHING
-            if name == "builtins.super" and not node.args:
-                base = self._base_of(scope)
-                return frozenset({UserInstance(base, node) if base is not None else Instance(name, node)})
-            if name == "builtins.dict" and node.keywords:
-                return frozenset({Display(node, scope, statement)})
-            return frozenset({Instance(api.returns(name) or name, node)})
+            return self._called_library(value, node, scope, statement)
         if isinstance(value, Class):
             return frozenset({UserInstance(value.scope, node)})
         if isinstance(value, Function | UserInstance):
@@ -455,6 +437,29 @@ class Resolver:
                 if _is_standard(cls) or follows_objects(cls.partition(".")[0]):
                     return frozenset({Instance(f"{cls}.{value.name}", node)})
         return ANYTHING
+
+    def _called_library(
+        self, value: Library, node: ast.Call, scope: Scope, statement: Statement | None
+    ) -> Values:
+        name = api.canonical(value.name) or value.name
+        first = node.args[0] if node.args else None
+        if wraps_optimizer(name) and first is not None:
+            return self.values(first, scope, statement)
+        if wraps_tape(name):
+            return frozenset({Instance(WRAPPED_TAPE, node)})
+        if name == _FIELD:
+            return self._field(node, scope, statement)
+        if name in _TRANSPARENT:
+            return self.values(first, scope, statement) if first is not None else frozenset({value})
+        if name == "functools.partial" and first is not None:
+            values = self.values(first, scope, statement)
+            return frozenset(v for v in values if isinstance(v, Function)) or ANYTHING
+        if name == "builtins.super" and not node.args:
+            base = self._base_of(scope)
+            return frozenset({UserInstance(base, node) if base is not None else Instance(name, node)})
+        if name == "builtins.dict" and node.keywords:
+            return frozenset({Display(node, scope, statement)})
+        return frozenset({Instance(api.returns(name) or name, node)})
 
     def _field(self, node: ast.Call, scope: Scope, statement: Statement | None) -> Values:
         """What a dataclass' field is by default."""

@@ -519,7 +519,6 @@ class Expressions:
         tensors = [each for each in given if known.kind(each).tensor is not None]
         changed = [each for each in given if known.kind(each).tensor is None and known.changes(each)]
         named = known.function.named.get(node, frozenset())
-        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         if name in VALUE_NEEDED and (tensors or changed) and not known.function.calls.get(node):
             raise CannotExpand(node, f"`{name}()` needs the value of a tensor{_YET}", "PD16")
         if named and all(full.startswith("paddle.") for full in named):
@@ -527,32 +526,34 @@ class Expressions:
         if name == "isinstance" and tensors:
             raise CannotExpand(node, "what a tensor is an instance of differs in a graph", "PD23")
         if isinstance(node.func, ast.Attribute):
-            base = known.kind(node.func.value)
-            if method in TO_NUMPY and (base.tensor is not None or base.unknown):
-                raise CannotExpand(
-                    node,
-                    f"`.{method}()` needs the value of a tensor{_YET}",
-                    "PD03",
-                )
-            if method.endswith("_") and not method.endswith("__"):
-                raise CannotExpand(node, f"`{method}` writes into a tensor", "PD21")
+            self._check_method(node, node.func)
         for full in named:
-            if full.startswith(FROZEN):
-                raise CannotExpand(node, "a graph keeps what this gave at the first call", "PD24")
-            is_in_place = full.endswith("_") and not full.endswith("__")
-            if is_in_place and full.startswith("paddle."):
-                raise CannotExpand(node, f"`{full}` writes into a tensor", "PD21")
-            if not full.startswith("paddle.") and full not in _OPERATORS and (tensors or changed):
-                if full.partition(".")[0] in _OF_VALUES:
-                    raise CannotExpand(node, f"`{full}` needs the value of a tensor{_YET}", "PD03")
-                what = full.removesuffix(".__call__")
-                raise CannotExpand(node, f"Trainshift cannot see what `{what}` does with a tensor")
+            self._check_library(node, full, takes_tensors=bool(tensors or changed))
         if changed and not any(full.startswith("paddle.") for full in named):
             if name not in ("abs", "print", "isinstance"):
                 raise CannotExpand(
                     node,
                     f"`{short(self.source_of(changed[0]))}` is a tensor in a graph; this may need a number",
                 )
+
+    def _check_method(self, node: ast.Call, method: ast.Attribute) -> None:
+        base, name = self.knowledge.kind(method.value), method.attr
+        if name in TO_NUMPY and (base.tensor is not None or base.unknown):
+            raise CannotExpand(node, f"`.{name}()` needs the value of a tensor{_YET}", "PD03")
+        if _is_in_place(name):
+            raise CannotExpand(node, f"`{name}` writes into a tensor", "PD21")
+
+    def _check_library(self, node: ast.Call, full_name: str, *, takes_tensors: bool) -> None:
+        if full_name.startswith(FROZEN):
+            raise CannotExpand(node, "a graph keeps what this gave at the first call", "PD24")
+        if full_name.startswith("paddle."):
+            if _is_in_place(full_name):
+                raise CannotExpand(node, f"`{full_name}` writes into a tensor", "PD21")
+        elif full_name not in _OPERATORS and takes_tensors:
+            if full_name.partition(".")[0] in _OF_VALUES:
+                raise CannotExpand(node, f"`{full_name}` needs the value of a tensor{_YET}", "PD03")
+            what = full_name.removesuffix(".__call__")
+            raise CannotExpand(node, f"Trainshift cannot see what `{what}` does with a tensor")
 
     def source_of(self, node: ast.AST) -> str:
         """The text of a node as it stands."""
@@ -702,3 +703,8 @@ def operand_text(text: str, node: ast.expr) -> str:
 
 def short(text: str) -> str:
     return " ".join(text.split())[:60]
+
+
+def _is_in_place(name: str) -> bool:
+    """Whether a function or method writes into its first tensor, by what Paddle calls such."""
+    return name.endswith("_") and not name.endswith("__")

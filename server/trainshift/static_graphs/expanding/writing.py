@@ -146,14 +146,8 @@ class Writer:
         bound = {**bound_in(form.body), **bound_in(form.orelse)}
         outs = [] if form.returns else [name for name in bound if name in live]
         ends = [dict(env), dict(env)]
-        texts: list[list[str]] = []
         names = [self._named["if_true"], self._named["if_false"]]
-        kept, self.lines = self.lines, []
-        for block, end in zip((form.body, form.orelse), ends, strict=True):
-            self.block(block, end, frozenset(outs), level + 1, returns=form.returns)
-            texts.append(self.lines)
-            self.lines = []
-        self.lines = kept
+        texts = self._texts(form, ends, frozenset(outs), level + 1)
         if self._loops and any(end.get(name, UNBOUND).held == "array" for name in bound for end in ends):
             raise CannotExpand(
                 form.node, "in a loop of the graph, a list cannot grow under a condition on a tensor", "PD25"
@@ -162,20 +156,16 @@ class Writer:
         for place, (block, lines) in enumerate(zip((form.body, form.orelse), texts, strict=True)):
             if place and form.else_leading:
                 self._put_all(level, form.else_leading)
-            mine, sure = set(bound_in(block)), surely_bound_in(block)
-            read = live_before(block, frozenset(outs) & frozenset(mine))
-            given = [f"{name}={name}" for name in bound if name in mine and name in read]
-            self._put(level, f"def {names[place]}({', '.join(given)}):")
-            self._copy_held([name for name in bound if name in mine and name in read], env, level + 1)
+            sure = surely_bound_in(block)
+            own = _begun(bound, block, frozenset(outs))
+            self._put(level, f"def {names[place]}({', '.join(f'{name}={name}' for name in own)}):")
+            self._copy_held(own, env, level + 1)
             self.lines += lines
             handed = [
                 self._handed(form.node, name, infos[index], place, is_bound=name in sure)
                 for index, name in enumerate(outs)
             ]
-            if handed:
-                self._put(level + 1, f"return {', '.join(handed)}")
-            elif not any(line.strip() and not line.strip().startswith("#") for line in lines):
-                self._put(level + 1, "pass")
+            self._put_result(level + 1, handed, lines)
         order = names[::-1] if form.is_swapped else names
         call = f"{write.cond(is_sure=form.is_sure)}({form.test.text}, {', '.join(order)})"
         if form.returns:  # SOT compiles no `return` of a call whose arguments functions around it read.
@@ -185,22 +175,26 @@ class Writer:
             self._put(level, f"{', '.join(outs)} = {call}")
         else:
             self._put(level, call)
-        for name, (one, other) in zip(outs, infos, strict=True):
-            is_number = one.is_number or other.is_number
-            dtype = (
-                NUMBER_TYPES.get(one.number, "")
-                if one.is_number and other.is_number
-                else one.dtype or other.dtype or ("float32" if is_number else "")
-            )
-            known = one.joined(other)
-            env[name] = (
-                VarInfo(tensor=True, dtype=dtype, rank=0)
-                if is_number
-                else replace(known, is_alias=False, unbound=False)
-            )
-        for name in bound:
-            if name not in outs:
-                env.pop(name, None) if name not in live else None
+        env.update((name, _of_branches(*both)) for name, both in zip(outs, infos, strict=True))
+        for name in bound.keys() - set(outs) - live:
+            env.pop(name, None)
+
+    def _texts(self, form: Branch, ends: list[Env], live: Names, level: int) -> list[list[str]]:
+        """The lines of the two blocks of a branch; `ends` become what the names are at their ends."""
+        kept, texts = self.lines, []
+        for block, end in zip((form.body, form.orelse), ends, strict=True):
+            self.lines = []
+            self.block(block, end, live, level, returns=form.returns)
+            texts.append(self.lines)
+        self.lines = kept
+        return texts
+
+    def _put_result(self, level: int, handed: list[str], lines: list[str]) -> None:
+        """Write what a function of a branch gives on, or that it does nothing."""
+        if handed:
+            self._put(level, f"return {', '.join(handed)}")
+        elif not any(line.strip() and not line.strip().startswith("#") for line in lines):
+            self._put(level, "pass")
 
     def _narrow(self, node: ast.stmt, env: Env) -> None:
         """Leave out what tests exclude of names: an `elif` of ``if best is None`` excludes None."""
@@ -380,6 +374,17 @@ class Writer:
             )
         return info
 
+    def _check_number(self, node: ast.AST, start: VarInfo, end: VarInfo, what: str) -> None:
+        """Refuse what is a number before a loop, and after a turn of it nothing that the graph carries so."""
+        if end.number and end.number != start.number:
+            raise CannotExpand(node, f"{what} are of different types of numbers", "PD12")
+        if end.is_tensor:
+            dtype = _PINNED.get(start.number, "")
+            if end.rank != 0 or (end.dtype != dtype and (end.dtype or start.number != "float")):
+                raise CannotExpand(node, f"{what} are a number first and then tensors", "PD12")
+        if end.unknown:
+            raise CannotExpand(node, f"{what} are a number first, and then something Trainshift cannot tell")
+
     def _next(self, form: Loop, name: str, start: VarInfo, env: Env) -> str:
         """What the body gives on for the next turn; refuses what changes its type from turn to turn."""
         end = env.get(name, UNBOUND)
@@ -389,16 +394,7 @@ class Writer:
         if end.unbound or end.other or end.container or end.array:
             raise CannotExpand(form.node, f"{what} are no tensors or numbers on some way", "PD25")
         if start.number and not start.tensor:
-            if end.number and end.number != start.number:
-                raise CannotExpand(form.node, f"{what} are of different types of numbers", "PD12")
-            if end.is_tensor:
-                dtype = _PINNED.get(start.number, "")
-                if end.rank != 0 or (end.dtype != dtype and (end.dtype or start.number != "float")):
-                    raise CannotExpand(form.node, f"{what} are a number first and then tensors", "PD12")
-            if end.unknown:
-                raise CannotExpand(
-                    form.node, f"{what} are a number first, and then something Trainshift cannot tell"
-                )
+            self._check_number(form.node, start, end, what)
         elif start.is_tensor and not end.unknown:
             if end.is_number and start.rank not in (0, None):
                 raise CannotExpand(form.node, f"{what} are a tensor first and then a number", "PD12")
@@ -413,3 +409,21 @@ class Writer:
         if end.is_alias and end.is_tensor:
             return f"{self.write.paddle}.assign({name})"
         return name
+
+
+def _of_branches(one: VarInfo, other: VarInfo) -> VarInfo:
+    """What a name is that a `cond` gives, by what its branches give."""
+    is_number = one.is_number or other.is_number
+    if not is_number:
+        return replace(one.joined(other), is_alias=False, unbound=False)
+    dtype = one.dtype or other.dtype or "float32"
+    if one.is_number and other.is_number:
+        dtype = NUMBER_TYPES.get(one.number, "")
+    return VarInfo(tensor=True, dtype=dtype, rank=0)
+
+
+def _begun(names: Iterable[str], block: list[Form], after: Names) -> list[str]:
+    """Return those of some names that a block binds, and reads from before it."""
+    mine = frozenset(bound_in(block))
+    read = live_before(block, after & mine)
+    return [name for name in names if name in mine and name in read]
