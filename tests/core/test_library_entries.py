@@ -61,7 +61,7 @@ def model(entry: Entry) -> None:
         assert "its own tape" in refused(entry, body)
     else:
         found = converted(entry, body)
-        assert "hvd.DistributedOptimizer(" in found.text
+        assert "hvd.DistributedOptimizer(" in found.text or "HvdBroadcast()" in found.text
         assert not [each for each in found.doubts if "Keras model" in each.text]
 
 
@@ -103,8 +103,12 @@ def schedule(entry: Entry) -> None:
 
 def callback(entry: Entry) -> None:
     body = f"{MODEL}model.compile('sgd')\n{FIT.format(more=f', callbacks=[{called(entry)}]')}"
+    if entry.flag("decides") and entry.flag("blind"):
+        assert "by its own clock" in refused(entry, body)
+        return
     found = converted(entry, body)
     assert not [each for each in found.decisions if "(unknown)" in each.text]
+    assert any(entry.text("says") in each.text for each in found.decisions)
     guarded = f"*([{called(entry)}] if hvd.rank() == 0 else [])" in found.text
     assert guarded == (entry.text("ranks") == "root")
 
@@ -201,6 +205,27 @@ def trains(entry: Entry) -> None:
     assert entry.text("reason") in refused(entry, body)
 
 
+def dataset(entry: Entry) -> None:
+    """What helps is said, in the words of the library."""
+    given = "'name', split='train', shuffle_files=True" if entry.text("seed") else "'name'"
+    made = call_of_method(entry, given)
+    body = f"data = {made}.batch(8)\n{MODEL}model.compile('sgd')\nmodel.fit(data)\n"
+    found = converted(entry, body)
+    assert (entry.text("seed") or entry.text("says")) in "\n".join(each.text for each in found.decisions)
+
+
+def counts(entry: Entry) -> None:
+    made = called(entry, **dict.fromkeys(entry.listed("steps"), "100"))
+    found = converted(entry, f"{MODEL}counted = {made}\nmodel.compile('sgd')\n{FIT.format(more='')}")
+    assert all(f"{name}=100 / hvd.size()" in found.text for name in entry.listed("steps"))
+
+
+def noted(entry: Entry) -> None:
+    line = call_of_method(entry, "")
+    found = converted(entry, f"{MODEL}model.compile('sgd')\n{FIT.format(more='')}made = {line}\n")
+    assert entry.text("says") in [each.text for each in found.decisions]
+
+
 CASES: dict[Role, Callable[[Entry], None]] = {
     Role.MODEL: model,
     Role.OPTIMIZER: optimizer,
@@ -213,6 +238,9 @@ CASES: dict[Role, Callable[[Entry], None]] = {
     Role.OUTSIDE: acts,
     Role.WRITER_OBJECT: writer_object,
     Role.TRACKER: tracker,
+    Role.DATASET: dataset,
+    Role.COUNTS: counts,
+    Role.NOTED: noted,
 }
 
 

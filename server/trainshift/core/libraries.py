@@ -23,6 +23,8 @@ _TOLD = {
     Role.MOVES: "moves files: left to rank 0",
     Role.OUTSIDE: "acts beyond this program: left to rank 0",
     Role.TRACKER: "a tracker: left to rank 0",
+    Role.DATASET: "makes data, which every rank reads whole",
+    Role.COUNTS: "counts the steps of a training, which are divided",
 }
 
 
@@ -35,6 +37,8 @@ def told(entry: Entry) -> str:
     if entry.role is Role.MODEL:
         own = "applies the gradients of its own tape, which a wrapped optimizer does not average"
         return f"a model: {own if entry.text('step') == 'tape' else 'its optimizer is wrapped'}"
+    if entry.role is Role.NOTED:
+        return entry.text("says")
     if entry.text("averages"):
         return "an optimizer that steps others: averages by a wrapped tape alone"
     return _TOLD[entry.role]

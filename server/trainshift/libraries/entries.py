@@ -35,6 +35,9 @@ class Role(Enum):
     OUTSIDE = "outside"
     TRACKER = "tracker"
     TRAINS = "trains"
+    DATASET = "dataset"
+    COUNTS = "counts"
+    NOTED = "noted"
 
 
 ACTING = (Role.WRITER, Role.WRITER_OBJECT, Role.MOVES, Role.OUTSIDE, Role.TRACKER)
@@ -43,17 +46,20 @@ _COMMON = frozenset({"role", "gives", "says"})
 """What any entry may say: its role, what calling it makes, and a sentence for the report."""
 _CLASS = frozenset({"base", "signature"})
 KEYS: Mapping[Role, frozenset[str]] = {
-    Role.MODEL: _CLASS | {"step"},
+    Role.MODEL: _CLASS | {"step", "compiled"},
     Role.OPTIMIZER: _CLASS | {"averages"},
     Role.OPTIMIZER_FACTORY: frozenset({"signature", "rate", "steps", "returns"}),
     Role.SCHEDULE: _CLASS | {"rates", "steps"},
-    Role.CALLBACK: _CLASS | {"ranks", "decides", "blind", "shows"},
+    Role.CALLBACK: _CLASS | {"ranks", "decides", "draws", "blind", "shows"},
     Role.WRITER: frozenset({"path", "unless"}),
     Role.WRITER_OBJECT: frozenset({"path", "mode", "elsewhere"}),
     Role.MOVES: frozenset(),
-    Role.OUTSIDE: frozenset({"begins", "command", "remote"}),
+    Role.OUTSIDE: frozenset({"begins", "command", "compiled", "remote"}),
     Role.TRACKER: frozenset({"argument", "root", "elsewhere", "before", "context"}),
-    Role.TRAINS: frozenset({"reason"}),
+    Role.TRAINS: frozenset({"reason", "draws"}),
+    Role.DATASET: frozenset({"seed"}),
+    Role.COUNTS: frozenset({"signature", "steps"}),
+    Role.NOTED: frozenset(),
 }
 """What an entry of a role may say beside what any may say."""
 NEEDED: Mapping[Role, frozenset[str]] = {
@@ -61,6 +67,8 @@ NEEDED: Mapping[Role, frozenset[str]] = {
     Role.OPTIMIZER_FACTORY: frozenset({"signature", "rate"}),
     Role.CALLBACK: frozenset({"ranks"}),
     Role.TRAINS: frozenset({"reason"}),
+    Role.COUNTS: frozenset({"signature", "steps"}),
+    Role.NOTED: frozenset({"says"}),
 }
 """What an entry of a role must say."""
 WORDS: Mapping[str, frozenset[str]] = {
@@ -71,7 +79,7 @@ WORDS: Mapping[str, frozenset[str]] = {
 }
 """The values that a key may have, where these are few."""
 _LISTS = frozenset({"rates", "steps", "begins"})
-_FLAGS = frozenset({"context", "command", "remote", "decides", "blind", "shows"})
+_FLAGS = frozenset({"context", "command", "compiled", "remote", "decides", "draws", "blind", "shows"})
 _BASES = {
     Role.MODEL: "tensorflow.keras.Model",
     Role.OPTIMIZER: "tensorflow.keras.optimizers.legacy.Optimizer",

@@ -47,7 +47,12 @@ def check(program: Program) -> Findings:
         related: tuple[Related, ...] = ()
         fix = None
         message = f"{_NOT} Wrap the optimizer with hvd.DistributedOptimizer."
-        if plain.unheeded is not None:
+        if plain.own_tape:
+            message = (
+                f"{_NOT} The train_step of {plain.own_tape} applies those of its own tape, and no wrapped "
+                "optimizer averages them. Override train_step with a distributed tape."
+            )
+        elif plain.unheeded is not None:
             name = plain.unheeded.name
             message = f"On Keras 3 Horovod's {name} averages nothing ({for_keras2.because}). {_TAKE_OUT}"
             if plain.unheeded is not plain.site:

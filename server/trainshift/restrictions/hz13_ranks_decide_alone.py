@@ -29,6 +29,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from trainshift.core.finding import Finding, Verdict
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branch, Branches
 from trainshift.core.ranks.collectives import Collectives
@@ -38,15 +39,16 @@ from trainshift.core.ranks.for_keras2 import ForKeras2
 from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.ranks.own_values import OwnValues
-from trainshift.core.ranks.sinks import Sinks
+from trainshift.core.ranks.sinks import Sink, Sinks
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.trails import Trails
 from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, innermost_loop
-from trainshift.core.training.horovod import KERAS, TENSORFLOW
+from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.loop_kinds import SESSION_PATTERNS, Loop, Pattern
 from trainshift.libraries.divergence import CauseKind
+from trainshift.libraries.entries import Role
 from trainshift.python.flow import exits
 from trainshift.python.names.occurrence import Occurrence, Step, of_call
 from trainshift.python.names.values import Function, Instance, Literal, UserInstance
@@ -71,6 +73,7 @@ _BY_CLOCK = "A rank stops by its own clock, and the others wait for it. Broadcas
 _BY_VALUE = "This rank leaves by a value of its own, and the others wait for it. Average it first."
 _BY_METRICS = f"A rank stops by its own metrics, and the others wait for it. Add {_AVERAGING} before."
 _BY_OWN = "A rank stops by its own metrics, and the others wait for it. Average them first."
+_SENT = "Have rank 0 draw it, and broadcast it."
 _RATE = "This rank sets its rate by values of its own, so the rates differ in silence. Average them first."
 _PASSED = "Some ranks only come to what is done together here, by values of their own. Average them first."
 _SKIPPED = "Each rank leaves out steps by its own batch, and the others wait for it. Decide together."
@@ -118,8 +121,13 @@ def _of_draws(program: Program) -> Iterator[Finding]:
             continue
         told.add(at.node)
         text = one_line(program.script.text(at.node, at.scope))
-        message = f"{text} {each.cause.kind.value}: {each.sink.value}. Have rank 0 draw it, and broadcast it."
+        message = f"{text} {each.cause.kind.value}: {each.sink.value}. {_SENT}"
         yield hazard(program, "HZ13", Verdict.VIOLATED, at, message)
+    if not program.fact(Horovod).calls("broadcast_object"):
+        for site, known in program.fact(Libraries).sites(Role.TRAINS):
+            if known.flag("draws") and program.fact(Together).is_of_all(site):
+                message = f"{site.name} draws parameters on each rank: {Sink.MODEL.value}. {_SENT}"
+                yield hazard(program, "HZ13", Verdict.VIOLATED, of_call(site), message)
 
 
 def _asks_clock(program: Program, test: Occurrence) -> bool:
@@ -164,6 +172,8 @@ def _of_callbacks(program: Program, loop: Loop, told: set[Statement]) -> Iterato
             if not isinstance(value, Instance | UserInstance):
                 continue
             yield from _of_own(program, site, value, averaged, branch, element, told)
+            if _stops_by_clock(program, value):
+                yield hazard(program, "HZ13", Verdict.VIOLATED, element, _BY_CLOCK)
             kind = _steers(program, value)
             if not kind:
                 continue
@@ -188,6 +198,12 @@ def _steers(program: Program, value: Instance | UserInstance) -> str:
         classes = program.names.library_bases(value.scope)
     kinds = (each.rpartition(".")[2] for each in sorted(classes) if each.startswith("tensorflow."))
     return next((each for each in kinds if each in _STEERING), "")
+
+
+def _stops_by_clock(program: Program, value: Instance | UserInstance) -> bool:
+    """Whether a callback of a library decides by no metric when the training ends."""
+    known = program.fact(Libraries).of(value)
+    return known is not None and known.flag("decides") and known.flag("blind")
 
 
 def _of_own(

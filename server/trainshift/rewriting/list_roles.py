@@ -34,7 +34,8 @@ class Role(Enum):
 class Member:
     """One callback or hook of a list, its role, and its class by which a report calls it.
 
-    `may_write` tells that it writes in some cases, although that is not its role.
+    `may_write` tells that it writes in some cases, although that is not its role; `says` what the entry of
+    its library says of it.
     """
 
     element: Occurrence
@@ -43,6 +44,7 @@ class Member:
     may_write: bool = False
     reads_metrics: bool = False
     stops_in_epoch: bool = False
+    says: str = ""
 
 
 class Listed:
@@ -55,6 +57,11 @@ class Listed:
     def named(self, *roles: Role) -> list[str]:
         """The names of the members that have one of `roles`, each once."""
         return list(dict.fromkeys(each.name for each in self.members if each.role in roles))
+
+    @property
+    def notes(self) -> list[tuple[str, str]]:
+        """The names of members of which their libraries' entries say something, and what."""
+        return [(each.name, each.says) for each in self.members if each.says]
 
     def has(self, name: str) -> bool:
         """Whether a member of Horovod's own is among them."""

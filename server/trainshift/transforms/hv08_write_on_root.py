@@ -62,6 +62,7 @@ from trainshift.core import tables
 from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
+from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
 from trainshift.libraries.entries import Entry, Role
 from trainshift.python.source.edit import Change, Edit, Remark
@@ -120,6 +121,9 @@ def propose(program: Program) -> Proposals:
         yield change
     for read in program.fact(ReadBack).all:
         yield _wait(program, read)
+    for site, known in program.fact(Libraries).sites(Role.NOTED):
+        if not program.fact(Horovod).site_on_root(site):
+            yield Remark("HV08", program.script.statement_span(site.statement), known.text("says"))
     kept = {call.site for call in program.fact(RootOnly).calls}
     for package, found in program.fact(LibraryCalls).left.items():
         sites = [site for site in found if site not in kept]

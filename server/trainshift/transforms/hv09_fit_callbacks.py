@@ -36,14 +36,16 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.layout import Layout
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.own_horovod import BROADCAST
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.fits import Fit, hides
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries.entries import Role as Known
 from trainshift.python.names.values import Instance
 from trainshift.python.source.edit import Change, Edit, Withheld
-from trainshift.python.syntax.chunk_syntax import Site
+from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, put_first, run, titled
@@ -59,6 +61,8 @@ from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
 from trainshift.rewriting.ranks.root_only import verbosity
 from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Guard, Proposals, Transform
+
+_WHOLE = "every rank goes through all of the data in an epoch, as fit has no steps_per_epoch to divide"
 
 
 def propose(program: Program) -> Proposals:
@@ -178,19 +182,25 @@ def _decisions(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
     unknown = callbacks.named(Role.UNKNOWN)
     if unknown:
         decisions.append(f"{', '.join(unknown)} (unknown) {run(unknown)} on every rank")
-    if "BackupAndRestore" in callbacks.named(Role.WRITES):
-        decisions.append("BackupAndRestore would resume rank 0 only: delete its backup before a restart")
+    decisions += [f"{name} {said}" for name, said in callbacks.notes]
     decisions += _of_warm_up(program, callbacks)
     data = program.fact(DividedData)
     if data.of(callbacks.fit.site.statement) is None and not hides(
         program.script, callbacks.fit.site, "steps_per_epoch"
     ):
-        decisions.append(
-            "every rank goes through all of the data in an epoch, as fit has no steps_per_epoch to divide"
-        )
+        decisions.append(f"{_WHOLE}{_what_helps(program, callbacks.fit)}")
     if callbacks.fit.given("validation_steps") is not None:
         decisions.append("validation_steps is not divided: every rank validates on as many batches as before")
     return tuple(decisions)
+
+
+def _what_helps(program: Program, fit: Fit) -> str:
+    """What the library that makes the data of a `fit` has for a share of each rank, if its entry says so."""
+    data = argument(fit.site.node, 0, "x")
+    made = program.names.site_values(data, fit.site) if data is not None else ()
+    known = (program.fact(Libraries).of(each) for each in made if isinstance(each, Instance))
+    said = [each.text("says") for each in known if each is not None and each.role is Known.DATASET]
+    return f"; {said[0]}" if said else ""
 
 
 def _of_warm_up(program: Program, callbacks: Callbacks) -> list[str]:

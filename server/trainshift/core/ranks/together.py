@@ -15,6 +15,7 @@ from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.course import started_mains
 from trainshift.core.ranks.own_horovod import OwnHorovod
+from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loops import Loops
@@ -38,12 +39,14 @@ class Plain(NamedTuple):
     """A call that takes gradients which nothing averages.
 
     `unused` is the wrap beside it, if any, `unheeded` the one that is used and averages nothing on Keras 3.
+    `own_tape` is the class of a model whose step applies the gradients of its own tape, whatever it is given.
     """
 
     site: Site
     loop: Loop | None
     unused: Site | None = None
     unheeded: Site | None = None
+    own_tape: str = ""
 
 
 class Together:
@@ -279,7 +282,12 @@ class Together:
     def _plain_fits(self) -> Iterator[Plain]:
         averaging = self._program.fact(Averaging)
         for loop in self.loops:
-            if loop.pattern is not Pattern.OPTIMIZER or averaging.has_own_step(loop):
+            if loop.pattern is not Pattern.OPTIMIZER:
+                continue
+            tapes = (self._program.fact(Fits).librarys_tape(each.node, loop.sites[0]) for each in loop.models)
+            if own := next(filter(None, tapes), ""):
+                yield Plain(loop.sites[0], loop, own_tape=own)
+            if own or averaging.has_own_step(loop):
                 continue
             if any(map(averaging.averages, loop.models)) or averaging.is_distributed(loop):
                 continue

@@ -235,6 +235,11 @@ class Fits:
                 return value.scope.name
         return ""
 
+    def is_compiled_by_library(self, fit: Fit) -> bool:
+        """Return whether the library that makes a fitted model compiles it."""
+        known = map(self._program.fact(Libraries).of, self._names.site_values(fit.model, fit.site))
+        return any(each is not None and each.flag("compiled") for each in known)
+
     def _replaces_step(self, cls: Scope) -> bool:
         """Whether a class has a `train_step` that does without that of its base."""
         step = self._names.function_named(cls, "train_step")

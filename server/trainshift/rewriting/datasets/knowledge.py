@@ -8,10 +8,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.seeds import Order
 from trainshift.core.ranks.worlds import ASKING
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries.entries import Role
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import arguments, hides_arguments
 from trainshift.rewriting.datasets.draws import Draw, Draws, Remedy
@@ -54,9 +56,8 @@ class Knowledge:
         return self._lengths[node]
 
     def _uncounted(self, node: Node) -> str:
-        name = ast.unparse(node.at.node)
         if node.unseen:
-            return f"the script does not show how {_short(name)} is made"
+            return self._unseen(node)
         if node.operation == _COUNTS:
             return ""
         if node.operation in UNCOUNTED:
@@ -140,15 +141,27 @@ class Knowledge:
 
     def _unordered(self, node: Node) -> str:
         if node.unseen:
-            return f"the script does not show how {_short(ast.unparse(node.at.node))} is made"
+            return self._unseen(node)
         if self.draws_freely(node) and not self._can_be_seeded(node):
-            return f"`{node.operation}` draws another order on each rank; give it `seed=`"
+            seed = self._told(node, "seed") or "seed="
+            return f"`{node.operation}` draws another order on each rank; give it `{seed}`"
         given = node.given("deterministic")
         if given is not None and not (isinstance(given, ast.Constant) and given.value in (True, None)):
             return f"`{node.operation}` may change the order from rank to rank"
         if node.operation == "with_options" and self._leaves_order_to_chance:
             return "its options leave the order of elements to chance"
         return unordered(self._drawn_for(node)) or next(filter(None, map(self.unordered, node.inputs)), "")
+
+    def _unseen(self, node: Node) -> str:
+        unseen = f"the script does not show how {_short(ast.unparse(node.at.node))} is made"
+        return f"{unseen}; {told}" if (told := self._told(node, "says")) else unseen
+
+    def _told(self, node: Node, key: str) -> str:
+        """What a library's entry says of what makes a dataset; "" if nothing."""
+        if not isinstance(node.at.node, ast.Call):
+            return ""
+        known = self._program.fact(Libraries).called(self._program.script.site_of(node.at.node), Role.DATASET)
+        return known.text(key) if known is not None else ""
 
     def _is_drawn(self, node: Node) -> bool:
         """Whether each rank has a source of its own, or one in an order of its own."""

@@ -91,7 +91,9 @@ class CallbackLists(Lists):
         values = self._names.values(element.node, element.scope, element.statement)
         reads = any(self._reads_metrics(value) for value in values)
         stops = any(isinstance(value, UserInstance) and self._stops_in_epoch(value.scope) for value in values)
-        return replace(member, reads_metrics=reads, stops_in_epoch=stops)
+        entries = (self._entry(value.cls) for value in values if isinstance(value, Instance))
+        says = next((each.text("says") for each in entries if each is not None), "")
+        return replace(member, reads_metrics=reads, stops_in_epoch=stops, says=says)
 
     def _stands_in_for(self, value: Value) -> str:
         return self._program.fact(OwnHorovod).role_of(value)

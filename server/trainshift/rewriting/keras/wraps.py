@@ -124,6 +124,10 @@ class _Use:
         return self.node, self.site.scope, self.site.statement
 
 
+_NOT_FOUND = "Trainshift cannot find {model}.compile(...), so the optimizer cannot be wrapped"
+_COMPILED = "{model} is compiled where its library makes it; call {model}.compile(...) with an optimizer"
+
+
 class Wraps:
     """The optimizers of one script that are not wrapped yet but must be."""
 
@@ -163,9 +167,10 @@ class Wraps:
                     f"{model} may be loaded with its optimizer, which cannot be wrapped; compile it again",
                 )
             elif not known and not self._is_loaded_by_horovod(fit):
+                compiled = _COMPILED if keras.is_compiled_by_library(fit) else _NOT_FOUND
                 self._hide(
                     fit.site,
-                    f"Trainshift cannot find {model}.compile(...), so the optimizer cannot be wrapped",
+                    compiled.format(model=model),
                 )
         for compile in keras.compiles:
             self._read_compile(compile)

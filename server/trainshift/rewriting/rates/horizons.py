@@ -131,7 +131,7 @@ class Horizons:
         """The calls that make a schedule of TensorFlow, and where it takes what counts steps."""
         libraries = self._program.fact(Libraries)
         found: list[tuple[Site, dict[str, int | None]]] = []
-        for site, entry in libraries.sites(Role.SCHEDULE, Role.OPTIMIZER_FACTORY):
+        for site, entry in libraries.sites(Role.SCHEDULE, Role.OPTIMIZER_FACTORY, Role.COUNTS):
             signature = api.read_signature(entry.signature)
             if signature is not None:
                 found.append((site, {word: signature.position(word) for word in entry.listed("steps")}))
