@@ -181,6 +181,12 @@ WRITING_METHODS = frozenset(
         "savefig",
         "imsave",
         "to_csv",
+        "to_html",
+        "to_latex",
+        "to_markdown",
+        "to_netcdf",
+        "to_xml",
+        "to_zarr",
         "to_json",
         "to_pickle",
         "to_excel",
@@ -201,7 +207,19 @@ WRITING_METHODS = frozenset(
 )
 
 # Of those, the ones that only return text when they are given no path.
-PATH_WRITING = frozenset({"to_csv", "to_json", "to_excel", "to_parquet", "to_pickle"})
+PATH_WRITING = frozenset(
+    {
+        "to_html",
+        "to_latex",
+        "to_markdown",
+        "to_xml",
+        "to_csv",
+        "to_json",
+        "to_excel",
+        "to_parquet",
+        "to_pickle",
+    }
+)
 
 # Of those, the ones that are common names for other things too: a doubt where the object is unknown.
 DOUBTFUL_METHODS = frozenset({"save", "summary", "write", "dump"})

@@ -61,6 +61,7 @@ NAMES: dict[str, CauseKind] = {
 METHODS = dict.fromkeys(
     (
         "rejection_resample",
+        "should_prune",
         "suggest_categorical",
         "suggest_discrete_uniform",
         "suggest_float",

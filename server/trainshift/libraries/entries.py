@@ -54,7 +54,7 @@ KEYS: Mapping[Role, frozenset[str]] = {
     Role.WRITER: frozenset({"path", "unless"}),
     Role.WRITER_OBJECT: frozenset({"path", "mode", "elsewhere"}),
     Role.MOVES: frozenset(),
-    Role.OUTSIDE: frozenset({"begins", "command", "compiled", "remote"}),
+    Role.OUTSIDE: frozenset({"begins", "command", "remote", "starts"}),
     Role.TRACKER: frozenset({"argument", "root", "elsewhere", "before", "context"}),
     Role.TRAINS: frozenset({"reason", "draws"}),
     Role.DATASET: frozenset({"seed"}),
@@ -79,7 +79,9 @@ WORDS: Mapping[str, frozenset[str]] = {
 }
 """The values that a key may have, where these are few."""
 _LISTS = frozenset({"rates", "steps", "begins"})
-_FLAGS = frozenset({"context", "command", "compiled", "remote", "decides", "draws", "blind", "shows"})
+_FLAGS = frozenset(
+    {"context", "command", "compiled", "remote", "starts", "decides", "draws", "blind", "shows"}
+)
 _BASES = {
     Role.MODEL: "tensorflow.keras.Model",
     Role.OPTIMIZER: "tensorflow.keras.optimizers.legacy.Optimizer",

@@ -49,8 +49,8 @@ def check(program: Program) -> Findings:
         message = f"{_NOT} Wrap the optimizer with hvd.DistributedOptimizer."
         if plain.own_tape:
             message = (
-                f"{_NOT} The train_step of {plain.own_tape} applies those of its own tape, and no wrapped "
-                "optimizer averages them. Override train_step with a distributed tape."
+                f"The train_step of {plain.own_tape} applies gradients of its own tape, and the ranks train "
+                "apart. Override it with a distributed tape."
             )
         elif plain.unheeded is not None:
             name = plain.unheeded.name

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import takewhile
 
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks import worlds
 from trainshift.core.ranks.uniformity import Uniformity
@@ -395,7 +396,18 @@ def _asks(program: Program, statement: Statement, node: ast.expr) -> bool:
 def _leaves(program: Program, statement: Statement, loops: Container[Statement | None]) -> bool:
     """Whether a statement may leave a loop that trains."""
     found = program.fact(ControlFlow).completions([statement])
+    if innermost_loop(statement) in loops and any(_is_of_library(program, each) for each in statement.walk()):
+        return True
     return exits.RETURN in found or (exits.BREAK in found and innermost_loop(statement) in loops)
+
+
+def _is_of_library(program: Program, statement: Statement) -> bool:
+    """Whether a statement raises what a library catches that called the function: ``TrialPruned()``."""
+    raised = statement.node.exc if isinstance(statement.node, ast.Raise) else None
+    raised = raised.func if isinstance(raised, ast.Call) else raised
+    names = program.names.full_names(raised, statement.scope, statement) if raised is not None else ()
+    packages = {name.partition(".")[0] for name in names}
+    return any(map(program.fact(Libraries).tells_of, packages - {"builtins", "tensorflow"}))
 
 
 def _own_names(program: Program, inside: Iterable[Statement], given: Iterable[str] = ()) -> set[str]:

@@ -77,15 +77,18 @@ class Seeds:
 
     def is_draw(self, site: Site) -> bool:
         """Whether a call draws numbers at random."""
-        return site.name in _DRAWS and bool(self._library(site))
+        return self._script.called_name(site) in _DRAWS and bool(self._library(site))
 
     def shuffles(self, site: Site) -> bool:
         """Whether a call gives an order that is drawn at random."""
         if site.name in _READERS:
             return not self._is_false(argument(site.node, None, "shuffle"))
-        if site.name in divergence.UNLESS_TOLD and argument(site.node, 1, "shuffle") is None:
+        if (
+            self._script.called_name(site) in divergence.UNLESS_TOLD
+            and argument(site.node, 1, "shuffle") is None
+        ):
             return False
-        return site.name in _SHUFFLES
+        return self._script.called_name(site) in _SHUFFLES
 
     def order(self, site: Site) -> Order:
         """Whether what a call draws or shuffles is the same on all ranks."""
@@ -99,7 +102,9 @@ class Seeds:
             if given is None:
                 return Order.OWN
             return self.of_seed(Occurrence(given, generator.scope, generator.statement))
-        return self.of_library(library or (_NUMPY if site.name in divergence.BY_STATE else _TF))
+        return self.of_library(
+            library or (_NUMPY if self._script.called_name(site) in divergence.BY_STATE else _TF)
+        )
 
     def of_library(self, library: str) -> Order:
         """Whether a library's own generator gives all ranks the same numbers."""

@@ -127,6 +127,23 @@ class Script:
         for name in names:
             yield from self.code.sites_by_name.get(name, ())
 
+    def called_name(self, site: Site) -> str:
+        """The name of what a call names, as its own module has it where an import gives it another one."""
+        return self._renamed.get(site.name, site.name) if isinstance(site.node.func, ast.Name) else site.name
+
+    def sites_called(self, *names: str) -> Iterator[Site]:
+        """The calls by one of some names, those that imports have renamed included."""
+        yield from self.sites_named(*names, *(given for given, own in self._renamed.items() if own in names))
+
+    @cached_property
+    def _renamed(self) -> dict[str, str]:
+        """The names that imports give, where these are not those of what they import."""
+        return {
+            binding.target.asname: binding.full_name.rpartition(".")[2]
+            for binding in self.imports
+            if isinstance(binding.target, ast.alias) and binding.target.asname
+        }
+
     def sites_calling(self, last_names: Collection[str]) -> list[Site]:
         """The calls that may be of something of a library with one of these last names, in text order.
 

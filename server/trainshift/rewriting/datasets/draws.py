@@ -167,9 +167,9 @@ class Draws:
                 yield from (Draw(site, self._sent_mask(site)) for site in calls if self._draws_numbers(site))
 
     def _draws_numbers(self, site: Site) -> bool:
-        if site.name in _NUMBERS and self._is_of_own_generator(site):
+        if self._script.called_name(site) in _NUMBERS and self._is_of_own_generator(site):
             return True
-        if site.name not in _NUMBERS:
+        if self._script.called_name(site) not in _NUMBERS:
             return False
         names = self._names.full_names(site.node.func, site.scope, site.statement)
         return any(
@@ -200,7 +200,7 @@ class Draws:
         """Whether a call draws an order or a choice that nothing fixes."""
         if site.name == "set" and self._names.calls(site, "builtins.set"):
             return True
-        if site.name not in _CHOOSING:
+        if self._script.called_name(site) not in _CHOOSING:
             return False
         if self._is_of_own_generator(site):
             return True
@@ -235,12 +235,14 @@ class Draws:
 
     def _is_fixed_draw(self, site: Site, library: str) -> bool:
         given = {word.arg: word.value for word in site.node.keywords}
-        state, shuffles = given.get(_CHOOSING[site.name] or "."), given.get("shuffle")
+        state, shuffles = given.get(_CHOOSING[self._script.called_name(site)] or "."), given.get("shuffle")
         if state is not None and self.is_fixed(Occurrence(state, site.scope, site.statement)):
             return True
         if isinstance(shuffles, ast.Constant) and not shuffles.value:
             return True
-        return (shuffles is None and site.name in divergence.UNLESS_TOLD) or self.is_seeded(library)
+        return (
+            shuffles is None and self._script.called_name(site) in divergence.UNLESS_TOLD
+        ) or self.is_seeded(library)
 
     def is_seeded(self, library: str) -> bool:
         """Whether the script fixes what a library draws by one seed for all ranks."""
@@ -267,12 +269,14 @@ class Draws:
     def _remedy(self, site: Site) -> Remedy | None:
         if site.in_fstring or site.deferred:
             return None
-        is_stated = site.name in divergence.BY_STATE or self._names.calls(site, "sklearn.utils.shuffle")
+        is_stated = self._script.called_name(site) in divergence.BY_STATE or self._names.calls(
+            site, "sklearn.utils.shuffle"
+        )
         if is_stated or self._is_of_frame(site):
             hidden = hides_arguments(site.node) and any(word.arg is None for word in site.node.keywords)
             given = any(word.arg == "random_state" for word in site.node.keywords)
             return None if hidden or given or self.is_repeated(site) else Remedy.STATE
-        if site.name not in _SENT or not site.node.args:
+        if self._script.called_name(site) not in _SENT or not site.node.args:
             return None
         drawn = self._names.calls(site, *_DRAWING_NUMBERS) or self._is_of_own_generator(site)
         # A batch that is drawn in each turn is another one on each rank.

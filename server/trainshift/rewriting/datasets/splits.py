@@ -48,7 +48,7 @@ class Splits:
 
     def _split(self) -> Iterator[Occurrence]:
         """Yield what is split, or what tells the parts."""
-        yield from map(of_call, self._script.sites_named(*sorted(divergence.SPLITTING)))
+        yield from map(of_call, self._script.sites_called(*sorted(divergence.SPLITTING)))
         yield from self._cut_at_one_place()
         for site in self._script.sites_named(*_REST):
             yield from map(of_call(site).part, arguments(site.node))

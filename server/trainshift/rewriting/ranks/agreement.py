@@ -119,7 +119,7 @@ class Agreement:
             return Mend(test.node, test.statement, Form.TEST, divergence)
         if divergence.cause.kind in _UNSENT or site is None:
             return None
-        if site.in_fstring or site.name in _IN_PLACE:
+        if site.in_fstring or self._script.called_name(site) in _IN_PLACE:
             return None
         if site.deferred and not self._is_iterated(site):
             node = self._numbers_of(site)
@@ -180,7 +180,7 @@ class Agreement:
 
     def _is_sendable(self, site: Site) -> bool:
         """Tell that what a call gives are numbers or words, and no objects of the script's own."""
-        if site.name not in _CHOOSING:
+        if self._script.called_name(site) not in _CHOOSING:
             return True
         given = [*site.node.args[:2], *(each.value for each in site.node.keywords if each.arg != "k")]
         if site.name != "suggest_categorical":

@@ -146,6 +146,8 @@ class LibraryCalls:
 
     def _is_left(self, site: Site, known: Entry) -> bool:
         acts = not known.listed("begins") and self._acting.acts_outside(site, known)
+        if not acts and known.flag("starts"):
+            return True
         return acts != is_alone(site) and (acts or known.flag("command"))
 
     @cached_property

@@ -34,13 +34,16 @@ from trainshift.python.names.values import (
 )
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, hides_arguments
 from trainshift.rewriting.ranks import summary_writers as writers
-from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind
+from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind, is_context_manager
 from trainshift.rewriting.ranks.library_calls import LibraryCalls
 from trainshift.rewriting.ranks.own_paths import OwnPaths
 from trainshift.rewriting.rates.learning_rates import LearningRates
 
 # The forms that an entry of a library tells all of.
 _BY_ENTRY = (Form.ELSEWHERE, Form.QUIET, Form.CONTEXT)
+
+
+_OPENED = "other ranks would have no file; open it in a with statement"
 
 
 class RootOnly:
@@ -147,7 +150,11 @@ class RootOnly:
                 own = kind is RootKind.WRITE and form is not Form.RELOAD and site.name not in tables.RESTORING
                 if own and site.name != "load_weights" and self._program.fact(OwnPaths).has(site):
                     return None
-                return self._with_reason(self._program.fact(GuardForms).guard(site, kind, form, doubt), value)
+                call = self._program.fact(GuardForms).guard(site, kind, form, doubt)
+                by_mode = isinstance(value, Member | Unknown) and self._opens_by_mode(site)
+                if call is not None and by_mode and not is_context_manager(site):
+                    return replace(call, reason=call.reason or _OPENED)
+                return self._with_reason(call, value)
         return None
 
     def _with_reason(self, call: RootCall | None, value: Value) -> RootCall | None:
@@ -176,6 +183,8 @@ class RootOnly:
         if isinstance(value, Library):
             return self._classify_function(site, api.canonical(value.name) or value.name)
         if isinstance(value, Unknown) and calls.moves_path(site):
+            return RootKind.WRITE, Form.GUARD, ""
+        if isinstance(value, Member | Unknown) and self._opens_by_mode(site):
             return RootKind.WRITE, Form.GUARD, ""
         if isinstance(value, Function) or site.name not in tables.ROOT_ONLY_METHODS:
             return None
@@ -306,6 +315,14 @@ class RootOnly:
             return True
         return self._horovod.pinned(given, site.scope, site.statement)
 
+    def _opens_by_mode(self, site: Site) -> bool:
+        """Whether a method ``open`` of a path or a file system is told to write: ``path.open("w")``."""
+        if site.name != "open" or not isinstance(site.node.func, ast.Attribute):
+            return False
+        given = [*site.node.args[:2], *(word.value for word in site.node.keywords if word.arg == "mode")]
+        texts = (each.value for each in given if isinstance(each, ast.Constant))
+        return any(isinstance(each, str) and _is_writing_mode(each) for each in texts)
+
     def _opens_for_writing(self, site: Site, name: str) -> bool:
         path_name, mode_name = tables.OPENING[name]
         path = argument(site.node, 0, path_name)
@@ -318,6 +335,10 @@ class RootOnly:
         values = self._script.names.site_values(mode, site) if mode is not None else ()
         shown = [value.value for value in values if isinstance(value, Literal)]
         return any(isinstance(each, str) and not set(each).isdisjoint("wax+") for each in shown)
+
+
+def _is_writing_mode(text: str) -> bool:
+    return len(text) <= 3 and set(text) <= set("wax+bt") and not set(text).isdisjoint("wax+")
 
 
 def _is_import_fallback(statement: Statement) -> bool:
