@@ -128,7 +128,15 @@ def call_of_method(entry: Entry, given: str) -> str:
     return f"{'.'.join(owner)}.{method}({given})"
 
 
-_MAKERS = ("connect", "client", "get_writer")
+_MAKERS = (
+    "connect",
+    "client",
+    "get_writer",
+    "getLogger",
+    "get_absl_logger",
+    "get_logger",
+    "get_absl_handler",
+)
 
 
 def acts(entry: Entry) -> None:
@@ -226,6 +234,19 @@ def noted(entry: Entry) -> None:
     assert entry.text("says") in [each.text for each in found.decisions]
 
 
+def prints(entry: Entry) -> None:
+    """What shows text is rank 0's, and so is a bar, which every rank goes through."""
+    line = call_of_method(entry, "'text'")
+    if entry.package == "builtins":
+        line = f"{entry.pattern}('text')"
+    if entry.text("argument"):
+        line = call_of_method(entry, "model.layers")
+        body = f"{MODEL}model.compile('sgd')\n{FIT.format(more='')}bar = {line}\n"
+        assert f"(model.layers, {entry.text('argument')}=hvd.rank() != 0)" in converted(entry, body).text
+    else:
+        assert f"if hvd.rank() == 0:\n    {line}\n" in end(entry, line)
+
+
 CASES: dict[Role, Callable[[Entry], None]] = {
     Role.MODEL: model,
     Role.OPTIMIZER: optimizer,
@@ -241,6 +262,7 @@ CASES: dict[Role, Callable[[Entry], None]] = {
     Role.DATASET: dataset,
     Role.COUNTS: counts,
     Role.NOTED: noted,
+    Role.PRINTS: prints,
 }
 
 

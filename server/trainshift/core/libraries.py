@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.libraries import api, entries
 from trainshift.libraries.entries import ROOT, Entry, Role, Table
@@ -24,6 +25,7 @@ _TOLD = {
     Role.OUTSIDE: "acts beyond this program: left to rank 0",
     Role.TRACKER: "a tracker: left to rank 0",
     Role.DATASET: "makes data, which every rank reads whole",
+    Role.PRINTS: "shows something: left to rank 0",
     Role.COUNTS: "counts the steps of a training, which are divided",
 }
 
@@ -108,6 +110,11 @@ class Libraries:
             if found is not None:
                 yield site, found
 
+    @cached_property
+    def for_root(self) -> frozenset[str]:
+        """The names of calls that may be of what rank 0 alone does, by the tables and by entries."""
+        return tables.ROOT_ONLY_NAMES | self.names(*entries.ACTING, Role.PRINTS)
+
     def names(self, *roles: Role) -> frozenset[str]:
         """Return what the script's calls are named that may be of something with one of some roles."""
         found = self._named.get(roles)
@@ -151,5 +158,5 @@ class Libraries:
             for binding in script.imports
         }
         packages |= {module.partition(".")[0] for module in self._script.code.star_imports}
-        found = [entries.table(package) for package in sorted(packages)]
+        found = [entries.table(package) for package in sorted({*packages, "builtins"})]
         return [table for table in (*found, *self._own.values()) if table]

@@ -8,50 +8,10 @@ from __future__ import annotations
 
 from trainshift.libraries.containers import MUTATING
 
-_LOG_LEVELS = ("debug", "info", "warning", "warn", "error", "critical", "exception", "log", "fatal")
-
-# Functions whose one effect is text on the terminal.
-PRINTING = frozenset(
-    {
-        "builtins.print",
-        "tensorflow.print",
-        "pprint.pprint",
-        "sys.stdout.write",
-        "sys.stderr.write",
-        "sys.stdout.flush",
-        "tqdm.tqdm.write",
-        "tqdm.auto.tqdm.write",
-        "rich.print",
-        "click.echo",
-        *(f"{module}.{level}" for level in _LOG_LEVELS for module in ("logging", "absl.logging")),
-        *(f"tensorflow.compat.v1.logging.{level}" for level in _LOG_LEVELS),
-        *(f"tensorflow.logging.{level}" for level in _LOG_LEVELS),
-        *(f"loguru.logger.{level}" for level in (*_LOG_LEVELS, "success", "trace")),
-    }
-)
-
-# Methods whose one effect is text on the terminal, by what made their object.
-PRINTING_METHODS = {
-    "logging.getLogger": frozenset(_LOG_LEVELS),
-    "absl.logging.get_absl_logger": frozenset(_LOG_LEVELS),
-    "tensorflow.get_logger": frozenset(_LOG_LEVELS),
-    "tqdm.tqdm": frozenset({"write"}),
-    "tqdm.auto.tqdm": frozenset({"write"}),
-    "rich.console.Console": frozenset({"print", "log", "rule"}),
-}
-
-# Progress bars that a `disable` argument silences.
-PROGRESS_BARS = frozenset(
-    f"{module}.{name}"
-    for module in ("tqdm", "tqdm.auto", "tqdm.std", "tqdm.notebook", "tqdm.asyncio", "tqdm.rich")
-    for name in ("tqdm", "trange", "tqdm_notebook", "tnrange")
-)
-RANGES = frozenset({"builtins.range", "numpy.arange", "tensorflow.range"}) | {
-    each for each in PROGRESS_BARS if each.endswith("range")
-}
-"""What counts, and gives the numbers."""
-AROUND = PROGRESS_BARS | {"builtins.enumerate", "builtins.iter", "builtins.list", "builtins.reversed"}
-"""What goes through as many elements as what it is given first."""
+RANGES = frozenset({"builtins.range", "numpy.arange", "tensorflow.range"})
+"""What counts, and gives the numbers; so do bars such as `trange`."""
+AROUND = frozenset({"builtins.enumerate", "builtins.iter", "builtins.list", "builtins.reversed"})
+"""What goes through as many elements as what it is given first; so do bars."""
 
 # Objects of Keras that every rank needs and that `verbose=0` silences; some are silent by default.
 TALKING = frozenset(
@@ -582,7 +542,7 @@ GRAPH_ACTING = (
 
 # Every method that may concern rank 0 only.
 ROOT_ONLY_METHODS = (
-    WRITING_METHODS.union(*PRINTING_METHODS.values())
+    WRITING_METHODS
     | MODEL_WRITING
     | CHECKPOINT_WRITING
     | RESTORING
@@ -597,7 +557,7 @@ EVALUATING = frozenset({"evaluate", "predict", "evaluate_generator", "predict_ge
 
 # Whatever a rewrite may put under a test of the rank, so that Horovod must be set up before it.
 ROOT_ONLY_NAMES = frozenset(
-    {name.rpartition(".")[2] for name in (*PRINTING, *WRITING, *PROGRESS_BARS, *OPENING)}
+    {name.rpartition(".")[2] for name in (*WRITING, *OPENING)}
     | WRITING_METHODS
     | MODEL_WRITING
     | CHECKPOINT_WRITING

@@ -38,6 +38,7 @@ class Role(Enum):
     DATASET = "dataset"
     COUNTS = "counts"
     NOTED = "noted"
+    PRINTS = "prints"
 
 
 ACTING = (Role.WRITER, Role.WRITER_OBJECT, Role.MOVES, Role.OUTSIDE, Role.TRACKER)
@@ -60,6 +61,7 @@ KEYS: Mapping[Role, frozenset[str]] = {
     Role.DATASET: frozenset({"seed"}),
     Role.COUNTS: frozenset({"signature", "steps"}),
     Role.NOTED: frozenset(),
+    Role.PRINTS: frozenset({"argument"}),
 }
 """What an entry of a role may say beside what any may say."""
 NEEDED: Mapping[Role, frozenset[str]] = {
@@ -143,6 +145,18 @@ def is_known(full_name: str) -> bool:
     """Return whether a name is that of an entry, or of a module that has one."""
     package, _, below = full_name.partition(".")
     return entry(full_name) is not None or any(name.startswith(f"{below}.") for name in table(package))
+
+
+def prints(full_name: str) -> bool:
+    """Return whether a function or a method has no effect but text on the terminal."""
+    known = entry(full_name)
+    return known is not None and known.role is Role.PRINTS and not known.text("argument")
+
+
+def is_bar(full_name: str) -> bool:
+    """Return whether something shows the progress through what it is given, and an argument silences it."""
+    known = entry(full_name)
+    return known is not None and known.role is Role.PRINTS and bool(known.text("argument"))
 
 
 @cache

@@ -37,6 +37,7 @@ from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.training.effects import Effects
+from trainshift.libraries.entries import prints
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Instance, Library, Literal, Value
 from trainshift.python.source.edit import Change, Edit
@@ -138,7 +139,7 @@ def _of_file(program: Program, site: Site) -> Finding | None:
     for value in program.names.site_values(word.value, site):
         if _is_open_file(value):
             verdict = Verdict.VIOLATED
-        elif isinstance(value, Library) and (value.name in _TERMINAL or value.name in tables.PRINTING):
+        elif isinstance(value, Library) and (value.name in _TERMINAL or prints(value.name)):
             continue
         elif not isinstance(value, Literal):
             verdict = verdict or Verdict.UNKNOWN

@@ -338,7 +338,7 @@ class Prerequisites:
                 name.startswith(tables.QUIET_TENSORFLOW) and name != tables.LIMITS_MEMORY for name in names
             )
             runs = any(name.startswith("tensorflow.") for name in names) and not quiet
-            alone = site.name in tables.ROOT_ONLY_NAMES - tables.LEVELS
+            alone = site.name in self._program.fact(Libraries).for_root - tables.LEVELS
             if runs or alone or site in kept:
                 found.update(site.statement.path())
         return found

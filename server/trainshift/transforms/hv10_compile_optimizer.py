@@ -30,8 +30,8 @@ import ast
 import re
 from itertools import count
 
-from trainshift.core import tables
 from trainshift.core.layout import Layout
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.training.fits import Compile, Fit, Fits, method_argument
 from trainshift.core.training.horovod import Horovod
@@ -142,7 +142,7 @@ def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:
     assert isinstance(site.node.func, ast.Attribute)
     end = program.script.span(optimizer.node, optimizer).start
     return is_plain(site.node.func.value) and not any(
-        other.name in tables.ROOT_ONLY_NAMES or program.fact(Wraps).makes_optimizer(other)
+        other.name in program.fact(Libraries).for_root or program.fact(Wraps).makes_optimizer(other)
         for other in program.script.code.sites_by_statement[site.statement]
         if other is not site and program.script.span(other.node, other).start < end
     )

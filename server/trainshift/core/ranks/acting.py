@@ -164,7 +164,7 @@ class Acting:
         """Whether a call writes what it is given or called on, by its name or by its library's entry."""
         if site.name in tables.WRITING_METHODS and is_method(site):
             return site.name not in ("summary", "load_weights")
-        if site.name not in tables.ROOT_ONLY_NAMES | self._libraries.names(*ACTING):
+        if site.name not in self._libraries.for_root:
             return False
         named = self._names.full_names(site.node.func, site.scope, site.statement)
         writes = not named.isdisjoint((*tables.WRITING, *tables.OPENING))

@@ -25,6 +25,7 @@ from trainshift.core.training.steps import VARIABLE_LISTS, Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
 from trainshift.libraries.divergence import CauseKind
+from trainshift.libraries.entries import is_bar
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Values
@@ -296,9 +297,10 @@ class Sinks:
         """Tell that a loop goes through numbers, so that what is behind these decides how often."""
         while isinstance(at.node, ast.Call):
             called = self._names.full_names(at.node.func, at.scope, at.statement)
-            if called & tables.RANGES:
+            is_around = any(map(is_bar, called))
+            if called & tables.RANGES or (is_around and any(each.endswith("range") for each in called)):
                 return True
-            if not called & tables.AROUND or not at.node.args:
+            if not (is_around or called & tables.AROUND) or not at.node.args:
                 return False
             at = at.part(at.node.args[0])
         return False

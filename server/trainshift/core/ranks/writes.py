@@ -85,7 +85,7 @@ class Writes:
 
     def _calls(self) -> Iterator[Site]:
         libraries = self._program.fact(Libraries)
-        names = {*tables.ROOT_ONLY_NAMES, *libraries.names(*_LIBRARYS)}
+        names = libraries.for_root
         for site in self._script.sites_named(*sorted({*names, *_KEEPING, "Estimator"})):
             if self._writes(site) and self._together.is_of_all(site) and not self._is_apart(site):
                 yield site
@@ -193,8 +193,7 @@ class Writes:
         return [*self._prints(), *self._bars()]
 
     def _prints(self) -> Iterator[Site]:
-        names = {name.rpartition(".")[2] for name in tables.PRINTING}
-        for site in self._script.sites_named(*sorted(names)):
+        for site in self._script.sites_named(*sorted(self._program.fact(Libraries).names(Role.PRINTS))):
             called = self._names.full_names(site.node.func, site.scope, site.statement)
             if called.isdisjoint({"builtins.print", "tensorflow.print"}):
                 continue

@@ -14,7 +14,7 @@ from trainshift.core.program import Program
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
-from trainshift.libraries.entries import Role
+from trainshift.libraries.entries import Role, is_bar, prints
 from trainshift.python.names.values import (
     Class,
     Function,
@@ -222,7 +222,7 @@ def _of_library(name: str) -> tuple[Effect, str] | None:
     last = name.rpartition(".")[2]
     if name in _WRITING:
         return _OPENS if name in _OPENED else _FILES
-    if name in tables.PRINTING or name in tables.PROGRESS_BARS:
+    if prints(name) or is_bar(name):
         return None
     if name in tables.CALLS:
         return Effect.ACTS, tables.CALLS[name]

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core import tables
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import counted_in
@@ -16,7 +16,7 @@ from trainshift.core.training.rate_cases import RateCases
 from trainshift.core.training.rate_settings import RateSetting, RateSettings
 from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.libraries import api
+from trainshift.libraries.entries import Role, is_bar
 from trainshift.python.flow import exits
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
@@ -95,12 +95,12 @@ class Counters:
     def totals(self) -> list[tuple[Site, ast.expr]]:
         """The progress bars that are told how many steps a loop takes of which each rank takes its share."""
         found = []
-        for site in self._script.sites_calling(api.last_names(*tables.PROGRESS_BARS)):
+        for site in self._script.sites_named(*self._program.fact(Libraries).names(Role.PRINTS)):
             total = argument(site.node, None, "total")
             if total is None or getattr(total, "value", ...) is None:
                 continue
             names = self._names.full_names(site.node.func, site.scope, site.statement)
-            if names & tables.PROGRESS_BARS and any(map(self._pace.is_shared, self._shown_by(site))):
+            if any(map(is_bar, names)) and any(map(self._pace.is_shared, self._shown_by(site))):
                 if not self._pace.agrees(total, site.scope, site.statement):
                     found.append((site, total))
         return found

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.training.effects import Effects
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries.entries import is_bar
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.uses import NameUse, NameUses
 from trainshift.python.syntax.chunk_syntax import Statement, expression_path
@@ -68,7 +68,7 @@ def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
         return None
     if program.fact(Executions).custom_model(scope) is not None:
         return None
-    numbers = unwrapped(program, iteration.at, tables.PROGRESS_BARS)
+    numbers = unwrapped(program, iteration.at)
     names = called(program, numbers)
     if names & LISTS:
         return shared(program, numbers, [numbers])
@@ -121,11 +121,16 @@ def shared(program: Program, numbers: Occurrence, data: list[Occurrence]) -> Ind
     return IndexLoop(numbers, draws=tuple(dict.fromkeys(draws)), reason=unordered(draws))
 
 
-def unwrapped(program: Program, at: Occurrence, wrappers: frozenset[str]) -> Occurrence:
-    """What a loop goes through, without the calls of some names around it, such as a progress bar."""
-    while isinstance(at.node, ast.Call) and at.node.args and called(program, at) & wrappers:
+def unwrapped(program: Program, at: Occurrence, *wrappers: str) -> Occurrence:
+    """What a loop goes through, without a progress bar around it, or a call of one of some names."""
+    while isinstance(at.node, ast.Call) and at.node.args and _is_around(program, at, wrappers):
         at = at.part(at.node.args[0])
     return at
+
+
+def _is_around(program: Program, at: Occurrence, wrappers: tuple[str, ...]) -> bool:
+    names = called(program, at)
+    return not names.isdisjoint(wrappers) or any(map(is_bar, names))
 
 
 def called(program: Program, at: Occurrence) -> frozenset[str]:

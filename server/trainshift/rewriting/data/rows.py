@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.ranks import worlds
 from trainshift.core.ranks.seeds import Order, Seeds
@@ -30,7 +29,6 @@ from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.knowledge import unordered
 
 # What numbers the elements of a row, or shows how far it is.
-_AROUND = tables.PROGRESS_BARS | {"builtins.enumerate"}
 _SIDE_BY_SIDE = "builtins.zip"
 ASKING = worlds.ASKING | {"get", "get_nowait", "predict", "read", "sample"}
 """Methods that ask the world for what may be another thing on each rank."""
@@ -53,7 +51,7 @@ class Rows:
 
 def read_rows(program: Program, iteration: Iteration) -> Rows | None:
     """How what a loop goes through, or a `fit` is given, is shared out; None if it is no such row."""
-    at = unwrapped(program, iteration.at, _AROUND)
+    at = unwrapped(program, iteration.at, "builtins.enumerate")
     fit = iteration.fit
     if program.fact(Generators).run_by(at):
         if any(map(program.fact(WhatTrains).site_trains, _calls(program, at))):

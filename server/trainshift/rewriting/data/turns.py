@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.training.steps import VARIABLE_LISTS, Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
+from trainshift.libraries.entries import is_bar
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
@@ -28,7 +28,7 @@ NEXT = ("get_next", "next", "next_batch")
 """The functions and methods that ask for the next element."""
 _ARITHMETIC = frozenset({"int", "len", "max", "min", "slice"})
 # What goes through something else, as it is.
-_AROUND = tables.PROGRESS_BARS | {
+_AROUND = {
     "builtins.enumerate", "builtins.iter", "builtins.list", "builtins.reversed", "builtins.sorted",
     "builtins.tuple", "builtins.zip", "itertools.chain", "itertools.zip_longest",
 }  # fmt: skip
@@ -96,7 +96,7 @@ class Turns:
         receiver = getattr(node.func, "value", None)
         if not names and last_name(node.func) in _PARTS and receiver is not None and not node.args:
             return self._gives(at.part(receiver), seen)
-        if names & _AROUND or any(name.startswith("tensorflow.clip_by") for name in names):
+        if names & _AROUND or any(is_bar(name) or name.startswith("tensorflow.clip_by") for name in names):
             given = [each.value if isinstance(each, ast.Starred) else each for each in node.args]
             return max((self._gives(at.part(each), seen) for each in given), default=Gives.DATA)
         return None

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
+from trainshift.libraries.entries import is_bar
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, Instance
@@ -162,7 +162,7 @@ class Pipelines:
         names = self._names.full_names(site.node.func, site.scope, site.statement)
         function = site.node.func
         name = next(iter(sorted(names)), "")
-        if WRAPPERS.intersection(names) or tables.PROGRESS_BARS.intersection(names):
+        if WRAPPERS.intersection(names) or any(map(is_bar, names)):
             node.is_dataset = False
             node.inputs = [self.read(node.at.part(each)) for each in _wrapped(site.node, names)]
             node.operation = "zip" if "builtins.zip" in names else "iter"

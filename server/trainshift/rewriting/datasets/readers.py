@@ -6,9 +6,9 @@ import ast
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.training.effects import Effects
+from trainshift.libraries.entries import prints
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.uses import parts_of
@@ -73,7 +73,7 @@ class Readers:
 
     def _is_of_root(self, site: Site) -> bool:
         """Whether a call prints or writes, which one rank does for all."""
-        if tables.PRINTING & self._names.full_names(site.node.func, site.scope, site.statement):
+        if any(map(prints, self._names.full_names(site.node.func, site.scope, site.statement))):
             return True
         deed = self._program.fact(Effects).of_call(site)
         return deed is not None and deed.effect is Effect.FILES

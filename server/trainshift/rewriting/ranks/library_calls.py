@@ -10,7 +10,7 @@ from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.acting import Acting, is_alone, is_method
 from trainshift.core.training.horovod import Horovod
-from trainshift.libraries.entries import ACTING, Entry, Role
+from trainshift.libraries.entries import Entry, Role, prints
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
@@ -37,7 +37,7 @@ class LibraryCalls:
         objects = self._libraries.sites(Role.WRITER_OBJECT)
         is_made = any(not known.text("elsewhere") for _, known in objects)
         methods = (each.name for each in self._script.sites if is_made and is_method(each))
-        return self._libraries.names(*ACTING).union(methods, _MOVING if self._imports_paths else ())
+        return self._libraries.for_root.union(methods, _MOVING if self._imports_paths else ())
 
     @cached_property
     def _imports_paths(self) -> bool:
@@ -109,7 +109,7 @@ class LibraryCalls:
             return False
         site = self._script.site_of(node.value)
         named = self._names.full_names(site.node.func, site.scope, statement)
-        return not named.isdisjoint(tables.PRINTING) or self._libraries.called(site, Role.TRACKER) is not None
+        return any(map(prints, named)) or self._libraries.called(site, Role.TRACKER) is not None
 
     def reason_against_elsewhere(self, site: Site, known: Entry) -> str:
         """Return why other ranks cannot write to nowhere: they read what is written; "" if they can."""

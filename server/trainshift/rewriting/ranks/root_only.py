@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from trainshift.core import tables
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.acting import Acting
 from trainshift.core.training.executions import of_super
@@ -19,6 +20,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.core.training.writing import writes
 from trainshift.libraries import api
+from trainshift.libraries.entries import Entry, Role
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
@@ -117,7 +119,9 @@ class RootOnly:
         return False
 
     def _candidates(self) -> Iterator[Site]:
-        names = tables.ROOT_ONLY_NAMES | self._aliases | self._program.fact(LibraryCalls).names
+        names = (
+            self._aliases | self._program.fact(Libraries).for_root | self._program.fact(LibraryCalls).names
+        )
         for site in self._script.sites:
             if site.name in names and not _is_import_fallback(site.statement):
                 yield site
@@ -180,6 +184,8 @@ class RootOnly:
         if (known := self._program.fact(Acting).entry(value)) is not None:
             form = calls.form(site, value, known)
             return (RootKind.WRITE, form, "") if form is not None else None
+        if (shown := self._program.fact(Libraries).of(value)) is not None and shown.role is Role.PRINTS:
+            return self._classify_print(site, shown)
         if isinstance(value, Library):
             return self._classify_function(site, api.canonical(value.name) or value.name)
         if isinstance(value, Unknown) and calls.moves_path(site):
@@ -198,13 +204,15 @@ class RootOnly:
             return RootKind.WRITE, Form.GUARD, doubt
         return None
 
-    def _classify_function(self, site: Site, name: str) -> tuple[RootKind, Form, str] | None:
-        keywords = {word.arg for word in site.node.keywords}
-        if name in tables.PRINTING:
+    @staticmethod
+    def _classify_print(site: Site, known: Entry) -> tuple[RootKind, Form, str] | None:
+        silencing = known.text("argument")
+        if not silencing:
             return RootKind.PRINT, Form.GUARD, ""
-        if name in tables.PROGRESS_BARS:
-            hidden = None in keywords or "disable" in keywords
-            return None if hidden else (RootKind.PRINT, Form.DISABLE, "")
+        hidden = {word.arg for word in site.node.keywords} & {None, silencing}
+        return None if hidden else (RootKind.PRINT, Form.DISABLE, "")
+
+    def _classify_function(self, site: Site, name: str) -> tuple[RootKind, Form, str] | None:
         if name in tables.WRITING:
             return (RootKind.WRITE, Form.GUARD, "") if writes(site, name) else None
         if name in tables.VERBOSITY:
@@ -221,8 +229,6 @@ class RootOnly:
 
     def _classify_method(self, site: Site, value: Member) -> tuple[RootKind, Form, str] | None:
         owner, names = self._owner(value, site), self._script.names
-        if isinstance(owner, Instance) and value.name in tables.PRINTING_METHODS.get(owner.cls, ()):
-            return RootKind.PRINT, Form.GUARD, ""
         if isinstance(owner, Instance) and value.name == "setLevel":
             return (RootKind.PRINT, Form.GUARD, "") if self._is_of_tensorflow(owner, site) else None
         if names.is_a(owner, *api.MODEL):

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from trainshift.core import tables
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.libraries.entries import prints
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Instance, Library, Value
 from trainshift.python.source.edit import Edit
@@ -278,7 +278,7 @@ class Removal:
                 if isinstance(each.func.value, ast.Constant):
                     return True
             for value in self._program.names.callee(site):
-                if isinstance(value, Library) and value.name in tables.PRINTING:
+                if isinstance(value, Library) and prints(value.name):
                     return True
         return False
 
