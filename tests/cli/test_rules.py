@@ -117,3 +117,16 @@ def test_every_code_is_explained(run: Run, code: str, monkeypatch: pytest.Monkey
     shown = run("explain", code).stdout
     assert f"{code} " in shown
     assert "```" not in shown
+
+
+class TestEntries:
+    def test_a_member_has_one_line_and_a_library_one_for_each(self, run: Run) -> None:
+        assert run("explain", "wandb.init").stdout == "wandb.init: a tracker: left to rank 0.\n"
+        lines = run("explain", "hydra").stdout
+        assert lines.startswith("hydra.main: Hydra makes a run folder for each rank, by its own clock")
+
+    def test_of_peoples_own(self, run: Run, here: Path) -> None:
+        entry = '[libraries."acme.tracking"]\n"log_*" = { role = "tracker" }\n'
+        (here / "trainshift.toml").write_text(entry, "utf-8")
+        told = run("explain", "acme.tracking.log_loss").stdout
+        assert told == "acme.tracking.log_loss: a tracker: left to rank 0.\n"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 import trainshift
@@ -14,6 +15,7 @@ from trainshift.engine.settings import SettingsError, read_settings
 from trainshift.libraries import entries, toml
 from trainshift.libraries.api import read_signature
 from trainshift.libraries.entries import Entry, Role
+from trainshift.libraries.schema import schema
 
 PACKAGES = sorted(path.stem for path in entries.DATA.glob("*.toml"))
 ENTRIES = [entry for package in PACKAGES for entry in entries.table(package).values()]
@@ -272,6 +274,25 @@ def test_entry_does_what_it_says(entry: Entry) -> None:
 
 
 _ROLE_OR_TEXT = re.compile(r"\bRole\.(\w+)|\"([^\"\n]*)\"")
+WRONG = [
+    {},
+    {"role": "unheard"},
+    {"role": "tracker", "rate": "x"},
+    {"role": "callback"},
+    {"role": "callback", "ranks": "some"},
+    {"role": "trains", "reason": 1},
+    {"role": "counts", "signature": "n", "steps": "n"},
+    {"role": "outside", "command": "yes"},
+    {"role": "optimizer"},
+    {"role": "model", "step": "keras"},
+]
+
+
+@pytest.mark.parametrize("said", [*(dict(each.data) for each in ENTRIES), *WRONG], ids=str)
+def test_the_schema_takes_what_the_settings_take(said: dict[str, object]) -> None:
+    is_right = not entries.problem_of_people(said)
+    found = jsonschema.Draft7Validator(schema()).is_valid({"acme.tools": {"member": said}})
+    assert found == is_right
 
 
 def test_every_role_and_key_is_read() -> None:
@@ -279,7 +300,7 @@ def test_every_role_and_key_is_read() -> None:
     folder = Path(trainshift.__file__).parent
     asked: set[str] = set()
     for path in folder.rglob("*.py"):
-        if path.parent.name == "libraries" and path.stem == "entries":
+        if path.parent.name == "libraries" and path.stem in ("entries", "schema"):
             continue
         asked.update(name for names in _ROLE_OR_TEXT.findall(path.read_text("utf-8")) for name in names)
     used = {entry.role for entry in ENTRIES}

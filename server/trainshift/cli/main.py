@@ -132,28 +132,33 @@ def cli(ctx: click.Context) -> None:
 def explain(ctx: click.Context, code: str) -> None:
     """Explain a rule or a restriction, with examples.
 
-    CODE is a code or a name from `trainshift rules`.
+    CODE is a code or a name from `trainshift rules`, or a library or a member of one.
 
     \b
     Examples:
       trainshift explain HV04
+      trainshift explain wandb.init
       trainshift explain TF05
       trainshift explain wrap-tape
     """
+    from trainshift.cli.entries import explained
     from trainshift.cli.rules import UnknownRule, find_rule, print_page
     from trainshift.host.configuration import ConfigurationProblem, Configurations
 
     try:
+        settings = Configurations().of("script.py").settings
+    except ConfigurationProblem as problem:
+        raise click.UsageError(str(problem), ctx) from None
+    try:
         rule = find_rule(code)
     except UnknownRule as error:
+        if lines := explained(code, settings.libraries):
+            click.echo("\n".join(lines))
+            return
         hint = f" Did you mean {' or '.join(error.similar)}?" if error.similar else ""
         raise click.UsageError(
             f"There is no rule {code!r}.{hint} `trainshift rules` lists them all.", ctx
         ) from None
-    try:
-        settings = Configurations().of("script.py").settings
-    except ConfigurationProblem as problem:
-        raise click.UsageError(str(problem), ctx) from None
     print_page(rule, settings.docs_url)
 
 

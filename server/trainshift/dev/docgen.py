@@ -17,6 +17,7 @@ from trainshift.dev.examples import Example, read_examples, verdicts
 from trainshift.engine.derivation_rules import DERIVATION_RULES, DerivationRule
 from trainshift.engine.own_codes import OWN_CODES, OwnCode
 from trainshift.engine.settings import CODES, SEVERITIES, Settings
+from trainshift.libraries.schema import schema
 from trainshift.restrictions import HAZARDS, RESTRICTIONS
 from trainshift.restrictions.restriction import Restriction
 from trainshift.static_graphs.codes import STATIC_CODES, StaticCode
@@ -27,6 +28,7 @@ ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "server" / "docs" / "rules"
 LISTS = ROOT / "server" / "docs" / "codes.md"
 CHOSEN = ROOT / "server" / "docs" / "command-line.md"
+SCHEMA = ROOT / "server" / "docs" / "libraries.schema.json"
 MANIFEST = ROOT / "vscode-extension" / "package.json"
 # How many examples of each kind a page shows; the fixture has them all.
 _EXAMPLES = {"violated": 3, "ok": 2, "harmless": 2, "unknown": 2}
@@ -103,7 +105,23 @@ def manifest(text: str) -> str:
         elif not choice.is_switch:
             kind["minimum"] = choice.least
         properties[f"trainshift.{_camel(choice.key)}"] = {**kind, **described, "order": _CHOSEN_FROM + number}
+    properties["trainshift.libraries"] = {
+        **schema(),
+        "default": {},
+        "scope": "resource",
+        "order": _CHOSEN_FROM + len(CHOICES),
+        "markdownDescription": "What is known of libraries of your own, by their modules and members.",
+    }
     return json.dumps(declared, indent=2, ensure_ascii=False) + "\n"
+
+
+def entries_schema() -> str:
+    """The JSON schema of the table `libraries`, as a file."""
+    head = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Trainshift: entries of libraries of your own",
+    }
+    return json.dumps({**head, **schema()}, indent=2, ensure_ascii=False) + "\n"
 
 
 def main() -> None:
@@ -117,6 +135,7 @@ def main() -> None:
         (PAGES / f"{code}.md").write_text(text, encoding="utf-8")
     for path, written in ((LISTS, lists), (CHOSEN, choices), (MANIFEST, manifest)):
         path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")
+    SCHEMA.write_text(entries_schema(), encoding="utf-8")
     print(f"{len(wanted)} pages in {PAGES.relative_to(ROOT)}")
 
 

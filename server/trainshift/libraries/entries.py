@@ -43,7 +43,7 @@ class Role(Enum):
 
 ACTING = (Role.WRITER, Role.WRITER_OBJECT, Role.MOVES, Role.OUTSIDE, Role.TRACKER)
 """The roles of what one rank alone should do."""
-_COMMON = frozenset({"role", "gives", "says"})
+COMMON = frozenset({"role", "gives", "says"})
 """What any entry may say: its role, what calling it makes, and a sentence for the report."""
 _CLASS = frozenset({"base", "signature"})
 KEYS: Mapping[Role, frozenset[str]] = {
@@ -80,10 +80,14 @@ WORDS: Mapping[str, frozenset[str]] = {
     "returns": frozenset({"optimizer", "pair"}),
 }
 """The values that a key may have, where these are few."""
-_LISTS = frozenset({"rates", "steps", "begins"})
-_FLAGS = frozenset(
+LISTS = frozenset({"rates", "steps", "begins"})
+"""The keys whose values are lists of names."""
+FLAGS = frozenset(
     {"context", "command", "compiled", "remote", "starts", "decides", "draws", "blind", "shows"}
 )
+"""The keys that say whether something is so."""
+NOT_OF_PEOPLE = frozenset({Role.OPTIMIZER, Role.SCHEDULE})
+"""The roles whose classes only the committed data may tell of."""
 _BASES = {
     Role.MODEL: "tensorflow.keras.Model",
     Role.OPTIMIZER: "tensorflow.keras.optimizers.legacy.Optimizer",
@@ -222,7 +226,7 @@ def problem(said: object) -> str:
     role = roles.get(said.get("role", ""))
     if role is None:
         return f"needs a role: {', '.join(roles)}."
-    allowed = _COMMON | KEYS[role]
+    allowed = COMMON | KEYS[role]
     for key, value in said.items():
         if key not in allowed:
             return f'has no "{key}" for the role "{role.value}"; it may have {", ".join(sorted(allowed))}.'
@@ -243,7 +247,7 @@ def problem_of_people(said: object) -> str:
     if wrong := problem(said):
         return wrong
     assert isinstance(said, Mapping)
-    if said["role"] in (Role.OPTIMIZER.value, Role.SCHEDULE.value):
+    if Role(said["role"]) in NOT_OF_PEOPLE:
         return (
             f'cannot have the role "{said["role"]}"; derive the class from one of Keras, which is followed.'
         )
@@ -253,6 +257,6 @@ def problem_of_people(said: object) -> str:
 
 
 def _is_of_kind(key: str, value: object) -> bool:
-    if key in _LISTS:
+    if key in LISTS:
         return isinstance(value, list) and all(isinstance(each, str) for each in value)
-    return isinstance(value, bool) if key in _FLAGS else isinstance(value, str)
+    return isinstance(value, bool) if key in FLAGS else isinstance(value, str)

@@ -32,7 +32,9 @@ _SWITCHES = {
     "ignoreVersions": "ignore_versions",
     "syntaxErrors": "syntax_errors",
 }
-_CHECKER = frozenset({"select", "ignore", "severity", "perFileIgnores", "exclude", "restrictions", "docsUrl"})
+_CHECKER = frozenset(
+    {"select", "ignore", "severity", "perFileIgnores", "exclude", "restrictions", "docsUrl", "libraries"}
+)
 
 
 @dataclass(frozen=True)

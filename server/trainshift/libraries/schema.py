@@ -1,0 +1,94 @@
+"""The JSON schema of people's own entries, by which editors complete and check them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from trainshift.libraries.entries import COMMON, FLAGS, KEYS, LISTS, NEEDED, NOT_OF_PEOPLE, WORDS, Role
+
+_ROLES = {
+    Role.MODEL: "A Keras model whose own tape applies the gradients in `fit`.",
+    Role.OPTIMIZER_FACTORY: "A function that makes an optimizer.",
+    Role.CALLBACK: "A callback of `fit`.",
+    Role.WRITER: "What writes a file.",
+    Role.WRITER_OBJECT: "What makes an object that writes.",
+    Role.MOVES: "What moves or deletes files.",
+    Role.OUTSIDE: "What acts beyond this machine.",
+    Role.TRACKER: "An experiment's log.",
+    Role.TRAINS: "What trains in a way that is not converted.",
+    Role.DATASET: "What makes data that are not divided.",
+    Role.COUNTS: "What counts the steps of training.",
+    Role.NOTED: "What stays as it is, and is said.",
+    Role.PRINTS: "What shows text or progress.",
+}
+_KEYS = {
+    "argument": "The argument that keeps other ranks quiet.",
+    "base": "The class of TensorFlow that it descends from.",
+    "before": "The method of the class that keeps other ranks quiet, called before.",
+    "begins": "How the text begins that makes it act.",
+    "blind": "It reads no metrics.",
+    "command": "It runs the command line that it is given.",
+    "compiled": "Its library compiles it.",
+    "context": "It is entered by `with`.",
+    "decides": "It ends the training or changes it.",
+    "draws": "It draws parameters for the training.",
+    "elsewhere": "What other ranks are given, as Python code.",
+    "gives": "The class below the package that calling it makes.",
+    "mode": "The argument of the mode, and its default: `mode=r`.",
+    "path": "The argument that names the file.",
+    "ranks": "`root`: on rank 0 alone; `every`: on all ranks.",
+    "rate": "The argument of the learning rate.",
+    "reason": "Why it is not converted, in words for the report.",
+    "remote": "It acts where its last argument is on another machine.",
+    "returns": "What it gives: an optimizer, or a pair with a schedule.",
+    "root": "What rank 0 is given, as Python code.",
+    "says": "A sentence for the report.",
+    "seed": "The argument that fixes the order.",
+    "shows": "It only shows something.",
+    "signature": "What stands between the parentheses of its `def`.",
+    "starts": "It starts a program that runs on.",
+    "step": "Who applies gradients in `fit`.",
+    "steps": "The arguments that count steps, which are divided.",
+    "unless": "The argument with which all ranks may call it.",
+}
+
+
+def schema() -> dict[str, Any]:
+    """Return the schema of the table `libraries`: modules, their members, and an entry for each."""
+    roles = [role for role in Role if role not in NOT_OF_PEOPLE]
+    keys = sorted({key for role in roles for key in KEYS[role] | COMMON} - {"role"} - {"averages", "rates"})
+    entry = {
+        "type": "object",
+        "required": ["role"],
+        "additionalProperties": False,
+        "properties": {
+            "role": {
+                "enum": [role.value for role in roles],
+                "enumDescriptions": [_ROLES[role] for role in roles],
+            },
+            **{key: {**_type(key), "description": _KEYS[key]} for key in keys},
+        },
+        "allOf": list(_conditions(roles)),
+    }
+    members = {"type": "object", "additionalProperties": entry}
+    return {"type": "object", "additionalProperties": members}
+
+
+def _type(key: str) -> dict[str, Any]:
+    if key in LISTS:
+        return {"type": "array", "items": {"type": "string"}}
+    if key in WORDS:
+        return {"enum": sorted(WORDS[key])}
+    return {"type": "boolean"} if key in FLAGS else {"type": "string"}
+
+
+def _conditions(roles: list[Role]) -> Iterator[dict[str, Any]]:
+    """Yield what an entry of each role may say, and what it must."""
+    for role in roles:
+        allowed: dict[str, Any] = {"propertyNames": {"enum": sorted(COMMON | KEYS[role])}}
+        if needed := NEEDED.get(role):
+            allowed["required"] = sorted(needed)
+        if role is Role.MODEL:
+            allowed["properties"] = {"step": {"const": "tape"}}
+        yield {"if": {"properties": {"role": {"const": role.value}}}, "then": allowed}
