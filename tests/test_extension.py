@@ -54,7 +54,16 @@ def test_the_server_takes_the_defaults_for_its_own() -> None:
 def test_every_setting_of_the_server_is_declared() -> None:
     """A setting that the documentation lists can be set in the editor's own settings."""
     known = {"enable", "hints", "codeLens", "staticHints", "ignoreVersions", "syntaxErrors"}
-    known |= {"select", "ignore", "severity", "perFileIgnores", "exclude", "restrictions", "docsUrl", "libraries"}
+    known |= {
+        "select",
+        "ignore",
+        "severity",
+        "perFileIgnores",
+        "exclude",
+        "restrictions",
+        "docsUrl",
+        "libraries",
+    }
     known |= {re.sub(r"-(.)", lambda match: match[1].upper(), key) for key in CHOICES}
     declared = {name.removeprefix("trainshift.").split(".")[0] for name in PROPERTIES}
     assert declared == known | OF_THE_EDITOR
