@@ -407,7 +407,7 @@ def _is_of_library(program: Program, statement: Statement) -> bool:
     raised = raised.func if isinstance(raised, ast.Call) else raised
     names = program.names.full_names(raised, statement.scope, statement) if raised is not None else ()
     packages = {name.partition(".")[0] for name in names}
-    return any(map(program.fact(Libraries).tells_of, packages - {"builtins", "tensorflow"}))
+    return any(map(program.fact(Libraries).roles, packages - {"builtins", "tensorflow"}))
 
 
 def _own_names(program: Program, inside: Iterable[Statement], given: Iterable[str] = ()) -> set[str]:
