@@ -124,9 +124,11 @@ def propose(program: Program) -> Proposals:
     for site, known in program.fact(Libraries).sites(Role.NOTED):
         if not program.fact(Horovod).site_on_root(site):
             yield Remark("HV08", program.script.statement_span(site.statement), known.text("says"))
-    kept = {call.site for call in program.fact(RootOnly).calls}
+    calls = program.fact(RootOnly).calls
+    kept = {call.site for call in calls}
+    guarded = {call.site.statement for call in calls if call.form is Form.GUARD and not call.reason}
     for package, found in program.fact(LibraryCalls).left.items():
-        sites = [site for site in found if site not in kept]
+        sites = [site for site in found if site not in kept and guarded.isdisjoint(site.statement.path())]
         if not sites:
             continue
         named = dict.fromkeys(program.script.text(each.node.func, each) for each in sites)

@@ -66,7 +66,7 @@ class Acting:
 
     def reads_too(self, site: Site, known: Entry) -> bool:
         """Return whether what a call opens for writing may be read by it as well."""
-        return any(set(each) & set(_READING_TOO) for each in self._modes(site, known))
+        return any(set(each) & set(_READING_TOO) and "w" not in each for each in self._modes(site, known))
 
     def _modes(self, site: Site, known: Entry) -> list[str]:
         """What the mode of a call may be; a default that is not given stands behind the name: `mode=w`."""
