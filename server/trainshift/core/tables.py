@@ -36,88 +36,6 @@ ON_EVERY_RANK = {
     "cv2.waitKey": "waits for a key",
 }
 
-# Functions that write, move or delete files.
-WRITING = frozenset(
-    {
-        "tensorflow.saved_model.save",
-        "tensorflow.keras.models.save_model",
-        "tensorflow.keras.utils.plot_model",
-        "tensorflow.keras.utils.save_img",
-        "tensorflow.keras.preprocessing.image.save_img",
-        "tensorflow.io.write_file",
-        "tensorflow.io.write_graph",
-        "tensorflow.io.gfile.makedirs",
-        "tensorflow.io.gfile.mkdir",
-        "tensorflow.io.gfile.remove",
-        "tensorflow.io.gfile.rmtree",
-        "tensorflow.io.gfile.rename",
-        "tensorflow.io.gfile.copy",
-        "tensorflow.summary.trace_on",
-        "tensorflow.summary.trace_export",
-        "tensorflow.profiler.experimental.start",
-        "tensorflow.profiler.experimental.stop",
-        "matplotlib.pyplot.savefig",
-        "matplotlib.pyplot.imsave",
-        "matplotlib.image.imsave",
-        "numpy.save",
-        "numpy.savez",
-        "numpy.savez_compressed",
-        "numpy.savetxt",
-        "cv2.imwrite",
-        "imageio.imwrite",
-        "imageio.imsave",
-        "imageio.mimsave",
-        "imageio.mimwrite",
-        "imageio.v2.imwrite",
-        "imageio.v2.mimsave",
-        "imageio.v3.imwrite",
-        "skimage.io.imsave",
-        "scipy.misc.imsave",
-        "scipy.io.savemat",
-        "scipy.io.wavfile.write",
-        "soundfile.write",
-        "joblib.dump",
-        "pickle.dump",
-        "json.dump",
-        "yaml.dump",
-        "os.makedirs",
-        "os.mkdir",
-        "os.remove",
-        "os.unlink",
-        "os.rename",
-        "os.replace",
-        "os.rmdir",
-        "shutil.rmtree",
-        "shutil.copy",
-        "shutil.copy2",
-        "shutil.copyfile",
-        "shutil.copytree",
-        "shutil.move",
-        "logging.basicConfig",
-        "tensorflow.compat.v1.saved_model.simple_save",
-        "tensorflow.compat.v1.saved_model.save",
-        "tensorflow.compat.v1.train.export_meta_graph",
-        "tensorflow.train.export_meta_graph",
-        *(
-            f"{module}.gfile.{name}"
-            for module in ("tensorflow", "tensorflow.compat.v1")
-            for name in ("MakeDirs", "MkDir", "Remove", "DeleteRecursively", "Rename", "Copy")
-        ),
-    }
-)
-
-# Functions that only write when they are given this argument.
-WRITING_IF_GIVEN = {
-    "logging.basicConfig": "filename",
-    "tensorflow.compat.v1.train.export_meta_graph": "filename",
-    "tensorflow.train.export_meta_graph": "filename",
-}
-
-# Functions that ranks may all call at once when they are given this argument.
-HARMLESS_IF_GIVEN = {"os.makedirs": "exist_ok"}
-# What makes a folder, and fails if it is there.
-MAKING_FOLDERS = frozenset({"os.makedirs", "os.mkdir"})
-
 # Methods of TensorFlow's objects that write (or, for weights, load on one rank before the broadcast).
 MODEL_WRITING = frozenset(
     {"save", "save_weights", "load_weights", "summary", "export", "save_pretrained", "push_to_hub"}
@@ -557,7 +475,7 @@ EVALUATING = frozenset({"evaluate", "predict", "evaluate_generator", "predict_ge
 
 # Whatever a rewrite may put under a test of the rank, so that Horovod must be set up before it.
 ROOT_ONLY_NAMES = frozenset(
-    {name.rpartition(".")[2] for name in (*WRITING, *OPENING)}
+    {name.rpartition(".")[2] for name in OPENING}
     | WRITING_METHODS
     | MODEL_WRITING
     | CHECKPOINT_WRITING

@@ -52,7 +52,7 @@ KEYS: Mapping[Role, frozenset[str]] = {
     Role.OPTIMIZER_FACTORY: frozenset({"signature", "rate", "steps", "returns"}),
     Role.SCHEDULE: _CLASS | {"rates", "steps"},
     Role.CALLBACK: _CLASS | {"ranks", "decides", "draws", "blind", "shows"},
-    Role.WRITER: frozenset({"path", "unless"}),
+    Role.WRITER: frozenset({"path", "unless", "folder", "shows"}),
     Role.WRITER_OBJECT: frozenset({"path", "mode", "elsewhere"}),
     Role.MOVES: frozenset(),
     Role.OUTSIDE: frozenset({"begins", "command", "remote", "starts"}),
@@ -83,7 +83,7 @@ WORDS: Mapping[str, frozenset[str]] = {
 LISTS = frozenset({"rates", "steps", "begins"})
 """The keys whose values are lists of names."""
 FLAGS = frozenset(
-    {"context", "command", "compiled", "remote", "starts", "decides", "draws", "blind", "shows"}
+    {"context", "command", "compiled", "folder", "remote", "starts", "decides", "draws", "blind", "shows"}
 )
 """The keys that say whether something is so."""
 NOT_OF_PEOPLE = frozenset({Role.OPTIMIZER, Role.SCHEDULE})

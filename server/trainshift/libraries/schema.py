@@ -34,6 +34,7 @@ _KEYS = {
     "decides": "It ends the training or changes it.",
     "draws": "It draws parameters for the training.",
     "elsewhere": "What other ranks are given, as Python code.",
+    "folder": "It makes a folder, which may be there already.",
     "gives": "The class below the package that calling it makes.",
     "mode": "The argument of the mode, and its default: `mode=r`.",
     "path": "The argument that names the file.",

@@ -14,6 +14,7 @@ from trainshift.core import tables
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.writing import is_forgiven
 from trainshift.libraries import entries
 from trainshift.libraries.entries import ACTING, Entry, Role
 from trainshift.python.lazy import cached_property
@@ -50,7 +51,10 @@ class Acting:
     def acts(self, site: Site, value: Value, known: Entry) -> bool:
         """Return whether a call does what must be done once, as far as its arguments tell."""
         if known.role is Role.WRITER:
-            return not self._is_harmless(site, known)
+            harmless = self._is_harmless(site, known) or (
+                known.flag("folder") and is_forgiven(site.statement)
+            )
+            return not harmless
         if known.role is Role.WRITER_OBJECT and not isinstance(value, Member):
             return self.opens_for_writing(site, known)
         return known.role is not Role.OUTSIDE or (is_alone(site) and self.acts_outside(site, known))
@@ -167,7 +171,7 @@ class Acting:
         if site.name not in self._libraries.for_root:
             return False
         named = self._names.full_names(site.node.func, site.scope, site.statement)
-        writes = not named.isdisjoint((*tables.WRITING, *tables.OPENING))
+        writes = not named.isdisjoint(tables.OPENING)
         return writes or self._libraries.called(site, Role.WRITER, Role.WRITER_OBJECT, Role.MOVES) is not None
 
     def _places_of(self, site: Site) -> set[str]:

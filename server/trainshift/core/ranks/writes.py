@@ -16,7 +16,6 @@ from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.core.training.writing import writes
 from trainshift.libraries import api
 from trainshift.libraries.entries import ROOT, Role
 from trainshift.python.flow.evaluation import LOOPS
@@ -25,12 +24,6 @@ from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, Instance, Library, Literal, Member, Unknown
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments, last_name
 
-_NO_FILES = frozenset(
-    {
-        "logging.basicConfig", "tensorflow.summary.trace_on", "tensorflow.profiler.experimental.start",
-        "tensorflow.profiler.experimental.stop",
-    }
-)  # fmt: skip
 _MODEL = frozenset({"save", "save_weights", "export"})
 _CHECKPOINT = frozenset({"save", "write", "export_meta_graph"})
 _WRITERS = frozenset({"tensorflow.summary.create_file_writer", *tables.WRITERS})
@@ -92,7 +85,7 @@ class Writes:
 
     def _writes(self, site: Site) -> bool:
         return any(
-            self._acting.acts(site, value, entry)
+            not entry.flag("shows") and self._acting.acts(site, value, entry)
             if (entry := self._acting.entry(value)) is not None and entry.role in _LIBRARYS
             else self._writes_function(site, api.canonical(value.name) or value.name)
             if isinstance(value, Library)
@@ -104,8 +97,6 @@ class Writes:
     def _writes_function(self, site: Site, name: str) -> bool:
         if name in tables.OPENING:
             return self._opens_for_writing(site, name)
-        if name in tables.WRITING and name not in _NO_FILES:
-            return writes(site, name)
         if name in _WRITERS:
             return True
         kept = _KEEPING.get(site.name) or (_ESTIMATORS if api.is_subclass(name, *api.ESTIMATOR) else "")

@@ -41,7 +41,7 @@ _STATE = (Effect.ACTS, "changes global state")
 _UNSEEN = (Effect.UNKNOWN, "is unknown")
 _OPENED = frozenset(tables.OPENING)
 _OUTWARD = (Role.WRITER, Role.MOVES, Role.OUTSIDE, Role.TRACKER)
-_WRITING = (tables.WRITING | tables.MAKING_FILES | _OPENED) - {"logging.basicConfig"}
+_WRITING = tables.MAKING_FILES | _OPENED
 
 
 class Effects:
@@ -175,7 +175,8 @@ class Effects:
         """What a call does by its library's entry: it writes, moves, sends or tracks."""
         libraries = self._program.fact(Libraries)
         entry = libraries.of(value)
-        if entry is not None and entry.role in _OUTWARD:
+        sets_up = entry is not None and entry.flag("shows") and entry.text("path")
+        if entry is not None and entry.role in _OUTWARD and not sets_up:
             return _UNSEEN if entry.flag("command") else _FILES
         if entry is not None and entry.role is Role.WRITER_OBJECT and isinstance(value, Library):
             return _OPENS

@@ -165,7 +165,7 @@ class LibraryCalls:
         start = Occurrence(site.node, site.scope, site.statement)
         behind = reachable([start], self._receivers, lambda at: id(at.node))
         names = (name for at in behind for name in self._names.full_names(at.node, at.scope, at.statement))
-        return {name.partition(".")[0] for name in names if name not in tables.WRITING}
+        return {name.partition(".")[0] for name in names}
 
     def _receivers(self, at: Occurrence) -> tuple[Occurrence, ...]:
         """Where what is called, asked for a part or named was read off, or came from, one step back."""

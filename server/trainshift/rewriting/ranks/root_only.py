@@ -18,7 +18,6 @@ from trainshift.core.training.executions import of_super
 from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.core.training.writing import writes
 from trainshift.libraries import api
 from trainshift.libraries.entries import Entry, Role
 from trainshift.python.flow.evaluation import LOOPS
@@ -213,8 +212,6 @@ class RootOnly:
         return None if hidden else (RootKind.PRINT, Form.DISABLE, "")
 
     def _classify_function(self, site: Site, name: str) -> tuple[RootKind, Form, str] | None:
-        if name in tables.WRITING:
-            return (RootKind.WRITE, Form.GUARD, "") if writes(site, name) else None
         if name in tables.VERBOSITY:
             return (RootKind.PRINT, Form.GUARD, "") if self._is_talkative(site) else None
         if writers.is_writer(name):
