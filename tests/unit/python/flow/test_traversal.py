@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainshift.python.flow.traversal import closure, postorder, reachable
+from trainshift.python.flow.traversal import closure, least_fixed_point, postorder, reachable
 
 GRAPH = {"a": ["b", "c"], "b": ["d"], "c": ["d", "a"], "d": [], "e": ["a"]}
 
@@ -41,3 +41,11 @@ def test_what_was_seen_before_does_not_come_again() -> None:
 
 def test_in_postorder_a_node_comes_behind_those_that_it_leads_to() -> None:
     assert postorder("e", GRAPH.__getitem__) == ["d", "b", "c", "a", "e"]
+
+
+def test_a_set_grows_until_it_gives_no_more() -> None:
+    def halves(known: frozenset[int]) -> list[int]:
+        return [each // 2 for each in known if each % 2 == 0 and each]
+
+    assert least_fixed_point(frozenset({1000}), halves) == {1000, 500, 250, 125}
+    assert least_fixed_point(frozenset(), halves) == frozenset()
