@@ -126,3 +126,13 @@ def test_one_statement_brings_all_of_it() -> None:
         assert conversion.status is Status.CONVERTED
         assert "strategy" not in conversion.text
         assert convert(conversion.text).text == convert(text).text
+
+
+def test_a_strategy_in_an_attribute_that_another_file_sets_is_seen() -> None:
+    model = MODEL.replace("(self, strategy)", "(self)").replace(
+        "self.strategy = strategy", "self.strategy = None"
+    )
+    train = TRAIN.replace("Trainer(dist.strategy)", "Trainer()\ntrainer.strategy = dist.strategy")
+    result = converted(PROGRAM | {"model.py": model, "train.py": train}, "train.py")
+    assert result.status is Status.REFUSED
+    assert "self.strategy.run" in result.reason

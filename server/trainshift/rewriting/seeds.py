@@ -16,9 +16,9 @@ from trainshift.libraries import api
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.values import Function, Instance, Member
+from trainshift.python.names.values import Instance, Member
 from trainshift.python.syntax.chunk_syntax import Scope, Site, expression_path
-from trainshift.python.values.call_graph import callers_around
+from trainshift.python.values.call_graph import callers_around, functions_handed_to
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.seed_places import (
     GENERATORS,
@@ -201,12 +201,6 @@ class Seeds:
         )
 
     @cached_property
-    def _mapped(self) -> set[Scope]:
+    def _mapped(self) -> dict[Scope, Site]:
         """The functions that are handed to what maps data."""
-        return {
-            value.scope
-            for site in self._script.sites_named(*_MAPPING)
-            for given in (*site.node.args, *(word.value for word in site.node.keywords))
-            for value in self._names.site_values(given, site)
-            if isinstance(value, Function)
-        }
+        return functions_handed_to(self._script, *_MAPPING)

@@ -33,6 +33,7 @@ from collections.abc import Iterator
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.training.loops import Loops
+from trainshift.python.names.values import Library, Module
 from trainshift.python.source.edit import Change, Edit, Remark, Withheld
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Statement
@@ -100,7 +101,29 @@ def _dropped(program: Program, choices: Choices, dropped: set[Statement]) -> Pro
         emptied = statement.parent is not None and all(each in dropped for each in statement.block)
         last = statement.index == len(statement.block) - 1
         edits = program.fact(Layout).remove(statement, emptied and last)
-        yield Change("HV11", _TITLE, program.script.statement_span(statement), edits)
+        yield Change(
+            "HV11",
+            _TITLE,
+            program.script.statement_span(statement),
+            edits,
+            decisions=_unheard(program, statement),
+        )
+
+
+def _unheard(program: Program, statement: Statement) -> tuple[str, ...]:
+    """What nobody asks any more: the argument or setting by which a person chose the GPU."""
+    node = statement.node
+    asked: list[ast.expr] = [node.value] if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        given = [*node.value.args, *(word.value for word in node.value.keywords)]
+        asked += [part.slice for each in given for part in ast.walk(each) if isinstance(part, ast.Subscript)]
+    parts = (part for each in asked for part in ast.walk(each) if isinstance(part, ast.Name | ast.Attribute))
+    for part in parts:
+        values = program.names.values(part, statement.scope, statement)
+        if not any(isinstance(each, Library | Module) for each in values):
+            name = one_line(program.script.text(part, statement))
+            return (f"{name} chooses no GPU any more: each rank takes its own",)
+    return ()
 
 
 def _taken_out(program: Program, choices: Choices) -> Iterator[Change]:

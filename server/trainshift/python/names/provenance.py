@@ -290,7 +290,9 @@ class Provenance:
         heirs = self._classes.heirs(owner.scope) if is_self else []
         classes = {owner.scope, *heirs}
         family = [each for each in self._classes.ancestry(owner.scope) if isinstance(each, Scope)] + heirs
-        homes = dict.fromkeys([self._script, *(self._script.home(each) for each in family)])
+        homes = dict.fromkeys(
+            [self._script, *(self._script.home(each) for each in family), *self._script.users]
+        )
         for own, others in (home.names.assigned_attributes for home in homes):
             for cls in family:
                 yield from own.get((cls, name), ())

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from trainshift.python.flow.traversal import reachable
-from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
+from trainshift.python.names.linked import LinkedScript
+from trainshift.python.names.values import Function
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, arguments
 
 
 class CallGraph(Protocol):
@@ -55,3 +57,14 @@ def statements_around(names: CallGraph, statement: Statement) -> set[Statement]:
         return [site.statement for site in names.callers(function)[0]] if function is not None else []
 
     return {above for each in reachable([statement], calling) for above in each.path()} - {statement}
+
+
+def functions_handed_to(script: LinkedScript, *names: str) -> dict[Scope, Site]:
+    """Return the functions that are arguments of calls with one of some names, with the first such call."""
+    found: dict[Scope, Site] = {}
+    for site in script.sites_named(*names):
+        for given in arguments(site.node):
+            for value in script.names.site_values(given, site):
+                if isinstance(value, Function):
+                    found.setdefault(value.scope, site)
+    return found

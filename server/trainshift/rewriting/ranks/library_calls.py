@@ -14,10 +14,11 @@ from trainshift.libraries.entries import Entry, Role, prints
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.names.values import Member, Value
-from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
+from trainshift.python.names.values import Literal, Member, Value
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, last_name
 from trainshift.rewriting.ranks.guard_forms import Form, is_context_manager
 
+_KEPT = "it reads the file too, which is empty on other ranks; read it first, in a mode of its own"
 _REREAD = "it reads the file too, which rank 0 alone has written; open it in a with statement"
 
 
@@ -118,6 +119,22 @@ class LibraryCalls:
             return "the path may be hidden in * or ** arguments; pass it by name"
         return _REREAD if self._acting.reads_too(site, known) else ""
 
+    def reason_against_devnull(self, site: Site) -> str:
+        """Return why other ranks cannot open nothing in place of a file; "" if they can.
+
+        A mode such as ``a+`` or ``r+`` keeps what the file holds already, which the script then reads.
+        """
+        mode = argument(site.node, 1, "mode")
+        values = self._names.site_values(mode, site) if mode is not None else ()
+        modes = [
+            value.value for value in values if isinstance(value, Literal) and isinstance(value.value, str)
+        ]
+        if not any("+" in each and "w" not in each for each in modes):
+            return ""
+        bound = bound_to(site)
+        users = [each for each in self._script.statements if bound and self._may_read(each, bound, site)]
+        return "" if bound and all(_only_writes(each, bound) for each in users) else _KEPT
+
     # What is not known
 
     @cached_property
@@ -181,6 +198,9 @@ class LibraryCalls:
 # The methods of paths that move what is there, and how many arguments they take.
 _MOVING = {"rename": 1, "replace": 1, "unlink": 0, "symlink_to": 1, "hardlink_to": 1, "rmdir": 0}
 _PATH_WORDS = frozenset({"missing_ok", "target_is_directory"})
+# The methods of an open file that read nothing, and how functions begin that write to one.
+_FILE_WRITING = frozenset({"write", "writelines", "flush", "close", "seek", "tell", "fileno"})
+_WRITING_TO = ("dump", "print", "save", "to_", "write", "DictWriter")
 # How the names of calls begin that every rank needs: they set its process up, or its model.
 _SETTING_UP = (
     "append", "apply", "build", "clear", "close", "compile", "config", "connect", "disable", "enable", "eval",
@@ -197,3 +217,34 @@ def _bound_by(statement: Statement) -> set[str]:
     return {
         each.optional_vars.id for each in statement.node.items if isinstance(each.optional_vars, ast.Name)
     }
+
+
+def bound_to(site: Site) -> str:
+    """Return the one name that what a call gives is bound to, by ``with`` or by an assignment; "" if none."""
+    node = site.statement.node
+    if isinstance(node, ast.With):
+        found: list[ast.expr | None] = [
+            each.optional_vars for each in node.items if each.context_expr is site.node
+        ]
+    else:
+        found = list(node.targets) if isinstance(node, ast.Assign) and node.value is site.node else []
+    (target,) = found if len(found) == 1 else (None,)
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def _only_writes(statement: Statement, name: str) -> bool:
+    """Whether a statement does nothing with an open file but write to it."""
+    uses, writes = 0, 0
+    for part in statement.own_parts():
+        uses += isinstance(part, ast.Name) and part.id == name
+        if isinstance(part, ast.Call):
+            function, given = part.func, [*part.args, *(word.value for word in part.keywords)]
+            is_method = isinstance(function, ast.Attribute) and _is_name(function.value, name)
+            writes += is_method and last_name(function) in _FILE_WRITING
+            is_given = any(_is_name(each, name) for each in given)
+            writes += is_given and last_name(function).startswith(_WRITING_TO)
+    return uses == writes
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,10 +14,12 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.libraries import api
 from trainshift.libraries.entries import ROOT
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.values import Instance, Library, Literal
-from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, arguments
-from trainshift.python.values.call_graph import calls_leading_to
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Instance, Library, Literal, UserInstance
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments
+from trainshift.python.values.call_graph import calls_leading_to, functions_handed_to
 from trainshift.rewriting.keras.callbacks import CallbackLists
 from trainshift.rewriting.ranks.guard_forms import Form, may_differ
 from trainshift.rewriting.ranks.restored import Restored
@@ -24,12 +27,26 @@ from trainshift.rewriting.ranks.root_only import RootOnly
 
 # The forms by which a whole statement is left to rank 0.
 _GUARDED = (Form.GUARD, Form.RELOAD)
+# What hands functions to a dataset.
+_IN_DATA = (
+    "filter",
+    "flat_map",
+    "from_generator",
+    "interleave",
+    "map",
+    "numpy_function",
+    "py_func",
+    "py_function",
+)
 # What begins a path that the script shows, as against one that is told by its expression.
 _SHOWN = "="
 
 
 class Read(NamedTuple):
-    """A call that reads a file: the path, and the statement before which all ranks still go together."""
+    """A call that reads a file: the path, and the statement before which all ranks still go together.
+
+    What a dataset reads, in a thread of its own, waits where the dataset is made.
+    """
 
     site: Site
     path: ast.expr
@@ -79,21 +96,69 @@ class ReadBack:
 
     def _is_written(self, read: Read, written: dict[str, int]) -> bool:
         """Whether a write stands before all that waits for it, or a function that reads runs after it."""
-        key = self._key(read.path, read.site)
-        if key not in written:
-            return False
-        late = read.site.scope.function() is not None and key.startswith(_SHOWN)
-        return written[key] < self._script.statement_span(read.anchor).start or (
-            late and self._program.fact(Restored).follows_training(read.site)
+        start = self._script.statement_span(read.anchor).start
+        return any(
+            written[key] < start or (key.startswith(_SHOWN) and self._is_late(read.site))
+            for key in self._keys(_at(read.path, read.site))
+            if key in written
         )
 
-    def _key(self, path: ast.expr, site: Site) -> str:
-        """What tells a path from others: its text, where the script shows that, or how it is written."""
-        values = self._program.names.site_values(path, site)
+    @cached_property
+    def _of_data(self) -> dict[Scope, Site]:
+        """The functions that a dataset calls, and where they are handed to it."""
+        return functions_handed_to(self._script, *_IN_DATA)
+
+    def _read(self, site: Site, path: ast.expr) -> Read:
+        calls = [site, *calls_leading_to(self._program.names, site)] if self._of_data else []
+        around = [function for each in calls if (function := each.scope.function()) is not None]
+        made = next((self._of_data[each] for each in around if each in self._of_data), site)
+        return Read(site, path, _anchor(made.statement))
+
+    def _is_late(self, site: Site) -> bool:
+        """Whether a function that reads may run after a training step."""
+        return site.scope.function() is not None and self._program.fact(Restored).follows_training(site)
+
+    def _keys(self, path: Occurrence) -> frozenset[str]:
+        """What tells a path from others: its text, where the script shows that, or how it is written.
+
+        A parameter is what callers hand to it; names in two functions are not one.
+        """
+        return frozenset(key for at in reachable([path], self._handed, _place) for key in self._own_keys(at))
+
+    def _handed(self, at: Occurrence) -> tuple[Occurrence, ...]:
+        """What callers hand to a parameter that a path is."""
+        if not isinstance(at.node, ast.Name) or self._home(at)[0] != "parameter":
+            return ()
+        step = self._program.names.steps_back(at)
+        return step.sources if step is not None else ()
+
+    def _own_keys(self, at: Occurrence) -> Iterator[str]:
+        names = self._program.names
+        values = names.values(at.node, at.scope, at.statement)
         shown = {value.value for value in values if isinstance(value, Literal)}
         if len(shown) == len(values) == 1 and isinstance(text := shown.pop(), str):
-            return _SHOWN + text
-        return ast.dump(path)
+            yield _SHOWN + text
+            return
+        if isinstance(at.node, ast.Name):
+            yield f"{at.node.id} {self._home(at)[1]}"
+            return
+        # Names that stand for the same in two functions, as what callers hand to both does, are the same.
+        roots = [at.part(part) for part in ast.walk(at.node) if isinstance(part, ast.Name)]
+        yield f"{_written(at.node)} {[sorted(self._keys(each)) for each in roots]}"
+
+    def _home(self, at: Occurrence) -> tuple[str, int]:
+        """How a name is bound, and what tells where: its scope, or the class of which it is the object."""
+        assert isinstance(at.node, ast.Name)
+        scope, bindings = self._program.names.lookup(at.node.id, at.scope, at.statement)
+        kinds = {each.kind for each in bindings}
+        is_parameter = kinds == {"parameter"}
+        owner = scope.owner() if is_parameter and scope is not None else None
+        if owner is not None and any(
+            isinstance(value, UserInstance) and value.node is None
+            for value in self._program.names.values(at.node, at.scope, at.statement)
+        ):
+            return "object", id(owner)
+        return "parameter" if is_parameter else "name", id(scope)
 
     def is_native(self, path: ast.expr, site: Site) -> bool:
         """Whether Keras may keep a model under the path in its own format, which names Horovod's classes."""
@@ -112,11 +177,11 @@ class ReadBack:
                 if name in tables.READING:
                     path = argument(site.node, 0, tables.READING[name])
                     if path is not None:
-                        yield Read(site, path, _anchor(site.statement))
+                        yield self._read(site, path)
         for site in self._script.sites_named("load_weights"):
             path = self._program.fact(Restored).path(site)
             if path is not None:
-                yield Read(site, path, _anchor(site.statement))
+                yield self._read(site, path)
 
     def _keeps(self, name: str) -> bool:
         """Whether a class of callbacks is rank 0's."""
@@ -140,8 +205,8 @@ class ReadBack:
                 # Rewritten, the path of `open` is one on rank 0 and another on the others.
                 path = given.body if isinstance(given, ast.IfExp) else given
                 if not isinstance(path, ast.Constant) or isinstance(path.value, str):
-                    key = self._key(path, site)
-                    found[key] = min(at, found.get(key, at))
+                    for key in self._keys(_at(path, site)):
+                        found[key] = min(at, found.get(key, at))
         return found
 
     def _waits(self, statement: Statement) -> bool:
@@ -152,3 +217,16 @@ class ReadBack:
 def _anchor(statement: Statement) -> Statement:
     """The outermost statement around one that only some ranks may enter, or the statement itself."""
     return next((above for above in reversed(list(statement.ancestors())) if may_differ(above)), statement)
+
+
+def _at(node: ast.expr, site: Site) -> Occurrence:
+    return Occurrence(node, site.scope, site.statement)
+
+
+def _place(at: Occurrence) -> int:
+    return id(at.node)
+
+
+def _written(node: ast.expr) -> str:
+    """How an expression is written, but for the names in it."""
+    return re.sub(r"Name\(id='\w+'", "Name(", ast.dump(node))

@@ -84,11 +84,26 @@ class Restored:
             if isinstance(fit.node.func, ast.Attribute):
                 trained.append((fit.node.func.value, fit))
         return any(
-            (value in known and isinstance(value, Instance | UserInstance))
+            (value in known and self._is_made_once(value))
             or (dotted(model) == dotted(site.node.func.value) != "" and at.scope is site.scope)
+            or self._is_one_name(model, at, site.node.func.value, site)
             for model, at in trained
             for value in self._names.site_values(model, at)
         )
+
+    def _is_made_once(self, value: Value) -> bool:
+        """Whether a value is one object, and none of several that a function makes."""
+        if isinstance(value, UserInstance) and value.node is None:
+            return True
+        made = value.node if isinstance(value, Instance | UserInstance) else None
+        return made is not None and self._program.fact(Executions).runs_once(self._script.site_of(made))
+
+    def _is_one_name(self, one: ast.expr, at: Site, other: ast.expr, site: Site) -> bool:
+        """Whether two names mean the same, whatever object that is."""
+        if not isinstance(one, ast.Name) or not isinstance(other, ast.Name):
+            return False
+        found = self._names.lookup(one.id, at.scope, at.statement)[1]
+        return len(found) == 1 and found == self._names.lookup(other.id, site.scope, site.statement)[1]
 
     def of_saver(self, site: Site) -> bool:
         """Whether the method is of a TensorFlow 1 `Saver`, which restores into a session."""

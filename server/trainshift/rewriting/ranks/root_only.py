@@ -163,6 +163,8 @@ class RootOnly:
     def _with_reason(self, call: RootCall | None, value: Value) -> RootCall | None:
         """The call, and why its library's entry cannot be followed here."""
         calls = self._program.fact(LibraryCalls)
+        if call is not None and call.form is Form.PATH and not call.reason:
+            return replace(call, reason=calls.reason_against_devnull(call.site))
         known = (
             self._program.fact(Acting).entry(value) if call is not None and call.form in _BY_ENTRY else None
         )
