@@ -35,11 +35,15 @@ as its loss.
 from __future__ import annotations
 
 import ast
+from functools import partial
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.tables import RESTORING
 from trainshift.core.training.steps import is_plain
+from trainshift.libraries import api
 from trainshift.libraries.common import is_common
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, Literal, Member, Value
 from trainshift.python.source.edit import Change, Edit, Remark, Withheld
@@ -57,6 +61,7 @@ from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _FEW = 16
 _IN_FSTRING = "the {} is inside an f-string; give it a statement of its own"
+_LEFT = "it counts what is left after a restore, and each rank has counted its own steps alone"
 _SHORTENED = "{} ({}) is divided by the number of ranks, as the steps are"
 _MIXED = "{} stays as it is, since the ranks share the steps of some trainings only"
 _OWN_STEPS = (
@@ -88,7 +93,9 @@ def propose(program: Program) -> Proposals:
                 text = program.script.text(count.node, site)
                 yield Withheld("HV06", target, f"{text} may be None: give it a name first")
                 continue
-            doubts = (count.doubt,) if count.doubt else ()
+            doubts: tuple[str, ...] = (count.doubt,) if count.doubt else ()
+            if _is_restored_count(program, count.node, site) and not _is_rest(count.node):
+                doubts += (_LEFT,)
             number = program.script.text(count.node, site)
             title = f"Divide the {count.what} ({number}) among the ranks"
             decisions = (f"each rank takes its share of the {count.what} ({number}), not all of them",)
@@ -277,6 +284,11 @@ def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tu
         share = _at_least_one(size)
     last = node.values[-1] if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) else node
     maybe = optional and Literal(None) in program.names.site_values(last, site)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        # What a rank counts, and finds again in a checkpoint, are steps of its own.
+        taken, whole = (_is_restored_count(program, each, site) for each in (node.right, node.left))
+        if taken and not whole:
+            return program.fact(Layout).put(node.left, site, share)
     if isinstance(node, ast.IfExp):
         branches = [each for each in (node.body, node.orelse) if not _is_settled(program, each, site)]
         if maybe or len(branches) < 2:
@@ -287,6 +299,38 @@ def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tu
     if maybe:
         share = Frame(f"{program.script.text(node, site)} and ", share.after, share.asks, Level.AND)
     return program.fact(Layout).put(node, site, share)
+
+
+def _is_rest(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
+
+
+def _is_restored_count(program: Program, node: ast.expr, site: Site) -> bool:
+    """Whether a number comes from a counter that the script keeps in a checkpoint, or from an optimizer's."""
+    if not any(True for _ in program.script.sites_named(*RESTORING)):
+        return False
+    start = Occurrence(node, site.scope, site.statement)
+    behind = reachable([start], partial(_parts, program), lambda at: id(at.node))
+    return any(_is_counter(program, each) for each in behind)
+
+
+def _parts(program: Program, at: Occurrence) -> list[Occurrence]:
+    """What an expression is made of, or what it was bound to."""
+    step = program.names.steps_back(at) if isinstance(at.node, ast.Name) else None
+    found = [at.part(each) for each in ast.iter_child_nodes(at.node) if isinstance(each, ast.expr)]
+    return [*found, *(step.sources if step is not None else ())]
+
+
+def _is_counter(program: Program, at: Occurrence) -> bool:
+    names = program.names
+    if not isinstance(at.node, ast.Attribute):
+        return False
+    for owner in names.values(at.node.value, at.scope, at.statement):
+        if names.is_a(owner, *api.CHECKPOINT) and isinstance(owner, Instance):
+            return any(word.arg == at.node.attr for word in owner.node.keywords)
+        if at.node.attr == "iterations" and names.is_a(owner, *api.OPTIMIZERS):
+            return True
+    return False
 
 
 def _at_least_one(size: str) -> Frame:
