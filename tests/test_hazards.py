@@ -33,6 +33,8 @@ LEFT = {
     "hv06_divide_steps: episodes of other lengths on each rank": {"HZ13"},
     "hv06_divide_steps: left by a rank's own values": {"HZ13"},
     "hv08_write_on_root: a block that writes": {"HZ20"},
+    "hv08_write_on_root: a file that a dataset reads": {"HZ17"},
+    "hv08_write_on_root: a file that is read and written at once": {"HZ20"},
     "hv08_write_on_root: a path that is bound": {"HZ20"},
     "hv08_write_on_root: a run that is tracked": {"HZ20"},
     "hv08_write_on_root: an object that writes": {"HZ20"},

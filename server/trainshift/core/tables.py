@@ -132,6 +132,21 @@ READING = {
     "os.listdir": "path",
     "glob.glob": "pathname",
     "builtins.open": "file",
+    "zipfile.ZipFile": "file",
+    "tarfile.open": "name",
+    "io.open": "file",
+    "codecs.open": "filename",
+    "gzip.open": "filename",
+    "h5py.File": "name",
+    "pandas.read_excel": "io",
+    "pandas.read_hdf": "path_or_buf",
+    "pandas.read_json": "path_or_buf",
+    "pandas.read_parquet": "path",
+    "pandas.read_pickle": "filepath_or_buffer",
+    "pandas.read_table": "filepath_or_buffer",
+    "tensorflow.data.TFRecordDataset": "filenames",
+    "tensorflow.data.TextLineDataset": "filenames",
+    "tensorflow.io.gfile.GFile": "name",
 }
 
 # Functions of TensorFlow that add nothing to a graph, by the beginning of their names.

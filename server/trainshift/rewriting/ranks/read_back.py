@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from trainshift.core import tables
@@ -18,7 +19,7 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, Library, Literal, UserInstance
-from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments, last_name
 from trainshift.python.values.call_graph import calls_leading_to, functions_handed_to
 from trainshift.rewriting.keras.callbacks import CallbackLists
 from trainshift.rewriting.ranks.guard_forms import Form, may_differ
@@ -99,7 +100,7 @@ class ReadBack:
         start = self._script.statement_span(read.anchor).start
         return any(
             written[key] < start or (key.startswith(_SHOWN) and self._is_late(read.site))
-            for key in self._keys(_at(read.path, read.site))
+            for key in self._keys(_at(read.path, read.site)) | self._folders(_at(read.path, read.site))
             if key in written
         )
 
@@ -125,9 +126,22 @@ class ReadBack:
         """
         return frozenset(key for at in reachable([path], self._handed, _place) for key in self._own_keys(at))
 
+    def _folders(self, path: Occurrence) -> frozenset[str]:
+        """The keys of the folders that a path lies in, which may be made or filled as a whole."""
+        found: set[str] = set()
+        for at in reachable([path], self._handed, _place):
+            inner = _folder(at.node)
+            if inner is not None:
+                found |= self._keys(at.part(inner)) | self._folders(at.part(inner))
+        for key in self._keys(path):
+            if key.startswith(_SHOWN):
+                parents = PurePosixPath(key.removeprefix(_SHOWN)).parents
+                found |= {f"{_SHOWN}{each}" for each in parents if each != PurePosixPath()}
+        return frozenset(found)
+
     def _handed(self, at: Occurrence) -> tuple[Occurrence, ...]:
-        """What callers hand to a parameter that a path is."""
-        if not isinstance(at.node, ast.Name) or self._home(at)[0] != "parameter":
+        """Where a path comes from that is a name, or what a function of the script returns."""
+        if not isinstance(at.node, ast.Name | ast.Call):
             return ()
         step = self._program.names.steps_back(at)
         return step.sources if step is not None else ()
@@ -230,3 +244,13 @@ def _place(at: Occurrence) -> int:
 def _written(node: ast.expr) -> str:
     """How an expression is written, but for the names in it."""
     return re.sub(r"Name\(id='\w+'", "Name(", ast.dump(node))
+
+
+def _folder(node: ast.expr) -> ast.expr | None:
+    """Return the folder that a path is put together from: ``join(folder, name)`` or ``folder / name``."""
+    if isinstance(node, ast.Call) and node.args and last_name(node.func) in ("join", "str", "Path"):
+        return node.args[0]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Add):
+        return node.left
+    first = node.values[0] if isinstance(node, ast.JoinedStr) and node.values else None
+    return first.value if isinstance(first, ast.FormattedValue) else None
