@@ -13,7 +13,7 @@ import pytest
 from derived import FOLDER, loaded, made, numbers
 
 from trainshift.derivatives.reading.kinds import Kind
-from trainshift.derivatives.reading.type_inference import KindReader
+from trainshift.derivatives.reading.reader import Reader
 
 SEQUENTIAL = "    if x > {0}:\n        x = x * y + {0}\n"
 EARLY = "    if x > {0}:\n        if y > {0}:\n            return x * y + {0}\n        x = x * y\n"
@@ -60,14 +60,14 @@ def test_each_of_many_lines_may_read_what_the_one_before_it_gave(mode: str) -> N
 
 @pytest.mark.parametrize("operator", ["+", "-", "*", "/"])
 def test_a_long_expression_is_read_once(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, kind = 0, KindReader.kind
+    asked, kind = 0, Reader.kind
 
-    def counting(reader: KindReader, node: ast.expr) -> Kind:
+    def counting(reader: Reader, node: ast.expr) -> Kind:
         nonlocal asked
         asked += 1
         return kind(reader, node)
 
-    monkeypatch.setattr(KindReader, "kind", counting)
+    monkeypatch.setattr(Reader, "kind", counting)
     sizes = []
     for n in (4, 8):
         asked = 0
