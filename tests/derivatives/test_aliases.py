@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from derived import FOLDER, Trial, alone, answer, trials
 from random_aliases import Author
+from random_rows import Author as RowAuthor
 
 from trainshift.derivatives import Derived, derive
 from trainshift.derivatives.reading import analysis
@@ -88,6 +89,18 @@ def test_random_functions_about_names_are_right_or_refused(quick: bool) -> None:
     )
     assert answers["forward", "right"] > each * 0.6
     assert answers["reverse", "right"] > each * 0.6
+
+
+def test_random_functions_that_share_rows_are_right_or_refused(quick: bool) -> None:
+    each = EACH // 10 if quick else EACH // 2
+    written = (RowAuthor(seed).file() for seed in range(10_000))
+    answers = Counter(
+        (mode, answer(trial, text, mode, slopes))
+        for text, trial, slopes in islice(trials(written), each)
+        for mode in MODES
+    )
+    assert answers["forward", "right"] > each * 0.8
+    assert answers["reverse", "right"] > each * 0.8
 
 
 def _chain(size: int) -> str:
