@@ -23,6 +23,11 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, hides_a
 from trainshift.rewriting.tf1.graphs import Graphs
 
 _V1 = "tensorflow.compat.v1."
+# What TensorFlow 2 has under `compat.v1` alone, where it has it at all.
+_TENSORFLOW_1 = tuple(
+    f"tensorflow.{name}."
+    for name in ("app", "contrib", "estimator.inputs", "flags", "gfile", "layers", "logging")
+)  # fmt: skip
 _CUSTOM = ("tensorflow.estimator.Estimator", "tensorflow.compat.v1.estimator.Estimator")
 _OPTIMIZERS = ("optimizer", "dnn_optimizer", "linear_optimizer")
 # What a name stands for in the Estimators of TensorFlow 1 and in those of TensorFlow 2.
@@ -270,9 +275,24 @@ class Estimators:
             return None
         return {str(each) for each in literals} if len(literals) == len(values) else set()
 
+    @cached_property
+    def _is_of_tensorflow_1(self) -> bool:
+        """Whether the script calls what `tensorflow` itself has in TensorFlow 1 alone."""
+        names = (
+            value.name
+            for site in self._script.sites
+            for value in self._names.callee(site)
+            if isinstance(value, Library) and value.name.startswith("tensorflow.")
+        )
+        return any(
+            name.startswith(_TENSORFLOW_1)
+            or (not name.startswith(_V1) and (api.canonical(name) or "").startswith(_V1))
+            for name in names
+        )
+
     def _meaning(self, cls: str, word: str, name: str) -> tuple[str, str, str] | None:
         """The module, the class and the rate that a name stands for."""
-        old = cls.startswith(_V1)
+        old = cls.startswith(_V1) or self._is_of_tensorflow_1
         for family, argument_name, first, second in _RATES:
             if cls.rpartition(".")[2].startswith(family) and argument_name == word:
                 rate = first if old else second
