@@ -55,6 +55,9 @@ NAMES: dict[str, CauseKind] = {
     "urllib.request.": CauseKind.NET,
     "glob.": CauseKind.DISK,
     "os.listdir": CauseKind.DISK,
+    "os.path.exists": CauseKind.DISK,
+    "os.path.isfile": CauseKind.DISK,
+    "tensorflow.io.gfile.exists": CauseKind.DISK,
     "os.scandir": CauseKind.DISK,
     "os.walk": CauseKind.DISK,
 }

@@ -43,6 +43,7 @@ _JUDGING = (
     "predict_on_batch",
     "test_on_batch",
 )
+_PRESENCE = frozenset({"exists", "isfile"})
 _NOISE = ("Dropout", "Noise", "Random")
 
 
@@ -109,6 +110,9 @@ class Sinks:
                 reached = [each for each in drawn if each.kind is not CauseKind.DATA]
             else:
                 reached = causes(at, of)
+            if sink is not Sink.TURNS:
+                # Weights are broadcast, wherever they were read; nothing tells how often others step.
+                reached = [each for each in reached if each.site is None or each.site.name not in _PRESENCE]
             for cause in reached:
                 found.setdefault((sink, cause.at.node), Divergence(sink, at, cause, is_test))
         for each in self._of_splits():
