@@ -35,11 +35,13 @@ class DrawnAlike:
         """The other draws, by which data are split."""
         divided = {each.site for each in self.divided}
         found = (*self._program.fact(Splits).draws, *self._by_skipping())
-        return [each for each in found if each.site not in divided and not self._is_sent_below(each)]
+        return [each for each in found if each.site not in divided and not self._is_sent(each)]
 
-    def _is_sent_below(self, draw: Draw) -> bool:
-        """Whether the next statement sends what is drawn in place already."""
-        script = self._program.script
+    def _is_sent(self, draw: Draw) -> bool:
+        """Whether rank 0 sends what is drawn already, where it is drawn or in the next statement."""
+        script, around = self._program.script, draw.site.parent
+        if isinstance(around, ast.Call) and last_name(around.func) == "broadcast_object":
+            return True
         below = script.following(draw.site.statement) if draw.remedy is Remedy.SENT_AFTER else None
         sent = below.node.value if below is not None and isinstance(below.node, ast.Assign) else None
         if not isinstance(sent, ast.Call) or last_name(sent.func) != "broadcast_object" or not sent.args:
