@@ -43,7 +43,6 @@ NAMES: dict[str, CauseKind] = {
     "tensorflow.config.list_logical_devices": CauseKind.HOST,
     "tensorflow.config.list_physical_devices": CauseKind.HOST,
     "tensorflow.python.client.device_lib.list_local_devices": CauseKind.HOST,
-    "tensorflow.test.is_gpu_available": CauseKind.HOST,
     "pynvml.": CauseKind.HOST,
     "http.client.": CauseKind.NET,
     "httpx.": CauseKind.NET,
