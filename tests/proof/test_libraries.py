@@ -26,8 +26,11 @@ PLACE = Place(
 REQUIREMENTS = (Path(__file__).parent / "libraries.txt").read_text("utf-8")
 ONE_IN = 5
 # What the judge says of a script that is none of its conversion: a search draws other rates in each run, and
-# Optuna logs on every rank.
-EXPECTED = {"optuna_search": frozenset({"rate-not-scaled", "rank1-logged"})}
+# Optuna logs on every rank.  That each rank has a folder of Hydra's of its own is reported.
+EXPECTED = {
+    "hydra_config": frozenset({"rank1-wrote-file"}),
+    "optuna_search": frozenset({"rate-not-scaled", "rank1-logged"}),
+}
 # What a library trains itself, and what its refusal names.
 REFUSED = {"keras_tuner_search": "hides the fit"}
 
