@@ -29,6 +29,7 @@ ONE_IN = 5
 # Optuna logs on every rank.  That each rank has a folder of Hydra's of its own is reported.
 EXPECTED = {
     "hydra_config": frozenset({"rank1-wrote-file"}),
+    "sklearn_search": frozenset({"rate-not-scaled"}),
     "optuna_search": frozenset({"rate-not-scaled", "rank1-logged"}),
 }
 # What a library trains itself, and what its refusal names.

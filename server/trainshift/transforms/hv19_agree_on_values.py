@@ -56,6 +56,7 @@ _STEP_TOGETHER = (
 )
 _CAUGHT = "a rank that catches an error here goes on without this step; the others may wait forever"
 _SPLIT = "each rank splits the data by what `{}` draws for it alone, and tests on rows that others train on"
+_STATED = "`{}` gets a seed, so that all ranks draw alike"
 _GATHERED = {Decides.SKIPS: "any", Decides.STEPS: "all"}
 """How the ranks decide together whether a step is taken."""
 
@@ -127,6 +128,12 @@ def _split(program: Program) -> Proposals:
             edits = made_alike(program, draw)
             title = f"Split the data alike on all ranks ({draw.site.name})"
             yield Change("HV19", title, target, edits, decisions=(said_of(draw),))
+    for draw in program.fact(DrawnAlike).stated:
+        target = program.script.statement_span(draw.site.statement)
+        title = f"Draw alike on all ranks ({draw.site.name})"
+        yield Change(
+            "HV19", title, target, made_alike(program, draw), decisions=(_STATED.format(draw.site.name),)
+        )
 
 
 def _change(program: Program, mend: Mend) -> Change:

@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.sinks import Sinks
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import of_call
 from trainshift.python.syntax.chunk_syntax import Site, last_name
 from trainshift.rewriting.data.divided_data import DividedData
-from trainshift.rewriting.datasets.draws import Draw, Remedy
+from trainshift.rewriting.datasets.draws import Draw, Draws, Remedy
 from trainshift.rewriting.datasets.knowledge import Knowledge
 from trainshift.rewriting.datasets.pipelines import Pipelines
 from trainshift.rewriting.datasets.splits import Splits
@@ -36,6 +37,15 @@ class DrawnAlike:
         divided = {each.site for each in self.divided}
         found = (*self._program.fact(Splits).draws, *self._by_skipping())
         return [each for each in found if each.site not in divided and not self._is_sent(each)]
+
+    @cached_property
+    def stated(self) -> list[Draw]:
+        """The draws of what ranks train by, such as a sample of parameters, that a state makes alike."""
+        divided, draws = {each.site for each in (*self.divided, *self.splitting)}, self._program.fact(Draws)
+        sites = (each.cause.site for each in self._program.fact(Sinks).divergences)
+        found = dict.fromkeys(site for site in sites if site is not None and site not in divided)
+        drawn = [Draw(site, draws.remedy(site)) for site in found if draws.is_free(site)]
+        return [each for each in drawn if each.remedy is Remedy.STATE]
 
     def _is_sent(self, draw: Draw) -> bool:
         """Whether rank 0 sends what is drawn already, where it is drawn or in the next statement."""
@@ -63,7 +73,7 @@ class DrawnAlike:
     @cached_property
     def mended(self) -> frozenset[Site]:
         """The calls that are made alike."""
-        return frozenset(each.site for each in (*self.divided, *self.splitting) if each.remedy is not None)
+        return frozenset(each.site for each in (*self.divided, *self.splitting, *self.stated) if each.remedy)
 
     @cached_property
     def is_sent(self) -> bool:

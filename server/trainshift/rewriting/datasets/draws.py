@@ -127,7 +127,7 @@ class Draws:
         """The draws by which an expression may be another on each rank, or in another order."""
         parts = self._parts_behind(at)
         calls = (self._script.site_of(part) for part in parts if isinstance(part, ast.Call))
-        found = [Draw(site, self._remedy(site)) for site in calls if self.is_free(site)]
+        found = [Draw(site, self.remedy(site)) for site in calls if self.is_free(site)]
         found += self._chosen_by_chance(at, parts)
         found += (Draw(site, None) for site in self._program.fact(Worlds).asked_by(at))
         return [*found, *self.shuffled({last_name(part) for part in parts})]
@@ -146,7 +146,7 @@ class Draws:
             if site in self._shuffled_in_place:
                 found.append(Draw(site, self._remedy_in_place(site)))
             elif self.is_free(site):
-                found.append(Draw(site, self._remedy(site)))
+                found.append(Draw(site, self.remedy(site)))
             elif self._draws_numbers(site):
                 found.append(Draw(site, None))
         return found
@@ -266,7 +266,8 @@ class Draws:
             return False
         return self.is_fixed(Occurrence(seed, site.scope, site.statement))
 
-    def _remedy(self, site: Site) -> Remedy | None:
+    def remedy(self, site: Site) -> Remedy | None:
+        """Return what makes a call draw alike on all ranks; None if nothing does."""
         if site.in_fstring or site.deferred:
             return None
         is_stated = self._script.called_name(site) in divergence.BY_STATE or self._names.calls(
