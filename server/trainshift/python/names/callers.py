@@ -143,26 +143,19 @@ class Callers:
         )
 
     def _alias_names(self) -> dict[str, set[str]]:
-        """For each name, the names that a value of that name may be bound to."""
+        """For each name, the names that a value of that name may be bound to.
+
+        What a function returns is bound to its name and ``()``.
+        """
         if self._aliases is None:
             self._aliases = {}
-            returned: dict[str, set[str]] = {}
-            for scope in self._script.scopes:
-                for value, _ in scope.returns:
-                    if scope.name and last_name(value):
-                        returned.setdefault(scope.name, set()).add(last_name(value))
-            for name, value in self._script.code.bound_values:
-                if isinstance(value, ast.Call):
-                    origins = returned.get(last_name(value.func), set()).copy()
-                    while isinstance(value, ast.Call) and value.args:  # tf.function(partial(step, model))
-                        value = value.args[0]
-                        origins.add(last_name(value))
-                else:
-                    origins = _chosen(value)
+            bound = [
+                (f"{scope.name}()", value) for scope in self._script.scopes for value, _ in scope.returns
+            ]
+            found = [(name, _spelled(value)) for name, value in (*bound, *self._script.code.bound_values)]
+            found += [(name, _holding(value)) for name, value in self._script.code.bound_elements]
+            for name, origins in found:
                 for origin in origins - {"", name}:
-                    self._aliases.setdefault(origin, set()).add(name)
-            for name, value in self._script.code.bound_elements:
-                for origin in _holding(value) - {"", name}:
                     self._aliases.setdefault(origin, set()).add(name)
         return self._aliases
 
@@ -173,6 +166,16 @@ def _possible(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.Call):
         parts = node.args[:1]
     return [each for part in parts for each in _possible(part)] if parts else [node]
+
+
+def _spelled(node: ast.expr) -> set[str]:
+    """The names of what an expression may be; of a call what it returns, or wraps, as ``tf.function(a)``."""
+    if not isinstance(node, ast.Call):
+        parts = alternatives(node)
+        return set[str]().union(*map(_spelled, parts)) if parts else _chosen(node)
+    returned = last_name(node.func)
+    wrapped = _spelled(node.args[0]) if node.args else set[str]()
+    return wrapped | ({f"{returned}()"} if returned else set())
 
 
 def _chosen(node: ast.expr) -> set[str]:
