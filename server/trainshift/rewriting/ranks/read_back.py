@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from trainshift.core import tables
@@ -15,14 +13,14 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.libraries import api
 from trainshift.libraries.entries import ROOT
-from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.names.values import Instance, Library, Literal, UserInstance
-from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments, last_name
+from trainshift.python.names.occurrence import of_call
+from trainshift.python.names.values import Instance, Library, Literal
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments
 from trainshift.python.values.call_graph import calls_leading_to, functions_handed_to
 from trainshift.rewriting.keras.callbacks import CallbackLists
 from trainshift.rewriting.ranks.guard_forms import Form, may_differ
+from trainshift.rewriting.ranks.path_keys import PathKeys, is_shown
 from trainshift.rewriting.ranks.restored import Restored
 from trainshift.rewriting.ranks.root_only import RootOnly
 
@@ -39,8 +37,6 @@ _IN_DATA = (
     "py_func",
     "py_function",
 )
-# What begins a path that the script shows, as against one that is told by its expression.
-_SHOWN = "="
 
 
 class Read(NamedTuple):
@@ -60,6 +56,7 @@ class ReadBack:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._script = program.script
+        self._paths = program.fact(PathKeys)
 
     @cached_property
     def all(self) -> list[Read]:
@@ -98,9 +95,10 @@ class ReadBack:
     def _is_written(self, read: Read, written: dict[str, int]) -> bool:
         """Whether a write stands before all that waits for it, or a function that reads runs after it."""
         start = self._script.statement_span(read.anchor).start
+        path = of_call(read.site).part(read.path)
         return any(
-            written[key] < start or (key.startswith(_SHOWN) and self._is_late(read.site))
-            for key in self._keys(_at(read.path, read.site)) | self._folders(_at(read.path, read.site))
+            written[key] < start or (is_shown(key) and self._is_late(read.site))
+            for key in self._paths.of(path) | self._paths.of_folders(path)
             if key in written
         )
 
@@ -118,61 +116,6 @@ class ReadBack:
     def _is_late(self, site: Site) -> bool:
         """Whether a function that reads may run after a training step."""
         return site.scope.function() is not None and self._program.fact(Restored).follows_training(site)
-
-    def _keys(self, path: Occurrence) -> frozenset[str]:
-        """What tells a path from others: its text, where the script shows that, or how it is written.
-
-        A parameter is what callers hand to it; names in two functions are not one.
-        """
-        return frozenset(key for at in reachable([path], self._handed, _place) for key in self._own_keys(at))
-
-    def _folders(self, path: Occurrence) -> frozenset[str]:
-        """The keys of the folders that a path lies in, which may be made or filled as a whole."""
-        found: set[str] = set()
-        for at in reachable([path], self._handed, _place):
-            inner = _folder(at.node)
-            if inner is not None:
-                found |= self._keys(at.part(inner)) | self._folders(at.part(inner))
-        for key in self._keys(path):
-            if key.startswith(_SHOWN):
-                parents = PurePosixPath(key.removeprefix(_SHOWN)).parents
-                found |= {f"{_SHOWN}{each}" for each in parents if each != PurePosixPath()}
-        return frozenset(found)
-
-    def _handed(self, at: Occurrence) -> tuple[Occurrence, ...]:
-        """Where a path comes from that is a name, or what a function of the script returns."""
-        if not isinstance(at.node, ast.Name | ast.Call):
-            return ()
-        step = self._program.names.steps_back(at)
-        return step.sources if step is not None else ()
-
-    def _own_keys(self, at: Occurrence) -> Iterator[str]:
-        names = self._program.names
-        values = names.values(at.node, at.scope, at.statement)
-        shown = {value.value for value in values if isinstance(value, Literal)}
-        if len(shown) == len(values) == 1 and isinstance(text := shown.pop(), str):
-            yield _SHOWN + text
-            return
-        if isinstance(at.node, ast.Name):
-            yield f"{at.node.id} {self._home(at)[1]}"
-            return
-        # Names that stand for the same in two functions, as what callers hand to both does, are the same.
-        roots = [at.part(part) for part in ast.walk(at.node) if isinstance(part, ast.Name)]
-        yield f"{_written(at.node)} {[sorted(self._keys(each)) for each in roots]}"
-
-    def _home(self, at: Occurrence) -> tuple[str, int]:
-        """How a name is bound, and what tells where: its scope, or the class of which it is the object."""
-        assert isinstance(at.node, ast.Name)
-        scope, bindings = self._program.names.lookup(at.node.id, at.scope, at.statement)
-        kinds = {each.kind for each in bindings}
-        is_parameter = kinds == {"parameter"}
-        owner = scope.owner() if is_parameter and scope is not None else None
-        if owner is not None and any(
-            isinstance(value, UserInstance) and value.node is None
-            for value in self._program.names.values(at.node, at.scope, at.statement)
-        ):
-            return "object", id(owner)
-        return "parameter" if is_parameter else "name", id(scope)
 
     def is_native(self, path: ast.expr, site: Site) -> bool:
         """Whether Keras may keep a model under the path in its own format, which names Horovod's classes."""
@@ -219,7 +162,7 @@ class ReadBack:
                 # Rewritten, the path of `open` is one on rank 0 and another on the others.
                 path = given.body if isinstance(given, ast.IfExp) else given
                 if not isinstance(path, ast.Constant) or isinstance(path.value, str):
-                    for key in self._keys(_at(path, site)):
+                    for key in self._paths.of(of_call(site).part(path)):
                         found[key] = min(at, found.get(key, at))
         return found
 
@@ -231,26 +174,3 @@ class ReadBack:
 def _anchor(statement: Statement) -> Statement:
     """The outermost statement around one that only some ranks may enter, or the statement itself."""
     return next((above for above in reversed(list(statement.ancestors())) if may_differ(above)), statement)
-
-
-def _at(node: ast.expr, site: Site) -> Occurrence:
-    return Occurrence(node, site.scope, site.statement)
-
-
-def _place(at: Occurrence) -> int:
-    return id(at.node)
-
-
-def _written(node: ast.expr) -> str:
-    """How an expression is written, but for the names in it."""
-    return re.sub(r"Name\(id='\w+'", "Name(", ast.dump(node))
-
-
-def _folder(node: ast.expr) -> ast.expr | None:
-    """Return the folder that a path is put together from: ``join(folder, name)`` or ``folder / name``."""
-    if isinstance(node, ast.Call) and node.args and last_name(node.func) in ("join", "str", "Path"):
-        return node.args[0]
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Add):
-        return node.left
-    first = node.values[0] if isinstance(node, ast.JoinedStr) and node.values else None
-    return first.value if isinstance(first, ast.FormattedValue) else None

@@ -1,0 +1,132 @@
+"""Path keys: which expressions of a script name the same file, wherever they stand."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Hashable, Iterable
+from pathlib import PurePosixPath
+
+from trainshift.core.program import Program
+from trainshift.python.flow.traversal import postorder, reachable
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Literal, UserInstance
+from trainshift.python.syntax.chunk_syntax import last_name
+
+# What begins the key of a path that the script shows; any other key is a number.
+_SHOWN = "="
+
+
+class PathKeys:
+    """The keys of one script's paths: two expressions that share a key may name the same file."""
+
+    def __init__(self, program: Program) -> None:
+        self._names = program.names
+        self._known: dict[ast.expr, str] = {}
+        self._numbers: dict[Hashable, str] = {}
+
+    def of(self, path: Occurrence) -> frozenset[str]:
+        """Return the keys of a path, wherever it comes from, such as what callers hand to a parameter."""
+        found: set[str] = set()
+        for at in reachable([path], self._sources, _place):
+            found.add(self._key(at))
+            if isinstance(at.node, ast.Name):
+                found.add(self._of_name(at.node, at))
+        return frozenset(found)
+
+    def of_folders(self, path: Occurrence) -> frozenset[str]:
+        """Return the keys of the folders that a path lies in, which may be made or filled as a whole."""
+        around: list[Occurrence] = []
+        for at in reachable([path], lambda at: (*self._sources(at), *_folders(at)), _place):
+            around += _folders(at)
+        found = {key for at in around for key in self.of(at)}
+        for key in self.of(path):
+            if is_shown(key):
+                parents = PurePosixPath(key.removeprefix(_SHOWN)).parents
+                found |= {f"{_SHOWN}{folder}" for folder in parents if folder != PurePosixPath()}
+        return frozenset(found)
+
+    def _sources(self, at: Occurrence) -> tuple[Occurrence, ...]:
+        """Return where a path comes from that is a name, or what a function of the script returns."""
+        if not isinstance(at.node, ast.Name | ast.Call):
+            return ()
+        step = self._names.steps_back(at)
+        return step.sources if step is not None else ()
+
+    def _key(self, at: Occurrence) -> str:
+        """Return the key of an expression: its text, where that is shown, or how it is put together."""
+        for part in postorder(at, self._needed):
+            if part.node not in self._known:
+                self._known[part.node] = self._read(part)
+        return self._known[at.node]
+
+    def _needed(self, at: Occurrence) -> Iterable[Occurrence]:
+        """Return the expressions whose keys that of `at` is made of."""
+        if at.node in self._known or self._text(at) is not None:
+            return ()
+        return self._sources(at) or _names_in(at)
+
+    def _read(self, at: Occurrence) -> str:
+        text = self._text(at)
+        if text is not None:
+            return _SHOWN + text
+        # A path that is made of itself, as in a loop, is known by where it stands.
+        parts = [self._known.get(part.node) or self._number(part.node) for part in self._needed(at)]
+        step = self._names.steps_back(at) if self._sources(at) else None
+        if step is not None and not step.unseen:
+            return parts[0] if len(set(parts)) == 1 else self._number(frozenset(parts))
+        if isinstance(at.node, ast.Name):
+            return self._of_name(at.node, at)
+        return self._number((_written(at.node), *parts))
+
+    def _number(self, shape: Hashable) -> str:
+        return self._numbers.setdefault(shape, str(len(self._numbers)))
+
+    def _text(self, at: Occurrence) -> str | None:
+        """Return the text that the script shows for a path, None where there is none or more than one."""
+        values = self._names.values(at.node, at.scope, at.statement)
+        shown = {value.value for value in values if isinstance(value, Literal)}
+        text = shown.pop() if len(shown) == len(values) == 1 else None
+        return text if isinstance(text, str) else None
+
+    def _of_name(self, node: ast.Name, at: Occurrence) -> str:
+        """Return the key of a name in its scope, or in the class of which it is the object."""
+        scope, bindings = self._names.lookup(node.id, at.scope, at.statement)
+        is_parameter = {binding.kind for binding in bindings} == {"parameter"}
+        owner = scope.owner() if is_parameter and scope is not None else None
+        if owner is not None and any(
+            isinstance(value, UserInstance) and value.node is None
+            for value in self._names.values(node, at.scope, at.statement)
+        ):
+            return self._number(owner)
+        return self._number((node.id, scope))
+
+
+def is_shown(key: str) -> bool:
+    """Return whether a key is a path that the script shows, and not one known by its expression."""
+    return key.startswith(_SHOWN)
+
+
+def _place(at: Occurrence) -> int:
+    return id(at.node)
+
+
+def _names_in(at: Occurrence) -> list[Occurrence]:
+    parts = ast.walk(at.node) if not isinstance(at.node, ast.Name) else ()
+    return [at.part(part) for part in parts if isinstance(part, ast.Name)]
+
+
+def _written(node: ast.expr) -> str:
+    """Return how an expression is written, but for the names in it."""
+    return re.sub(r"Name\(id='\w+'", "Name(", ast.dump(node))
+
+
+def _folders(at: Occurrence) -> tuple[Occurrence, ...]:
+    """Return the folder that a path begins with, if any: ``join(folder, name)`` or ``folder / name``."""
+    node = at.node
+    if isinstance(node, ast.Call) and node.args and last_name(node.func) in ("join", "str", "Path"):
+        return (at.part(node.args[0]),)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Add):
+        return (at.part(node.left),)
+    first = node.values[0] if isinstance(node, ast.JoinedStr) and node.values else None
+    return (at.part(first.value),) if isinstance(first, ast.FormattedValue) else ()
