@@ -248,12 +248,17 @@ class _Reader:
         if isinstance(value, Library):  # an object that a module holds, not the module
             return "." in value.name and (is_strange(value.name) or api.is_subclass(value.name, *api.MODEL))
         if isinstance(value, UserInstance):
-            return any(map(is_strange, self._names.library_bases(value.scope))) or any(
-                isinstance(each, Unknown)
-                for cls in self._names.ancestry(value.scope)
-                if isinstance(cls, Scope) and isinstance(cls.node, ast.ClassDef)
-                for base in cls.node.bases
-                for each in self._names.values(base, cls.parent or cls, cls.statement)
+            own = [each for each in self._names.ancestry(value.scope) if isinstance(each, Scope)]
+            return (
+                any(map(is_strange, self._names.library_bases(value.scope)))
+                or any("__getattr__" in cls.bindings for cls in own)
+                or any(
+                    isinstance(each, Unknown)
+                    for cls in own
+                    if isinstance(cls.node, ast.ClassDef)
+                    for base in cls.node.bases
+                    for each in self._names.values(base, cls.parent or cls, cls.statement)
+                )
             )
         return isinstance(value, Unknown)
 
