@@ -9,15 +9,23 @@ from typing import NamedTuple
 from trainshift.core import tables
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
+from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.training.control_flow import ControlFlow
+from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
+from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
 from trainshift.libraries.entries import ROOT
+from trainshift.python.flow.evaluation import LOOPS
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import of_call
+from trainshift.python.names.classes import class_around
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Library, Literal
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments
-from trainshift.python.values.call_graph import calls_leading_to, functions_handed_to
+from trainshift.python.values.call_graph import callers_around, calls_leading_to, functions_handed_to
 from trainshift.rewriting.keras.callbacks import CallbackLists
 from trainshift.rewriting.ranks.guard_forms import Form, may_differ
 from trainshift.rewriting.ranks.path_keys import PathKeys, is_shown
@@ -26,17 +34,28 @@ from trainshift.rewriting.ranks.root_only import RootOnly
 
 # The forms by which a whole statement is left to rank 0.
 _GUARDED = (Form.GUARD, Form.RELOAD)
-# What hands functions to a dataset.
-_IN_DATA = (
+# What runs the functions that it gets in threads or processes of its own: datasets, pools and threads.
+_HANDED_TO = (
+    "Process",
+    "Thread",
+    "apply_async",
     "filter",
     "flat_map",
     "from_generator",
+    "imap",
+    "imap_unordered",
     "interleave",
     "map",
     "numpy_function",
     "py_func",
     "py_function",
+    "starmap",
+    "submit",
 )
+
+
+# Data of which Keras reads the batches in threads of its own.
+_SEQUENCES = ("tensorflow.keras.utils.Sequence", "tensorflow.keras.utils.PyDataset")
 
 
 class Read(NamedTuple):
@@ -67,7 +86,12 @@ class ReadBack:
         found = [
             each for each in self.of_all if self._is_written(each, written) and not self._waits(each.anchor)
         ]
-        return sorted(found, key=lambda each: self._script.span(each.site.node, each.site))
+        found.sort(key=lambda each: (self._script.span(each.site.node, each.site), self._start(each.anchor)))
+        first = {each.site: each for each in reversed(found)}
+        return list(reversed(first.values()))
+
+    def _start(self, statement: Statement) -> int:
+        return self._script.statement_span(statement).start
 
     @cached_property
     def of_all(self) -> list[Read]:
@@ -94,7 +118,7 @@ class ReadBack:
 
     def _is_written(self, read: Read, written: dict[str, int]) -> bool:
         """Whether a write stands before all that waits for it, or a function that reads runs after it."""
-        start = self._script.statement_span(read.anchor).start
+        start = self._start(read.anchor)
         path = of_call(read.site).part(read.path)
         return any(
             written[key] < start or (is_shown(key) and self._is_late(read.site))
@@ -103,15 +127,81 @@ class ReadBack:
         )
 
     @cached_property
-    def _of_data(self) -> dict[Scope, Site]:
-        """The functions that a dataset calls, and where they are handed to it."""
-        return functions_handed_to(self._script, *_IN_DATA)
+    def _handed(self) -> dict[Scope, Site]:
+        """The functions that threads of their own run, and where they are handed over."""
+        return functions_handed_to(self._script, *_HANDED_TO)
 
-    def _read(self, site: Site, path: ast.expr) -> Read:
-        calls = [site, *calls_leading_to(self._program.names, site)] if self._of_data else []
-        around = [function for each in calls if (function := each.scope.function()) is not None]
-        made = next((self._of_data[each] for each in around if each in self._of_data), site)
-        return Read(site, path, _anchor(made.statement))
+    def _waiting(self, site: Site, path: ast.expr) -> Iterator[Read]:
+        """Yield a read for each place where all ranks can wait before a call reads."""
+        anchors = [self._anchor(call.statement) for call in self._together(site)]
+        yield from (Read(site, path, anchor) for anchor in dict.fromkeys(anchors))
+
+    def _together(self, site: Site) -> list[Site]:
+        """Return the outermost calls at which ranks go apart, or else the call that reads itself.
+
+        They go apart in a thread of its own, in a graph, and where a rank alone decides whether it comes.
+        """
+        calls = list(reachable([site], self._outwards))
+        begun = {outer for call in calls for outer in self._outside(call)}
+        apart = [
+            call for call in calls if call in begun or self._anchor(call.statement) is not call.statement
+        ]
+        return [
+            call
+            for call in apart
+            if all(outer is call or outer not in apart for outer in reachable([call], self._outwards))
+        ] or [site]
+
+    def _outwards(self, call: Site) -> list[Site]:
+        return self._outside(call) or callers_around(self._program.names, call)
+
+    def _outside(self, call: Site) -> list[Site]:
+        """Return where what makes a call is handed over or begun, if that is in a thread or in a graph."""
+        function = call.scope.function()
+        if function is None:
+            return []
+        if function in self._handed:
+            return [self._handed[function]]
+        cls = class_around(function)
+        if cls is not None and not self._program.names.library_bases(cls).isdisjoint(_SEQUENCES):
+            return list(self._script.sites_named(cls.name))
+        if function.is_generator or self._program.fact(Executions).is_traced(function):
+            return self._program.names.callers(function)[0]
+        return []
+
+    def _anchor(self, statement: Statement) -> Statement:
+        """Return the outermost statement, in a function, around one that only some ranks may come to."""
+        apart = set(self._deciding(statement))
+        found = statement
+        for current in statement.ancestors():
+            if current.scope is statement.scope and (current in apart or may_differ(current)):
+                found = current
+        while _is_elif(found) and found.parent is not None:
+            found = found.parent
+        return found
+
+    def _deciding(self, statement: Statement) -> Iterator[Statement]:
+        """Yield the tests and loops by which ranks surely go apart before a statement."""
+        trains = self._program.fact(WhatTrains).statement_trains
+        for outer, _ in self._program.fact(ControlFlow).deciding(statement, self._decides_alone):
+            loop = innermost_loop(outer)
+            # Ranks that have left a loop, or a turn of it, do not come to what follows in it.
+            yield outer if loop is None or outer in statement.path() or trains(loop) else loop
+        for above in statement.ancestors():
+            if isinstance(above.node, LOOPS) and not trains(above) and self._decides_alone(above):
+                yield above
+
+    def _decides_alone(self, statement: Statement) -> bool:
+        """Return whether ranks surely differ in what they do by a test, or in what they go through."""
+        node = statement.node
+        if not isinstance(node, ast.If | ast.While | ast.For | ast.AsyncFor):
+            return False
+        test = node.iter if isinstance(node, ast.For | ast.AsyncFor) else node.test
+        at = Occurrence(test, statement.scope, statement)
+        uniformity = self._program.fact(Uniformity)
+        return self._program.fact(Dependence).on_rank(at) or bool(
+            uniformity.asks_any and uniformity.causes(at)
+        )
 
     def _is_late(self, site: Site) -> bool:
         """Whether a function that reads may run after a training step."""
@@ -134,11 +224,11 @@ class ReadBack:
                 if name in tables.READING:
                     path = argument(site.node, 0, tables.READING[name])
                     if path is not None:
-                        yield self._read(site, path)
+                        yield from self._waiting(site, path)
         for site in self._script.sites_named("load_weights"):
             path = self._program.fact(Restored).path(site)
             if path is not None:
-                yield self._read(site, path)
+                yield from self._waiting(site, path)
 
     def _keeps(self, name: str) -> bool:
         """Whether a class of callbacks is rank 0's."""
@@ -171,6 +261,13 @@ class ReadBack:
         return self._program.fact(Horovod).is_statement(self._script.preceding(statement), "broadcast")
 
 
-def _anchor(statement: Statement) -> Statement:
-    """The outermost statement around one that only some ranks may enter, or the statement itself."""
-    return next((above for above in reversed(list(statement.ancestors())) if may_differ(above)), statement)
+def _is_elif(statement: Statement) -> bool:
+    """Return whether a statement is the ``elif`` of the one around it, before which nothing can stand."""
+    above, node = statement.parent, statement.node
+    return (
+        above is not None
+        and isinstance(above.node, ast.If)
+        and isinstance(node, ast.If)
+        and above.node.orelse == [node]
+        and node.col_offset == above.node.col_offset
+    )
