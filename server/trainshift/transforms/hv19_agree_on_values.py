@@ -33,7 +33,7 @@ from __future__ import annotations
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.ranks.decisions import Decides, Decisions
-from trainshift.python.source.edit import Change, Remark
+from trainshift.python.source.edit import Change, Remark, innermost
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.python.syntax.precedence import ARGUMENT, Frame, handed_to
@@ -107,7 +107,7 @@ def _decided(program: Program) -> Proposals:
             is_end = each.decides is Decides.END
             title = f"Let rank 0 decide {'when the loop ends' if is_end else 'which step is taken'} ({text})"
             decided = (_END_TOGETHER if is_end else _ONE_TOGETHER).format(text)
-        edits = layout.put(each.test, each.statement, frame)
+        edits = innermost(layout.put(each.test, each.statement, frame))
         target = program.script.header_span(each.statement)
         yield Change("HV19", title, target, edits, decisions=(decided,))
 
@@ -146,7 +146,7 @@ def _change(program: Program, mend: Mend) -> Change:
         name = "broadcast" if mend.form is Form.TENSOR else "broadcast_object"
         frame = handed_to(f"{hvd}.{name}", ", root_rank=0")
         title, verb = f"Let rank 0 draw for all ranks ({text})", "draws"
-    edits = program.fact(Layout).put(mend.node, mend.within, frame)
+    edits = innermost(program.fact(Layout).put(mend.node, mend.within, frame))
     decision = f"rank 0 {verb} for all ranks ({text}); without that {mend.divergence.sink.value}"
     statement = mend.within.statement if isinstance(mend.within, Site) else mend.within
     target = program.script.header_span(statement)

@@ -104,6 +104,15 @@ class Plan:
     dropped: tuple[Change, ...]
 
 
+def innermost(edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """Return the edits of a frame so that they enclose an expression before all others at its ends do.
+
+    A rate that is multiplied where rank 0 draws it becomes ``broadcast(draw()) * size``, whichever comes first.
+    """
+    *starts, end = edits
+    return (*(replace(edit, rank=2) for edit in starts), replace(end, rank=-2))
+
+
 def merge(changes: Iterable[Change]) -> Plan:
     """Combine changes to one baseline; a change that overlaps an earlier one is dropped whole."""
     placed: list[Edit] = []

@@ -6,7 +6,7 @@ import ast
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.python.source.edit import Edit
+from trainshift.python.source.edit import Edit, innermost
 from trainshift.python.syntax.precedence import Frame, Level, handed_to
 from trainshift.rewriting.datasets.draws import Draw, Remedy
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -40,6 +40,6 @@ def made_alike(program: Program, draw: Draw) -> tuple[Edit, ...]:
         return layout.put(site.node.func.value, site, Frame("", f".Random({seed})", Level.ATOM))
     sent = f"{program.at(site).fact(Prerequisites).hvd}.broadcast_object"
     if draw.remedy is Remedy.SENT:
-        return layout.put(site.node, site, handed_to(sent))
+        return innermost(layout.put(site.node, site, handed_to(sent)))
     name = program.script.text(site.node.args[0], site)
     return (*layout.isolate(site.statement), layout.after(site.statement, [f"{name} = {sent}({name})"]))
