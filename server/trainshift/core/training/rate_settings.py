@@ -59,7 +59,7 @@ class RateSettings:
         It is made of the rate that the optimizer was given, which has to stay as it is then.
         """
         for value, optimizer, grows in self._by_attribute():
-            if self._horovod.scaled(*value[:3]) and (grows or self._reads_rate(value)):
+            if self._horovod.scaled(*value[:3]) and (grows or self._multiplies(value)):
                 yield RateSetting(value, value.part(optimizer))
 
     def of_attributes(self) -> Iterator[RateSetting]:
@@ -85,10 +85,20 @@ class RateSettings:
             if isinstance(target, ast.Attribute) and target.attr in ATTRIBUTES and given is not None:
                 yield Occurrence(given, site.scope, site.statement), target.value, False
 
-    def _reads_rate(self, value: Occurrence) -> bool:
-        """Whether a rate is made of one that an optimizer has."""
-        behind = occurrences_behind(self._script, *value[:3], {})
-        return any(isinstance(at.node, ast.Attribute) and at.node.attr in ATTRIBUTES for at in behind)
+    def _multiplies(self, value: Occurrence) -> bool:
+        """Tell that a rate is one that an optimizer has, by the number of ranks.
+
+        Steps of a schedule that are divided by that number come with the optimizer, and multiply nothing.
+        """
+        owners = {
+            (id(at.node.value), id(at.scope))
+            for at in occurrences_behind(self._script, *value[:3], {})
+            if isinstance(at.node, ast.Attribute) and at.node.attr in ATTRIBUTES
+        }
+        beside = occurrences_behind(self._script, *value[:3], {}, seen={*owners}) if owners else []
+        calls = {at.node for at in beside if isinstance(at.node, ast.Call)}
+        sizes = self._horovod.calls("size", "local_size")
+        return any(site.node in calls and not self._horovod.moves_step(site) for site in sizes)
 
     def _set_as_variable(self, site: Site) -> Iterator[RateSetting]:
         """``optimizer.lr.assign(x)`` and ``K.set_value(optimizer.lr, x)``."""

@@ -107,7 +107,7 @@ class Plan:
 def innermost(edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
     """Return the edits of a frame so that they enclose an expression before all others at its ends do.
 
-    A rate that is multiplied where rank 0 draws it becomes ``broadcast(draw()) * size``, whichever comes first.
+    A rate that is multiplied where rank 0 draws it becomes ``broadcast(draw()) * size``.
     """
     *starts, end = edits
     return (*(replace(edit, rank=2) for edit in starts), replace(end, rank=-2))
