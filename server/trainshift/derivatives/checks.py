@@ -430,7 +430,8 @@ class Checks:
         }
         for node in inside:
             places, given = self._changed_by(reader, node)
-            if not places or not any(map(reader.value, [*given, *places])):
+            nameless = any(root_of(each) is None for each in places) and self.whole.reverse
+            if not places or not (nameless or any(map(reader.value, [*given, *places]))):
                 continue
             for place in places:
                 made = [getattr(each, "value", None) for each in function.assignments(root_of(place) or "")]
@@ -489,15 +490,20 @@ class Checks:
         while isinstance(base, ast.Subscript):
             base = base.value
         text = ast.unparse(place)
+        # A method changes what is new, which nobody else has; `_holds` reads what a function is given.
+        new = place
+        while isinstance(new, ast.Subscript) and isinstance(new.slice, ast.Slice):
+            new = new.value
+        called = isinstance(node, ast.Call) and (base is new or isinstance(node.func, ast.Name))
         match base:
             case ast.Name(name):
                 named = name in self.whole.module.functions
                 if function.owner(name) is None and not named:
                     said = f"{text} is changed, which belongs to the file: give it as a parameter"
                     self.refuse(node, said)
-            case ast.List() | ast.Dict() | ast.Tuple() | ast.ListComp() | ast.DictComp():
+            case ast.List() | ast.Dict() | ast.Tuple() | ast.ListComp() | ast.DictComp() if called:
                 pass
-            case ast.Call() if base is place and function.dotted(base.func) in _COPYING:
+            case ast.Call() if called and base is place and function.dotted(base.func) in _COPYING:
                 pass
             case _:
                 self.refuse(node, f"{text} is changed: change what has a name in the function")
