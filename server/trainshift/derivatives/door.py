@@ -13,8 +13,9 @@ from trainshift.derivatives.choice import chosen
 from trainshift.derivatives.expansion.methods import write_out
 from trainshift.derivatives.expansion.statements import expand
 from trainshift.derivatives.forward.build import Tangents
-from trainshift.derivatives.layout import Layout, last_line
+from trainshift.derivatives.layout import Layout, function_of, last_line, passed_on, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
+from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import MADE, Module
 from trainshift.derivatives.rename_bound import rename_bound
 from trainshift.derivatives.result import Derived, Impossible, Mode, NotFound, Refusal, Refused, Shared
@@ -24,7 +25,7 @@ from trainshift.derivatives.shadowing import shadowed
 from trainshift.derivatives.tables.helpers import closed, is_of_tensors, text_of, text_of_variant, variant_of
 from trainshift.derivatives.tables.rows import rows
 from trainshift.python.flow.solver import Diverges
-from trainshift.python.rewrite.terms import walk
+from trainshift.python.rewrite import terms
 from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.call_binding import parameters
 
@@ -131,7 +132,7 @@ def _start(module: Module, name: str, node: ast.FunctionDef) -> ast.FunctionDef:
 def _of_mode(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made: str) -> Made:
     """The new functions of a mode; in reverse mode, where names share what is changed, by the tangents."""
     try:
-        return _made(module, node, mode, by, made)
+        return _ask_apart(_made(module, node, mode, by, made))
     except Shared as shared:
         if mode == "forward":
             raise
@@ -143,7 +144,7 @@ def _of_mode(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], m
         found = transposed(build, functions, made)
         if found is None:
             raise
-        return Made(build, found, shared.refusals)
+        return _ask_apart(Made(build, found, shared.refusals))
 
 
 def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made: str) -> Made:
@@ -173,6 +174,41 @@ def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made
         raise _at(node, said.strip()) from wrong
 
 
+def _ask_apart(found: Made) -> Made:
+    """Have a derivative ask first that what it changes of its arguments is in one place of them only.
+
+    Who calls it may give one list twice; neither adjoints nor tangents would follow both.
+    """
+    build, made = found.build, found.functions[-1]
+    start = build.start
+    if not build.summary(start).changed and not build.aliases(start).augmented:
+        return found
+    kinds = {each: start.kind(each) for each in start.params}
+    names = [each for each, kind in kinds.items() if build.arrays or not kind.numeric]
+    dots = [build.dot_names.get((start, each)) for each in names]
+    further = {each.arg for each in made.args.kwonlyargs}
+    names += [each for each in dots if each in further]
+    first: list[ast.stmt] = []
+    kind = kinds[names[0]] if len(names) == 1 else Kind()
+    alone = kind.has("array") or kind.numeric if build.arrays else kind.holds_numbers
+    if names and not alone:
+        build.helpers.add("_apart")
+        asked = ast.Call(terms.name("_apart"), [], [ast.keyword(each, terms.name(each)) for each in names])
+        first.append(ast.Expr(asked))
+    if "value_bar" in further - kinds.keys() and (start.value.container or start.value.has("array")):
+        # It may be an argument that is changed before it is read.
+        build.helpers.add("_copied")
+        first.append(terms.assign("value_bar", terms.call("_copied", terms.name("value_bar"))))
+    said, *body = made.body
+    if any(made.name in terms.names_read(each) for each in body):
+        # A function that calls itself is one inside: what it gives itself has been read.
+        body = [function_of(made.name, made.args, ast.get_docstring(made) or "", body)]
+        body.append(ast.Return(passed_on(made.name, made.args)))
+        made.args = same_arguments(made.args)
+    made.body = [said, *first, *body]
+    return found
+
+
 def _at(node: ast.stmt, said: str) -> Impossible:
     return Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
 
@@ -182,7 +218,7 @@ def _taken(module: Module, helpers: Collection[str]) -> tuple[Refusal, ...]:
     if module.script.code.bound_names.isdisjoint(helpers):
         return ()
     found = []
-    for node in (each for statement in module.body for each in walk(statement)):
+    for node in (each for statement in module.body for each in terms.walk(statement)):
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name) if name not in module.helpers:
                 pass

@@ -220,6 +220,13 @@ def same_arguments(old: ast.arguments) -> ast.arguments:
     )
 
 
+def passed_on(name: str, arguments: ast.arguments) -> ast.Call:
+    """A call of a function, by its name, with arguments that have the names of its parameters."""
+    given: list[ast.expr] = [terms.name(each.arg) for each in (*arguments.posonlyargs, *arguments.args)]
+    named = [ast.keyword(each.arg, terms.name(each.arg)) for each in arguments.kwonlyargs]
+    return ast.Call(terms.name(name), given, named)
+
+
 def function_of(name: str, arguments: ast.arguments, said: str, body: list[ast.stmt]) -> ast.FunctionDef:
     text: list[ast.stmt] = [ast.Expr(ast.Constant(said))]
     return ast.FunctionDef(name, arguments, [*text, *body], [])

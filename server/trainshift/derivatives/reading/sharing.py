@@ -59,7 +59,6 @@ class Sharing(Analysis[Pairs]):
         self.in_place: set[int] = set()
         self.changed: set[str] = set()
         self.arguments: set[str] = set()
-        self.altered_given: set[str] = set()
         self.returned: set[str] = set()
         self.handed: set[str] = set()
         self.grown: set[str] = set()
@@ -568,7 +567,6 @@ class Sharing(Analysis[Pairs]):
         """A change of what a parameter was given, by any name."""
         name, given = root_of(changed) or "", other.removesuffix(GIVEN)
         unknown = itself and not kind.has("array", "box", *CONTAINERS)
-        self.altered_given.add(given)
         if not unknown or not isinstance(changed, ast.Name):
             self.arguments.add(given)
         own = isinstance(changed, ast.Name) and name not in self.function.params
@@ -601,7 +599,6 @@ class Sharing(Analysis[Pairs]):
                     self.undone.add(name)
                 if inner.owner(name) is self.function:
                     self.arguments |= {name} & set(self.function.params)
-                    self.altered_given |= self.with_names({name}) & set(self.function.params)
                     self.grown.add(name)
                     for pair, reasons in self.ever.items():
                         other = next(iter(pair - {name}), name)

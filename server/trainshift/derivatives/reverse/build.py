@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from trainshift.derivatives.layout import function_of, listed, same_arguments
+from trainshift.derivatives.layout import function_of, listed, passed_on, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.kinds import Kind, meet
@@ -367,13 +367,7 @@ class Build(Analysis):
 
     def _wrapper(self) -> ast.FunctionDef:
         start = self.start
-        names = [terms.name(each) for each in start.params]
-        keyword_only = {each.arg for each in start.node.args.kwonlyargs}
-        call = ast.Call(
-            terms.name(self.made_name(start)),
-            [each for each in names if each.id not in keyword_only],
-            [ast.keyword(each, terms.name(each)) for each in start.params if each in keyword_only],
-        )
+        call = passed_on(self.made_name(start), start.node.args)
         params, carried = self.signature(start)
         free = set(start.params)
         value, pullback = (fresh_name(base, free) for base in ("value", "pullback"))

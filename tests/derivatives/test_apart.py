@@ -1,0 +1,138 @@
+"""Arguments of a call that are one object, or hold one object twice, where the function changes them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from derived import loaded
+
+from trainshift.derivatives import Derived, derive
+from trainshift.derivatives.result import Mode
+
+TEXT = """\
+def turned(v, w):
+    both = [v, w, v]
+    both[0][0] = v[0] * 2.0
+    both[2][0] = both[0][0] * w[0]
+    return v[0] + w[0]
+
+
+def doubled(v, w):
+    v[0] = v[0] * 2.0
+    return v[0] * w[0]
+
+
+def first(rows):
+    rows[0][0] = rows[0][0] * 2.0
+    return rows[0][0] * rows[1][0]
+
+
+def scaled(v, n):
+    if n == 0:
+        return v[0] * v[1]
+    v[0] = v[0] * v[1]
+    return scaled(v, n - 1)
+
+
+def kept(x, v):
+    v[0] = x * v[0]
+    return v
+
+
+def read(v, w):
+    both = [v[0], w[0]]
+    same = both
+    same[1] = both[0] * w[0]
+    return both[0] * both[1]
+"""
+ARRAYS = """\
+import numpy as np
+
+
+def stored(v, w):
+    v[0] = v[0] * 2.0
+    return np.sum(v * w)
+
+
+def added(v, w):
+    v += w
+    return np.sum(v * w)
+"""
+
+
+def made(name: str, mode: Mode = "reverse", text: str = TEXT) -> Any:
+    found = derive(text, name, mode)
+    assert isinstance(found, Derived), found
+    return getattr(loaded(found.text), found.made)
+
+
+@pytest.mark.parametrize("name", ["turned", "doubled"])
+@pytest.mark.parametrize(
+    ("other", "said"), [(lambda v: v, "v and w are one list"), (lambda v: (v,), "v and w[0] are one list")]
+)
+def test_two_arguments_that_are_one_list(name: str, other: Any, said: str) -> None:
+    v = [1.5, 2.5]
+    with pytest.raises(ValueError, match=re.escape(f"{said}: pass a copy of one")):
+        made(name)(v, other(v))
+    assert v == [1.5, 2.5]
+
+
+def test_one_argument_that_holds_a_list_twice() -> None:
+    row = [1.5, 2.5]
+    with pytest.raises(ValueError, match=re.escape("rows[0] and rows[1] are one list: pass a copy of one")):
+        made("first")([row, row])
+    assert made("first")([[1.5], [2.5]]) == (7.5, ([[5.0], [3.0]],))
+
+
+@pytest.mark.parametrize("name", ["stored", "added"])
+def test_arrays_that_share_memory(name: str) -> None:
+    table = np.arange(1.0, 7.0).reshape(2, 3)
+    with pytest.raises(ValueError, match="v and w share an array: pass a copy of one"):
+        made(name, text=ARRAYS)(table[0], table[0, ::-1])
+    assert table[0].tolist() == [1.0, 2.0, 3.0]
+    value, bars = made(name, text=ARRAYS)(table[:, 0], table[:, 1])
+    twin, twin_bars = made(name, text=ARRAYS)(np.array([1.0, 4.0]), np.array([2.0, 5.0]))
+    assert value == twin
+    np.testing.assert_array_equal(bars, twin_bars)
+
+
+@pytest.mark.parametrize("name", ["doubled", "turned"])
+def test_tangents_that_are_one_list(name: str) -> None:
+    jvp, dot = made(name, "forward"), [1.0, 0.0]
+    with pytest.raises(ValueError, match="v_dot and w_dot are one list"):
+        jvp([1.5, 2.5], [3.5, 4.5], v_dot=dot, w_dot=dot)
+    with pytest.raises(ValueError, match="v and v_dot are one list"):
+        jvp(dot, [3.5, 4.5], v_dot=dot, w_dot=[0.0, 0.0])
+
+
+def test_a_function_that_calls_itself_asks_once() -> None:
+    jvp, v = made("scaled", "forward"), [2.0, 3.0]
+    with pytest.raises(ValueError, match="v and v_dot are one list"):
+        jvp(v, 2, v_dot=v)
+    assert jvp(v, 2, v_dot=[1.0, 0.0]) == (54.0, 27.0)
+
+
+def test_an_adjoint_may_be_an_argument_or_hold_a_list_twice() -> None:
+    v = [1.0, 2.0]
+    assert made("kept")(3.0, v, value_bar=v) == ([3.0, 2.0], (1.0, [3.0, 2.0]))
+    row, rows = [1.0], [[1.5], [2.5]]
+    text = TEXT.replace("return rows[0][0] * rows[1][0]", "return rows")
+    assert made("first", text=text)(rows, value_bar=[row, row])[1] == ([[2.0], [1.0]],)
+
+
+def test_what_is_not_changed_may_be_given_twice() -> None:
+    v = [1.5, 2.5]
+    value, (v_bar, w_bar) = made("read")(v, v)
+    assert value == 1.5**3
+    assert (v_bar[0], w_bar[0]) == (2 * 1.5 * 1.5, 1.5**2)
+
+
+@pytest.mark.parametrize("name", ["doubled", "first"])
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_what_asks_is_differentiated_again(name: str, mode: Mode) -> None:
+    found = derive(TEXT, name, mode)
+    assert isinstance(found, Derived)
+    assert isinstance(derive(found.text, found.made, "forward"), Derived)
