@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from trainshift.libraries import api
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.script import Script
 from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Scope, Statement, behind_main_guard
@@ -88,7 +89,8 @@ class Reachability:
             given = sum(len(each.node.bases) for each in known if isinstance(each.node, ast.ClassDef))
             decorated = bool(getattr(scope.node, "decorator_list", ()))
             # What the heir of a class that is not the workspace's defines, that class may call.
-            if not decorated and given < len(known):
+            silent = [each for each in bases if isinstance(each, str) and not _may_call(each, scope.name)]
+            if not decorated and given - len(silent) < len(known):
                 yield scope
 
 
@@ -113,3 +115,9 @@ def _are_names(targets: list[ast.expr]) -> bool:
 def _is_main_guard(statement: Statement) -> bool:
     body = statement.branches.get("body", [])
     return bool(body) and list(statement.branches) == ["body"] and behind_main_guard(body[0])
+
+
+def _may_call(library_class: str, method: str) -> bool:
+    """Whether a class of a library may call what an heir defines; a Keras model calls the methods it has."""
+    is_known = not method.startswith("_") and api.is_subclass(library_class, *api.MODEL)
+    return not is_known or api.method(library_class, method) is not None
