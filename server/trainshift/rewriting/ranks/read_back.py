@@ -170,12 +170,13 @@ class ReadBack:
         return []
 
     def _anchor(self, statement: Statement) -> Statement:
-        """Return the outermost statement, in a function, around one that only some ranks may come to."""
-        apart = set(self._deciding(statement))
-        found = statement
-        for current in statement.ancestors():
-            if current.scope is statement.scope and (current in apart or may_differ(current)):
-                found = current
+        """Return the first statement, in a function, behind whose start only some ranks may come to one."""
+        around = [each for each in statement.path() if each.scope is statement.scope]
+        blocks = {each.parent for each in around}
+        apart = [each for each in around[1:] if may_differ(each)]
+        for outer in self._deciding(statement):
+            apart += [each for each in outer.path() if each.parent in blocks][:1]
+        found = min([statement, *apart], key=self._start)
         while _is_elif(found) and found.parent is not None:
             found = found.parent
         return found
