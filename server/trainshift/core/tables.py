@@ -9,9 +9,9 @@ from __future__ import annotations
 from trainshift.libraries.containers import MUTATING
 
 RANGES = frozenset({"builtins.range", "numpy.arange", "tensorflow.range"})
-"""What counts, and gives the numbers; so do bars such as `trange`."""
+"""Functions that count and give the numbers; so do bars such as `trange`."""
 AROUND = frozenset({"builtins.enumerate", "builtins.iter", "builtins.list", "builtins.reversed"})
-"""What goes through as many elements as what it is given first; so do bars."""
+"""Functions that go through as many elements as their first argument has; so do bars."""
 
 # Objects of Keras that every rank needs and that `verbose=0` silences; some are silent by default.
 TALKING = frozenset(

@@ -118,7 +118,7 @@ APPLYING = frozenset(
         "numpy.vectorize", "pydantic.Field",
     }
 )  # fmt: skip
-"""What gives what a function gives that is handed to it."""
+"""Functions that give the result of a function that is handed to them."""
 DROPPING = frozenset({"rejection_resample"})
 """What leaves out elements at random."""
 CUTTING = frozenset(

@@ -73,7 +73,7 @@ class Acting:
         return any(set(each) & set(_READING_TOO) and "w" not in each for each in self._modes(site, known))
 
     def _modes(self, site: Site, known: Entry) -> list[str]:
-        """What the mode of a call may be; a default that is not given stands behind the name: `mode=w`."""
+        """Return the modes that a call may open in; the entry has the default behind the name: `mode=w`."""
         name, _, default = known.text("mode").partition("=")
         given = argument(site.node, 1, name) if name else None
         if given is None:
@@ -85,7 +85,7 @@ class Acting:
 
     @staticmethod
     def _is_harmless(site: Site, known: Entry) -> bool:
-        """Whether a call of a writer writes nothing: its path is not given, or a word says so."""
+        """Return whether a call of a writer writes nothing: it has no path, or a keyword says so."""
         path = known.text("path")
         missing = path and argument(site.node, 0, path) is None
         return bool(missing) or any(
@@ -120,7 +120,7 @@ class Acting:
                 yield value.value
 
     def _is_command_for_one(self, site: Site) -> bool:
-        """Whether a command line runs a program that one rank alone should run."""
+        """Return whether a command line runs a program that one rank alone should run."""
         words = self.command(site)
         name, known = "", None
         for word in words:
@@ -165,7 +165,7 @@ class Acting:
         return frozenset(found)
 
     def _is_write(self, site: Site) -> bool:
-        """Whether a call writes what it is given or called on, by its name or by its library's entry."""
+        """Return whether a call writes its arguments or its object, by its name or by its library's entry."""
         if site.name in tables.WRITING_METHODS and is_method(site):
             return site.name not in ("summary", "load_weights")
         if site.name not in self._libraries.for_root:

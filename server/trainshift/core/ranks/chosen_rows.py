@@ -37,7 +37,7 @@ _CUTTING = frozenset(
 
 
 class _Of(Enum):
-    """What of an expression matters: which rows it holds, in which order, or which rows it is an index of."""
+    """The side of an expression that matters: its rows, their order, or the rows it is an index of."""
 
     ROWS = "rows"
     ORDER = "order"
@@ -50,7 +50,7 @@ class _Reached(NamedTuple):
 
 
 class ChosenRows:
-    """What chooses rows in one program."""
+    """The draws that choose rows in one program."""
 
     def __init__(self, program: Program) -> None:
         self._script = program.script

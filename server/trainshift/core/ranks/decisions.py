@@ -402,7 +402,7 @@ def _leaves(program: Program, statement: Statement, loops: Container[Statement |
 
 
 def _is_of_library(program: Program, statement: Statement) -> bool:
-    """Whether a statement raises what a library catches that called the function: ``TrialPruned()``."""
+    """Return whether a statement raises what the calling library catches: ``TrialPruned()``."""
     raised = statement.node.exc if isinstance(statement.node, ast.Raise) else None
     raised = raised.func if isinstance(raised, ast.Call) else raised
     names = program.names.full_names(raised, statement.scope, statement) if raised is not None else ()

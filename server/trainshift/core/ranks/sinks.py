@@ -150,11 +150,11 @@ class Sinks:
         return {part for call in calls if isinstance(call, ast.Call) for part in arguments(call)}
 
     def _hashes(self, cause: Cause) -> bool:
-        """Tell that rows are chosen by hashes, which others are chosen by too."""
+        """Return whether rows are chosen by hashes, by which other rows are chosen too."""
         return cause.site is not None and self._names.calls(cause.site, "builtins.hash")
 
     def _is_one_draw(self, scope: Scope) -> bool:
-        """Tell that what some code draws is no batch of its own for whoever asks for one."""
+        """Return whether code draws something other than a batch of its own for each caller."""
         function = scope.function()
         return function is None or (not function.yields and len(self._names.callers(function)[0]) < 2)
 

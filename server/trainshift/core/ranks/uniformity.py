@@ -323,7 +323,7 @@ class Uniformity:
 
     @cached_property
     def asks_any(self) -> bool:
-        """Whether anything is another on each rank that does not come of its data, be it of no matter."""
+        """Return whether anything but data differs between ranks, even where that does not matter."""
         causes = (self.cause(of_call(each)) for each in self._script.sites)
         return any(each is not None and each.kind is not CauseKind.DATA for each in causes) or any(
             reads_number(each.node) for each in self._program.fact(ExpressionsByKind).of(ast.Subscript)
@@ -371,7 +371,7 @@ def _cause_of(kind: CauseKind, site: Site) -> Cause:
 
 
 def is_mask(node: ast.AST) -> bool:
-    """Tell that an expression chooses elements by what holds for them."""
+    """Return whether an expression chooses elements by a condition that they fulfil."""
     if isinstance(node, ast.Call):
         return any(last_name(each).rstrip("_") == "bool" for each in arguments(node))
     return isinstance(node, _MASKS) or (

@@ -122,7 +122,7 @@ def shared(program: Program, numbers: Occurrence, data: list[Occurrence]) -> Ind
 
 
 def unwrapped(program: Program, at: Occurrence, *wrappers: str) -> Occurrence:
-    """What a loop goes through, without a progress bar around it, or a call of one of some names."""
+    """Return what a loop goes through, without a progress bar or a call of one of `wrappers` around it."""
     while isinstance(at.node, ast.Call) and at.node.args and _is_around(program, at, wrappers):
         at = at.part(at.node.args[0])
     return at

@@ -82,7 +82,7 @@ class Agreement:
             yield from (Divergence(Sink.PATH, at, each) for each in causes(at) if self._names_anew(each))
 
     def _names_anew(self, cause: Cause) -> bool:
-        """Tell that a name is made anew, and not chosen out of those that are there."""
+        """Return whether a name is made anew, and not chosen out of those that exist."""
         seeds = self._program.fact(Seeds)
         chosen = cause.site is not None and (seeds.is_draw(cause.site) or seeds.shuffles(cause.site))
         return cause.kind in _NAMING and not chosen
@@ -132,7 +132,7 @@ class Agreement:
         return Mend(site.node, site, form, divergence)
 
     def _is_iterated(self, site: Site) -> bool:
-        """Tell that a call is deferred only by a comprehension that goes through what it gives, once."""
+        """Return whether nothing defers a call but a comprehension that goes once through what it gives."""
         for above, below in pairwise(expression_path(site.statement.node, site.node)):
             if isinstance(above, ast.Lambda):
                 return False

@@ -61,7 +61,7 @@ _SEQUENCES = ("tensorflow.keras.utils.Sequence", "tensorflow.keras.utils.PyDatas
 class Read(NamedTuple):
     """A call that reads a file: the path, and the statement before which all ranks still go together.
 
-    What a dataset reads, in a thread of its own, waits where the dataset is made.
+    A read in a thread or in a graph waits where the thread is started, the data is made or the graph is run.
     """
 
     site: Site

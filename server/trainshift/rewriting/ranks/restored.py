@@ -99,7 +99,7 @@ class Restored:
         return made is not None and self._program.fact(Executions).runs_once(self._script.site_of(made))
 
     def _is_one_name(self, one: ast.expr, at: Site, other: ast.expr, site: Site) -> bool:
-        """Whether two names mean the same, whatever object that is."""
+        """Return whether two names mean the same, whatever object that is."""
         if not isinstance(one, ast.Name) or not isinstance(other, ast.Name):
             return False
         found = self._names.lookup(one.id, at.scope, at.statement)[1]
