@@ -151,7 +151,7 @@ class Flags:
         for model in step.models:
             values = self._script.names.site_values(model, step.site)
             if values and not single(model, step.site):
-                return text(model, step.site)
+                return ast.unparse(model)
         if not step.models and self._may_serve_others(step):
             return PAIRS_KEY
         # Another program may run a module's step with several optimizers, and must find it as it needs it.

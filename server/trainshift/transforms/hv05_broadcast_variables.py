@@ -117,7 +117,7 @@ def _change(program: Program, flag: Flag) -> Change:
     requires = [*_globals(program, flag), *layout.isolate(step.statement)]
     edits: list[Edit] = []
     tf, target_of = program.at(step.site).fact(Prerequisites).tf, program.fact(Target)
-    variables = [target_of.of_model(script.text(model, step.site), tf) for model in step.models]
+    variables = [target_of.of_model(ast.unparse(model), tf) for model in step.models]
     if not variables and step.variables is not None:
         variables = [target_of.known(script.text(step.variables, step.site), tf)]
     elif not variables:
