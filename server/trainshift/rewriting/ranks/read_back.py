@@ -9,6 +9,7 @@ from typing import NamedTuple
 from trainshift.core import tables
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
+from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.control_flow import ControlFlow
@@ -108,8 +109,15 @@ class ReadBack:
             for each in reads
             if each.site not in others
             and not self._is_in(guarded, each.site)
-            and not self._program.fact(Horovod).site_on_root(each.site)
+            and not self._is_on_root(each.site)
         ]
+
+    def _is_on_root(self, site: Site) -> bool:
+        """Return whether rank 0 alone makes a call, or the objects of the class that makes it."""
+        horovod = self._program.fact(Horovod)
+        cls = class_around(site.scope)
+        made = list(self._script.sites_named(cls.name)) if cls is not None else []
+        return horovod.site_on_root(site) or (bool(made) and all(map(horovod.site_on_root, made)))
 
     def _is_in(self, guarded: set[Statement], site: Site) -> bool:
         """Whether a call is made in one of the statements, directly or by a function that is called there."""
@@ -144,7 +152,11 @@ class ReadBack:
         calls = list(reachable([site], self._outwards))
         begun = {outer for call in calls for outer in self._outside(call)}
         apart = [
-            call for call in calls if call in begun or self._anchor(call.statement) is not call.statement
+            call
+            for call in calls
+            if call in begun
+            or self._program.fact(Branches).of_call(call) is not None
+            or self._anchor(call.statement) is not call.statement
         ]
         return [
             call
@@ -163,8 +175,11 @@ class ReadBack:
         if function in self._handed:
             return [self._handed[function]]
         cls = class_around(function)
-        if cls is not None and not self._program.names.library_bases(cls).isdisjoint(_SEQUENCES):
-            return list(self._script.sites_named(cls.name))
+        if cls is not None:
+            made = list(self._script.sites_named(cls.name))
+            is_threaded = not self._program.names.library_bases(cls).isdisjoint(_SEQUENCES)
+            if is_threaded or any(map(self._program.fact(Branches).of_call, made)):
+                return made
         if function.is_generator or self._program.fact(Executions).is_traced(function):
             return self._program.names.callers(function)[0]
         return []
