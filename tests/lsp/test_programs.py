@@ -248,7 +248,7 @@ async def test_the_command_converts_all_files(editor: Session, folder: Path) -> 
     }
     # And that is all there was to be done, whichever file it is asked for.
     answer = await editor.run("trainshift.makeDistributed", {"uri": (folder / "model.py").as_uri()})
-    assert (answer["applied"], answer["status"]) == (False, "already distributed")
+    assert (answer["applied"], answer["status"]) == (False, "already distributed"), answer
 
 
 async def test_a_refusal_tells_the_file_that_it_is_for(puller: Session, folder: Path) -> None:

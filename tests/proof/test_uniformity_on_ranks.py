@@ -18,11 +18,14 @@ pytestmark = pytest.mark.proof
 
 # Runs script after script, and prints for each what its ranks must have alike: the sizes and sums of the
 # weights, the rate and how many steps were taken.
-RUNNER = """import contextlib, io, os, random, runpy
+RUNNER = """import contextlib, io, os, random, runpy, urllib.request
 import numpy as np
 import tensorflow as tf
 
 rank = int(os.environ["HOROVOD_RANK"])
+# What a service answers, and what number a launcher gives, differ from rank to rank.
+urllib.request.urlopen = lambda address: io.BytesIO(str(rank + 2).encode())
+os.environ["SLURM_PROCID"] = str(rank + 2)
 for name in sorted(name for name in os.listdir() if name.endswith("cell.py")):
     random.seed(rank + 4), np.random.seed(rank + 4), tf.random.set_seed(rank + 4)
     with contextlib.redirect_stdout(io.StringIO()):
