@@ -19,7 +19,7 @@ from trainshift.libraries import divergence
 from trainshift.libraries.divergence import CauseKind
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence, Step, of_call
-from trainshift.python.syntax.chunk_syntax import Site, arguments, children
+from trainshift.python.syntax.chunk_syntax import Scope, Site, arguments, children
 
 # What gives rows of what it is given first, by the numbers that it is given next.
 _TAKING = frozenset(
@@ -192,6 +192,6 @@ class ChosenRows:
             yield from ((each, of) for each in given)
 
 
-def _key(reached: _Reached) -> tuple[int, int, int]:
+def _key(reached: _Reached) -> tuple[ast.expr, Scope, int]:
     at, of = reached
-    return id(at.node), id(at.scope), id(of)
+    return at.node, at.scope, id(of)

@@ -19,7 +19,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence, Step
 from trainshift.python.names.values import Library
-from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments, children, last_name
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, arguments, children, last_name
 
 RANK = ("rank", "local_rank", "cross_rank")
 SIZE = ("size", "local_size", "cross_size")
@@ -44,7 +44,7 @@ class Dependence:
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
-        self._known: dict[bool, dict[tuple[int, int], bool]] = {True: {}, False: {}}
+        self._known: dict[bool, dict[tuple[ast.expr, Scope], bool]] = {True: {}, False: {}}
 
     @cached_property
     def is_judged(self) -> bool:
@@ -87,7 +87,7 @@ class Dependence:
             return () if _key(each) in known else self._parts(each, by_rank)
 
         if _key(at) not in known:
-            seen = set[tuple[int, int]]()
+            seen = set[tuple[ast.expr, Scope]]()
             for each in reachable([at], sources, _key, seen):
                 if known.get(_key(each)) or self._gives(each, by_rank):
                     known[_key(at)] = True
@@ -211,8 +211,8 @@ class Dependence:
             yield at.part(given)
 
 
-def _key(at: Occurrence) -> tuple[int, int]:
-    return id(at.node), id(at.scope)
+def _key(at: Occurrence) -> tuple[ast.expr, Scope]:
+    return at.node, at.scope
 
 
 def tests_around(statement: Statement | None, beside: Statement | None) -> Iterator[Occurrence]:

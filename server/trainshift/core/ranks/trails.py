@@ -30,7 +30,7 @@ class Trails:
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
-        self._known: dict[tuple[int, int, bool, bool], list[Occurrence]] = {}
+        self._known: dict[tuple[ast.expr, Scope, bool, bool], list[Occurrence]] = {}
         self._inner: dict[Scope, list[Site]] = {}
 
     def behind(self, at: Occurrence, of_data: bool = False, whole: bool = False) -> list[Occurrence]:
@@ -38,7 +38,7 @@ class Trails:
 
         With objects taken as a `whole`, all that one holds leads to each of its attributes.
         """
-        key = id(at.node), id(at.scope), of_data, whole
+        key = at.node, at.scope, of_data, whole
         if key not in self._known:
             self._known[key] = self._follow(at, self._of_weights if of_data else {}, whole)
         return self._known[key]
@@ -170,5 +170,5 @@ class Trails:
         return [self._script.site_of(each.node) for each in trail if isinstance(each.node, ast.Call)]
 
 
-def _place(at: Occurrence) -> tuple[int, int]:
-    return id(at.node), id(at.scope)
+def _place(at: Occurrence) -> tuple[ast.expr, Scope]:
+    return at.node, at.scope

@@ -100,8 +100,8 @@ class Uniformity:
         self._dependence = program.fact(Dependence)
         self._seeds = program.fact(Seeds)
         self._trains = program.fact(WhatTrains)
-        self._known: dict[tuple[int, int], Cause | None] = {}
-        self._slices: dict[tuple[int, int, int], tuple[Reached, ...]] = {}
+        self._known: dict[tuple[ast.expr, Scope], Cause | None] = {}
+        self._slices: dict[tuple[ast.expr, Scope, int], tuple[Reached, ...]] = {}
 
     def verdict(self, at: Occurrence) -> Verdict:
         """Return whether a value is the same on all ranks, as far as the text shows."""
@@ -142,7 +142,7 @@ class Uniformity:
 
     def cause(self, at: Occurrence) -> Cause | None:
         """Return why an expression itself gives each rank something else; it is asked for often."""
-        key = id(at.node), id(at.scope)
+        key = at.node, at.scope
         if key not in self._known:
             self._known[key] = self._find_cause(at)
         return self._known[key]
@@ -379,6 +379,6 @@ def is_mask(node: ast.AST) -> bool:
     )
 
 
-def _key(reached: Reached) -> tuple[int, int, int]:
+def _key(reached: Reached) -> tuple[ast.expr, Scope, int]:
     at, of = reached
-    return id(at.node), id(at.scope), id(of)
+    return at.node, at.scope, id(of)
