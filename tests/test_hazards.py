@@ -54,7 +54,7 @@ LEFT = {
     "hv19_agree_on_values: numbers of rows and of batches": {"HZ13"},
     "hv19_agree_on_values: objects that are drawn": {"HZ13"},
     "hv19_agree_on_values: splits that nothing makes alike": {"HZ13", "HZ17"},
-    "hv19_agree_on_values: a choice out of what is shuffled, and layers while a draw says so": {"HZ13"},
+    "hv19_agree_on_values: a choice from a shuffled list, and layers added by draws": {"HZ13"},
     "hv19_agree_on_values: what a field of a class is made of": {"HZ13"},
     "hv19_agree_on_values: what a launcher and a service tell": {"HZ13"},
 }

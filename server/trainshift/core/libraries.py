@@ -15,7 +15,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Instance, Library, Member, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Site
 
-_TOLD = {
+_DESCRIBED = {
     Role.OPTIMIZER: "an optimizer: wrapped, its rate scaled",
     Role.OPTIMIZER_FACTORY: "makes an optimizer: wrapped, its rate scaled and its steps divided",
     Role.SCHEDULE: "a schedule: its rates scaled, its steps divided",
@@ -30,7 +30,7 @@ _TOLD = {
 }
 
 
-def told(entry: Entry) -> str:
+def described(entry: Entry) -> str:
     """Describe a library member and how it is converted, in a few words."""
     if entry.role is Role.TRAINS:
         return entry.text("reason")
@@ -43,7 +43,7 @@ def told(entry: Entry) -> str:
         return entry.text("says")
     if entry.text("averages"):
         return "an optimizer that steps others: averages by a wrapped tape alone"
-    return _TOLD[entry.role]
+    return _DESCRIBED[entry.role]
 
 
 class Libraries:
@@ -57,7 +57,7 @@ class Libraries:
 
     def entry(self, full_name: str) -> Entry | None:
         """Return what is known of a library's member, by its full name; None if nothing is."""
-        return self._of_people(full_name) or entries.entry(api.canonical(full_name) or full_name)
+        return entries.of_people(full_name, self._own) or entries.entry(api.canonical(full_name) or full_name)
 
     def roles(self, package: str) -> set[Role]:
         """Return the roles that members of a package are known to have."""
@@ -66,15 +66,7 @@ class Libraries:
 
     def is_own(self, full_name: str) -> bool:
         """Return whether people's own entries tell of a name."""
-        return self._of_people(full_name) is not None
-
-    def _of_people(self, full_name: str) -> Entry | None:
-        for package, table in self._own.items():
-            if full_name.startswith(f"{package}."):
-                found = entries.find(full_name.removeprefix(f"{package}."), table)
-                if found is not None:
-                    return found
-        return None
+        return entries.of_people(full_name, self._own) is not None
 
     def callback(self, full_name: str) -> Entry | None:
         """Return what is known of a class of callbacks; None if nothing is."""
@@ -112,7 +104,7 @@ class Libraries:
 
     @cached_property
     def for_root(self) -> frozenset[str]:
-        """The names of calls that may be of what rank 0 alone does, by the tables and by entries."""
+        """The names of calls that rank 0 alone may have to make, by the tables and the entries."""
         return tables.ROOT_ONLY_NAMES | self.names(*entries.ACTING, Role.PRINTS)
 
     def names(self, *roles: Role) -> frozenset[str]:

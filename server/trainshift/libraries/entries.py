@@ -151,6 +151,16 @@ def is_known(full_name: str) -> bool:
     return entry(full_name) is not None or any(name.startswith(f"{below}.") for name in table(package))
 
 
+def of_people(full_name: str, own: Mapping[str, Table]) -> Entry | None:
+    """Return people's own entry for a library's member, by its full name; None if they gave none."""
+    for module, table in own.items():
+        if full_name.startswith(f"{module}."):
+            found = find(full_name.removeprefix(f"{module}."), table)
+            if found is not None:
+                return found
+    return None
+
+
 def prints(full_name: str) -> bool:
     """Return whether a function or a method has no effect but text on the terminal."""
     known = entry(full_name)

@@ -114,12 +114,12 @@ def _of_skips(program: Program, told: list[Span]) -> Iterator[Finding]:
 
 def _of_draws(program: Program) -> Iterator[Finding]:
     """What each rank draws, or asks its machine, and what must be the same on all: a rate, a width."""
-    told = set[ast.AST]()
+    reported = set[ast.AST]()
     for each in program.fact(Sinks).divergences if program.fact(Uniformity).asks_any else ():
         at = each.cause.at
-        if each.cause.kind in (CauseKind.DATA, CauseKind.RANK) or at.node in told:
+        if each.cause.kind in (CauseKind.DATA, CauseKind.RANK) or at.node in reported:
             continue
-        told.add(at.node)
+        reported.add(at.node)
         text = one_line(program.script.text(at.node, at.scope))
         message = f"{text} {each.cause.kind.value}: {each.sink.value}. {_SENT}"
         yield hazard(program, "HZ13", Verdict.VIOLATED, at, message)

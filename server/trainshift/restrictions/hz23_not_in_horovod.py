@@ -38,6 +38,7 @@ from trainshift.core.ranks.strangers import Stranger, Strangers
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change, Edit
+from trainshift.python.syntax.chunk_syntax import arguments
 from trainshift.restrictions.facts.moves import inserted
 from trainshift.restrictions.facts.places import hazard, replaced
 from trainshift.restrictions.restriction import Findings
@@ -109,7 +110,7 @@ def _without_average(program: Program, at: Occurrence, node: ast.Call) -> Change
 def _given(program: Program, at: Occurrence, name: str, value: str) -> Change:
     assert isinstance(at.node, ast.Call)
     span = program.script.span(at.node, at.scope)
-    parts = [*at.node.args, *(word.value for word in at.node.keywords)]
+    parts = arguments(at.node)
     end = max((program.script.span(each, at.scope).end for each in parts), default=span.end - 1)
     text = f"{', ' if parts else ''}{name}={value}"
     return Change("HZ23", f"Pass {name}", span, (Edit(end, end, text),))

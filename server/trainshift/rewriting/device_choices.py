@@ -18,7 +18,16 @@ from trainshift.core.training.loops import Loops
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Display, Instance, Literal
-from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, expression_path, last_name
+from trainshift.python.syntax.chunk_syntax import (
+    Scope,
+    Site,
+    Statement,
+    argument,
+    arguments,
+    expression_path,
+    is_alone,
+    last_name,
+)
 from trainshift.rewriting.pinning import NO_GPU, Pinning
 
 _SETTING = ("os.putenv", "os.environ.setdefault", "os.environ.__setitem__")
@@ -93,7 +102,7 @@ class DeviceChoices:
             self._read_assignment(statement, found)
         for site in self._script.sites_calling(_METHODS):
             names = self._names.full_names(site.node.func, site.scope, site.statement)
-            alone = isinstance(site.statement.node, ast.Expr) and site.statement.node.value is site.node
+            alone = is_alone(site)
             if not names.isdisjoint(_SETTING) and len(site.node.args) > 1:
                 key, value = site.node.args[:2]
                 if self._is_variable(key, site.scope, site.statement) and not self._pinned(
@@ -280,7 +289,7 @@ class DeviceChoices:
             kind = argument(site.node, 1, "device_type")
             if isinstance(kind, ast.Constant) and kind.value not in ("GPU", None):
                 continue
-            given = [*site.node.args, *(word.value for word in site.node.keywords)]
+            given = arguments(site.node)
             if any(self._horovod.pinned(each, site.scope, site.statement) for each in given):
                 continue
             if self._is_all(site):

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import ast
 from functools import partial
+from typing import TypeGuard
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
@@ -94,7 +95,7 @@ def propose(program: Program) -> Proposals:
                 yield Withheld("HV06", target, f"{text} may be None: give it a name first")
                 continue
             doubts: tuple[str, ...] = (count.doubt,) if count.doubt else ()
-            if _is_restored_count(program, count.node, site) and not _is_rest(count.node):
+            if not _is_rest(count.node) and _is_restored_count(program, count.node, site):
                 doubts += (_LEFT,)
             number = program.script.text(count.node, site)
             title = f"Divide the {count.what} ({number}) among the ranks"
@@ -284,7 +285,7 @@ def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tu
         share = _at_least_one(size)
     last = node.values[-1] if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) else node
     maybe = optional and Literal(None) in program.names.site_values(last, site)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+    if _is_rest(node):
         # What a rank counts, and finds again in a checkpoint, are steps of its own.
         taken, whole = (_is_restored_count(program, each, site) for each in (node.right, node.left))
         if taken and not whole:
@@ -301,7 +302,8 @@ def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tu
     return program.fact(Layout).put(node, site, share)
 
 
-def _is_rest(node: ast.expr) -> bool:
+def _is_rest(node: ast.expr) -> TypeGuard[ast.BinOp]:
+    """Whether a number is what is left of another: ``STEPS - done``."""
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
 
 

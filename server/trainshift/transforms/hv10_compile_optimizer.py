@@ -38,7 +38,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
 from trainshift.libraries import api
 from trainshift.python.source.edit import Change, Edit, Side, Withheld
-from trainshift.python.syntax.chunk_syntax import Site
+from trainshift.python.syntax.chunk_syntax import Site, is_alone
 from trainshift.python.syntax.precedence import comments, handed_to
 from trainshift.rewriting.keras.compiled import Compiled, model_of
 from trainshift.rewriting.keras.helpers import DISTRIBUTE, Helpers
@@ -93,7 +93,7 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
     decisions = (*filter(None, [wrap.said]), *program.fact(Reductions).decisions(Form.KERAS))
     if site.in_fstring:
         return Withheld("HV10", span, "the call is inside an f-string; give it a statement of its own", True)
-    if not _is_statement(site) or not _can_follow(program, site, wrap.site):
+    if not is_alone(site) or not _can_follow(program, site, wrap.site):
         edits = program.fact(Layout).put(wrap.site.node, site, handed_to(wrapper, more))
         return Change("HV10", _TITLE, script.statement_span(site.statement), edits, decisions=decisions)
     # What stands in front of the optimizer moves behind it, so that edits inside of it stay where they are.
@@ -114,7 +114,7 @@ def _after(program: Program, compile: Compile, line: str, title: str) -> Change 
     """A line below a `compile`, for Keras 3; the model is told by `{model}` in it."""
     site, script, model = compile.site, program.script, model_of(compile)
     target = script.statement_span(site.statement)
-    if not _is_statement(site) or site.in_fstring:
+    if not is_alone(site) or site.in_fstring:
         return Withheld("HV10", target, "compile is part of a larger statement; give it one of its own", True)
     if not is_plain(model):
         return Withheld("HV10", target, "the model is not a plain name; assign it to a variable first", True)
@@ -175,7 +175,7 @@ def _make(program: Program, named: Named) -> Change | Withheld | None:
         value = f"{names.hvd_keras}.DistributedOptimizer({value}{more})"
     requires: tuple[Edit, ...] = ()
     edits: tuple[Edit, ...] = ()
-    if _is_statement(site) and is_wrapped:
+    if is_alone(site) and is_wrapped:
         name = _name(program, named.compile)
         edits = (layout.before(site.statement, [f"{name} = {value}"]),)
         requires = layout.isolate(site.statement)
@@ -209,11 +209,6 @@ def _get(program: Program, unnamed: Unnamed) -> Change:
     doubts = () if unnamed.is_name else (doubt,)
     decisions = tuple(program.fact(Reductions).decisions(Form.KERAS))
     return Change("HV10", _TITLE, target, edits, layout.isolate(site.statement), doubts, decisions)
-
-
-def _is_statement(site: Site) -> bool:
-    node = site.statement.node
-    return isinstance(node, ast.Expr) and node.value is site.node
 
 
 def _name(program: Program, compile: Compile) -> str:

@@ -36,7 +36,7 @@ from trainshift.core.training.loops import Loops
 from trainshift.python.names.values import Library, Module
 from trainshift.python.source.edit import Change, Edit, Remark, Withheld
 from trainshift.python.source.source import Span, one_line
-from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.chunk_syntax import Statement, arguments
 from trainshift.python.syntax.precedence import does_more
 from trainshift.rewriting.device_choices import Choices, DeviceChoices, Entry
 from trainshift.rewriting.device_places import DevicePlaces, Where
@@ -115,8 +115,8 @@ def _unheard(program: Program, statement: Statement) -> tuple[str, ...]:
     node = statement.node
     asked: list[ast.expr] = [node.value] if isinstance(node, ast.Assign) else []
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        given = [*node.value.args, *(word.value for word in node.value.keywords)]
-        asked += [part.slice for each in given for part in ast.walk(each) if isinstance(part, ast.Subscript)]
+        given = (part for each in arguments(node.value) for part in ast.walk(each))
+        asked += [part.slice for part in given if isinstance(part, ast.Subscript)]
     parts = (part for each in asked for part in ast.walk(each) if isinstance(part, ast.Name | ast.Attribute))
     for part in parts:
         values = program.names.values(part, statement.scope, statement)

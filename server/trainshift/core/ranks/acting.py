@@ -7,7 +7,6 @@ A conversion and a hazard ask this one fact.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from itertools import chain
 
 from trainshift.core import tables
@@ -18,8 +17,8 @@ from trainshift.core.training.writing import is_forgiven
 from trainshift.libraries import entries
 from trainshift.libraries.entries import ACTING, Entry, Role
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.values import Display, Instance, Literal, Member, Value
-from trainshift.python.syntax.chunk_syntax import Site, argument, arguments, dotted, hides_arguments
+from trainshift.python.names.values import Display, Instance, Literal, Member, Value, texts
+from trainshift.python.syntax.chunk_syntax import Site, argument, arguments, dotted, hides_arguments, is_alone
 
 _WRITING = "wax+"
 _READING_TOO = "a+"
@@ -78,10 +77,7 @@ class Acting:
         given = argument(site.node, 1, name) if name else None
         if given is None:
             return [default]
-        values = self._names.site_values(given, site)
-        return [
-            value.value for value in values if isinstance(value, Literal) and isinstance(value.value, str)
-        ]
+        return texts(self._names.site_values(given, site))
 
     @staticmethod
     def _is_harmless(site: Site, known: Entry) -> bool:
@@ -108,16 +104,12 @@ class Acting:
     def acts_outside(self, site: Site, known: Entry) -> bool:
         """Return whether a call does beyond this program what must be done once."""
         if begins := known.listed("begins"):
-            return any(text.lstrip().lower().startswith(begins) for text in self._texts(site))
+            given = argument(site.node, 0)
+            shown = texts(self._names.site_values(given, site)) if given is not None else []
+            return any(text.lstrip().lower().startswith(begins) for text in shown)
         if not known.flag("command"):
             return True
         return self._is_command_for_one(site) or not self._places_of(site).isdisjoint(self._written)
-
-    def _texts(self, site: Site) -> Iterator[str]:
-        given = argument(site.node, 0)
-        for value in self._names.site_values(given, site) if given is not None else ():
-            if isinstance(value, Literal) and isinstance(value.value, str):
-                yield value.value
 
     def _is_command_for_one(self, site: Site) -> bool:
         """Return whether a command line runs a program that one rank alone should run."""
@@ -151,8 +143,8 @@ class Acting:
             if isinstance(each, ast.Constant) and isinstance(each.value, str):
                 pieces.append(each.value)
             elif isinstance(each, ast.Name):
-                texts = self._names.site_values(each, site)
-                pieces += [str(value.value) for value in texts if isinstance(value, Literal)][:1]
+                values = self._names.site_values(each, site)
+                pieces += [str(value.value) for value in values if isinstance(value, Literal)][:1]
         return " ".join(pieces).split()
 
     @cached_property
@@ -187,12 +179,6 @@ class Acting:
                 if not self._names.member_of_library(part):
                     found.add(name)
         return found
-
-
-def is_alone(site: Site) -> bool:
-    """Return whether a call is a statement, so that nothing of what it gives is used."""
-    node = site.statement.node
-    return isinstance(node, ast.Expr) and node.value is site.node
 
 
 def is_method(site: Site) -> bool:

@@ -13,7 +13,7 @@ from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.libraries import api, keras_signs
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import ExpressionsByKind
-from trainshift.python.names.values import Instance, Literal
+from trainshift.python.names.values import Instance, texts
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Site, argument, last_name
 
@@ -117,14 +117,12 @@ class KerasSigns:
         for statement in self._script.statements if self._has(key) else ():
             node = statement.node
             if isinstance(node, ast.Assign) and any(_key(each) == key for each in node.targets):
-                for value in self._names.values(node.value, statement.scope, statement):
-                    if isinstance(value, Literal) and isinstance(value.value, str):
-                        yield value.value, self._script.statement_span(statement)
+                for text in texts(self._names.values(node.value, statement.scope, statement)):
+                    yield text, self._script.statement_span(statement)
         for site in self._script.sites_named(*_SETTING):
             for given in _given(site, key):
-                for value in self._names.site_values(given, site):
-                    if isinstance(value, Literal) and isinstance(value.value, str):
-                        yield value.value, self._script.span(site.node, site)
+                for text in texts(self._names.site_values(given, site)):
+                    yield text, self._script.span(site.node, site)
 
     @cached_property
     def _all(self) -> list[Sign]:

@@ -26,15 +26,15 @@ from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
 from trainshift.libraries.divergence import CauseKind
 from trainshift.libraries.entries import is_bar
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Values
-from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments
 from trainshift.python.values.made_objects import MadeObjects
 
 # What of a layer is each rank's own, or none of its shape.
 _OWN = frozenset({"activation", "bias_initializer", "kernel_initializer", "name", "rate", "seed", "weights"})
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _JUDGING = (
     "evaluate",
     "evaluate_generator",
@@ -200,9 +200,12 @@ class Sinks:
             and any(isinstance(each, Instance) for each in self._names.callee(site))
         ]
 
+    @cached_property
+    def _tapes(self) -> set[Statement | None]:
+        return {each.with_statement for each in self._program.fact(Steps).tapes}
+
     def _is_under_tape(self, site: Site) -> bool:
-        tapes = {each.with_statement for each in self._program.fact(Steps).tapes}
-        return any(each in tapes for each in site.statement.path())
+        return any(each in self._tapes for each in site.statement.path())
 
     def _all(self) -> Iterator[_Arrival]:
         for site in self._program.fact(Rates).made:
@@ -237,7 +240,7 @@ class Sinks:
         for site in self._script.sites_named("set_weights"):
             given = argument(site.node, 0, "weights")
             around = site.statement.ancestors() if site.statement is not None else ()
-            if given is not None and any(isinstance(each.node, _LOOPS) and trains(each) for each in around):
+            if given is not None and any(isinstance(each.node, LOOPS) and trains(each) for each in around):
                 yield _Arrival(Sink.WEIGHTS, of_call(site).part(given))
 
     def _is_averaged(self, node: ast.AST) -> bool:

@@ -211,17 +211,16 @@ class Uniformity:
         given = list(map(at.part, arguments(site.node)))
         if isinstance(function, ast.Attribute) and not self._names.member_of_library(function):
             given.insert(0, at.part(function.value))
-        if self._script.called_name(site) in divergence.SIZED or (
-            self._script.called_name(site) in divergence.CHOOSING and len(given) < 3
-        ):
+        name = self._script.called_name(site)
+        if name in divergence.SIZED or (name in divergence.CHOOSING and len(given) < 3):
             yield from ((each, Of.VALUE) for each in given)
-        elif self._script.called_name(site) in divergence.TESTING:
+        elif name in divergence.TESTING:
             yield from ((each, Of.VALUE) for one in given for each in self.returned(one))
             yield from ((each, of) for each in given)
-        elif self._script.called_name(site) in divergence.DROPPING:
+        elif name in divergence.DROPPING:
             yield at, Of.VALUE
             yield from ((each, of) for each in given)
-        elif self._script.called_name(site) in divergence.CUTTING:
+        elif name in divergence.CUTTING:
             yield from ((each, Of.VALUE if number else of) for number, each in enumerate(given))
         else:
             yield from ((each, of) for each in given)

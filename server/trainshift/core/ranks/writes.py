@@ -21,7 +21,7 @@ from trainshift.libraries.entries import ROOT, Role
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.names.values import Function, Instance, Library, Literal, Member, Unknown
+from trainshift.python.names.values import Function, Instance, Library, Literal, Member, Unknown, texts
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments, last_name
 
 _MODEL = frozenset({"save", "save_weights", "export"})
@@ -123,8 +123,7 @@ class Writes:
             return True
         mode = argument(site.node, 1, mode_name)
         values = self._names.site_values(mode, site) if mode is not None else ()
-        shown = [value.value for value in values if isinstance(value, Literal)]
-        return any(isinstance(each, str) and not set(each).isdisjoint("wx+") for each in shown)
+        return any(not set(each).isdisjoint("wx+") for each in texts(values))
 
     def _callbacks(self) -> Iterator[Occurrence]:
         """The callbacks that only write, where they are made, of a `fit` that all ranks make."""

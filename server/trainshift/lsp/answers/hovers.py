@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from lsprotocol import types
 
 from trainshift.core import tables
-from trainshift.core.libraries import Libraries, told
+from trainshift.core.libraries import Libraries, described
 from trainshift.core.program import Program as ChunkSyntax
 from trainshift.libraries.entries import Role
 from trainshift.lsp.answers.codes import CODES
@@ -165,7 +165,7 @@ def _libraries(state: State, offset: int) -> Iterator[str]:
     for site, entry in facts.fact(Libraries).sites(*Role):
         callee = facts.script.span(site.node.func, site)
         if callee.start <= start + offset < callee.end:
-            yield f"`{facts.script.text(site.node.func, site)}`: {told(entry)}."
+            yield f"`{facts.script.text(site.node.func, site)}`: {described(entry)}."
 
 
 def _reason(facts: ChunkSyntax, site: Site) -> tuple[str, str]:

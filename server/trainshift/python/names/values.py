@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -93,3 +94,8 @@ NOTHING: Values = frozenset()
 ANYTHING: Values = frozenset({UNKNOWN})
 RECORD = "collections.namedtuple()"
 """What calling a class of `namedtuple` gives."""
+
+
+def texts(values: Iterable[Value]) -> list[str]:
+    """Return the strings among values, as far as the script shows them."""
+    return [value.value for value in values if isinstance(value, Literal) and isinstance(value.value, str)]

@@ -409,6 +409,12 @@ def argument(call: ast.Call, position: int | None, *keywords: str) -> ast.expr |
     return given[position]
 
 
+def is_alone(site: Site) -> bool:
+    """Return whether a call is a statement of its own, so that nothing uses its result."""
+    node = site.statement.node
+    return isinstance(node, ast.Expr) and node.value is site.node
+
+
 def arguments(call: ast.Call) -> list[ast.expr]:
     """Everything that the call is given, by position and then by keyword."""
     if not call.keywords:

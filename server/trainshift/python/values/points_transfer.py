@@ -11,6 +11,7 @@ from trainshift.libraries.containers import METHODS
 from trainshift.python.flow.cfg import Point, Role
 from trainshift.python.flow.names import uses
 from trainshift.python.syntax.call_binding import bind_call, parameter_names
+from trainshift.python.syntax.chunk_syntax import arguments
 from trainshift.python.syntax.collect import as_load
 from trainshift.python.values.heap import (
     ANY,
@@ -601,7 +602,7 @@ class Transfer:
         functions = self._functions(called)
         if known := self.policy.callees(node, self.scope.node) if not functions and gives is None else ():
             functions, called = list(known), 0
-        given = [*node.args, *(each.value for each in node.keywords)]
+        given = arguments(node)
         builtin = self._is_builtin(node.func) and gives is None and not functions
         if builtin and isinstance(node.func, ast.Name):
             lazy = node.func.id in ("map", "zip", "enumerate", "reversed", "iter", "filter")

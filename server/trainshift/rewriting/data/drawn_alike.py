@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.sinks import Sinks
+from trainshift.core.training.horovod import Horovod
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import of_call
-from trainshift.python.syntax.chunk_syntax import Site, last_name
+from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.datasets.draws import Draw, Draws, Remedy
 from trainshift.rewriting.datasets.knowledge import Knowledge
@@ -50,13 +51,18 @@ class DrawnAlike:
     def _is_sent(self, draw: Draw) -> bool:
         """Whether rank 0 sends what is drawn already, where it is drawn or in the next statement."""
         script, around = self._program.script, draw.site.parent
-        if isinstance(around, ast.Call) and last_name(around.func) == "broadcast_object":
+        if self._sends(around):
             return True
         below = script.following(draw.site.statement) if draw.remedy is Remedy.SENT_AFTER else None
         sent = below.node.value if below is not None and isinstance(below.node, ast.Assign) else None
-        if not isinstance(sent, ast.Call) or last_name(sent.func) != "broadcast_object" or not sent.args:
+        if not isinstance(sent, ast.Call) or not self._sends(sent) or not sent.args:
             return False
         return ast.unparse(sent.args[0]) == ast.unparse(draw.site.node.args[0])
+
+    def _sends(self, node: ast.AST | None) -> bool:
+        """Whether an expression is what rank 0 sends to all."""
+        sent = (each.node for each in self._program.fact(Horovod).calls("broadcast_object"))
+        return any(node is each for each in sent)
 
     def _by_skipping(self) -> Iterator[Draw]:
         """The shuffles of datasets of which a part is taken and the rest used too.

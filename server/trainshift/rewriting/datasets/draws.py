@@ -28,6 +28,7 @@ from trainshift.python.syntax.chunk_syntax import (
     arguments,
     children,
     hides_arguments,
+    is_alone,
     last_name,
 )
 from trainshift.python.values.call_graph import calls_leading_to
@@ -167,10 +168,10 @@ class Draws:
                 yield from (Draw(site, self._sent_mask(site)) for site in calls if self._draws_numbers(site))
 
     def _draws_numbers(self, site: Site) -> bool:
-        if self._script.called_name(site) in _NUMBERS and self._is_of_own_generator(site):
-            return True
         if self._script.called_name(site) not in _NUMBERS:
             return False
+        if self._is_of_own_generator(site):
+            return True
         names = self._names.full_names(site.node.func, site.scope, site.statement)
         return any(
             any(name.startswith(f"{library}.") for name in names) and not self.is_seeded(library)
@@ -235,14 +236,13 @@ class Draws:
 
     def _is_fixed_draw(self, site: Site, library: str) -> bool:
         given = {word.arg: word.value for word in site.node.keywords}
-        state, shuffles = given.get(_CHOOSING[self._script.called_name(site)] or "."), given.get("shuffle")
+        name = self._script.called_name(site)
+        state, shuffles = given.get(_CHOOSING[name] or "."), given.get("shuffle")
         if state is not None and self.is_fixed(Occurrence(state, site.scope, site.statement)):
             return True
         if isinstance(shuffles, ast.Constant) and not shuffles.value:
             return True
-        return (
-            shuffles is None and self._script.called_name(site) in divergence.UNLESS_TOLD
-        ) or self.is_seeded(library)
+        return (shuffles is None and name in divergence.UNLESS_TOLD) or self.is_seeded(library)
 
     def is_seeded(self, library: str) -> bool:
         """Whether the script fixes what a library draws by one seed for all ranks."""
@@ -317,7 +317,7 @@ class Draws:
 
     def _remedy_in_place(self, site: Site) -> Remedy | None:
         given = site.node.args[0]
-        alone = isinstance(site.statement.node, ast.Expr) and site.statement.node.value is site.node
+        alone = is_alone(site)
         if not alone or not isinstance(given, ast.Name) or not self._is_index(given, site):
             by_module = isinstance(site.node.func, ast.Attribute) and self._names.calls(site, _OF_LISTS)
             return Remedy.GENERATOR if alone and by_module and not self.is_repeated(site) else None

@@ -21,7 +21,7 @@ from trainshift.libraries import api
 from trainshift.libraries.entries import Entry, Role
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Class, Instance, Library, Literal, Unknown, UserInstance
-from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, arguments, dotted
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, arguments, dotted, is_alone
 from trainshift.python.syntax.precedence import does_more
 from trainshift.rewriting.keras.compiled import Compiled
 from trainshift.rewriting.keras.shared import InMode, Shared
@@ -243,7 +243,7 @@ class Wraps:
     def _get_by_name(self, compile: Compile, node: ast.expr, reason: str, is_name: bool = False) -> None:
         """Have Keras make the optimizer that is named, whichever that is, where a line can do so."""
         site = compile.site
-        alone = isinstance(site.statement.node, ast.Expr) and site.statement.node.value is site.node
+        alone = is_alone(site)
         if alone and not does_more(node) and not self._program.fact(Horovod).calls(_WRAPPER):
             self._unnamed.append(Unnamed(compile, node, is_name))
         else:

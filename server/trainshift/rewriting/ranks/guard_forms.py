@@ -18,7 +18,7 @@ from trainshift.libraries.containers import ADDING
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Function
-from trainshift.python.syntax.chunk_syntax import Site, Statement, expression_path
+from trainshift.python.syntax.chunk_syntax import Site, Statement, expression_path, is_alone
 from trainshift.python.values.effects import Effect
 from trainshift.rewriting.ranks import summary_writers as writers
 from trainshift.rewriting.ranks.restored import Restored
@@ -129,7 +129,7 @@ class GuardForms:
     def _guard_writer(self, site: Site) -> RootCall:
         """A writer is none on other ranks, whose uses are guarded as well."""
         reason = writers.reason_to_keep(self._script, self._effects, site)
-        alone = isinstance(site.statement.node, ast.Expr) and site.statement.node.value is site.node
+        alone = is_alone(site)
         form = Form.GUARD if alone else Form.CONDITIONAL
         return RootCall(site, RootKind.WRITE, form, site.node, "", reason)
 

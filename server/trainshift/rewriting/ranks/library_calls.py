@@ -8,14 +8,14 @@ import sys
 from trainshift.core import tables
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
-from trainshift.core.ranks.acting import Acting, is_alone, is_method
+from trainshift.core.ranks.acting import Acting, is_method
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries.entries import Entry, Role, prints
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.names.values import Literal, Member, Value
-from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, last_name
+from trainshift.python.names.values import Member, Value, texts
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, arguments, is_alone, last_name
 from trainshift.rewriting.ranks.guard_forms import Form, is_context_manager
 
 _KEPT = "it reads the file too, which is empty on other ranks; read it first, in a mode of its own"
@@ -81,9 +81,7 @@ class LibraryCalls:
 
     def reason_against_nothing(self, site: Site) -> str:
         """Return why other ranks cannot enter nothing: they use what the `with` statement binds."""
-        node = site.statement.node
-        items = node.items if isinstance(node, ast.With) else []
-        bound = next((each.optional_vars for each in items if each.context_expr is site.node), None)
+        bound = _entered_as(site)
         if bound is None:
             return ""
         name = bound.id if isinstance(bound, ast.Name) else ""
@@ -125,10 +123,7 @@ class LibraryCalls:
         A mode such as ``a+`` or ``r+`` keeps what the file holds already, which the script then reads.
         """
         mode = argument(site.node, 1, "mode")
-        values = self._names.site_values(mode, site) if mode is not None else ()
-        modes = [
-            value.value for value in values if isinstance(value, Literal) and isinstance(value.value, str)
-        ]
+        modes = texts(self._names.site_values(mode, site)) if mode is not None else []
         if not any("+" in each and "w" not in each for each in modes):
             return ""
         bound = bound_to(site)
@@ -221,15 +216,17 @@ def _bound_by(statement: Statement) -> set[str]:
 
 def bound_to(site: Site) -> str:
     """Return the one name that what a call gives is bound to, by ``with`` or by an assignment; "" if none."""
-    node = site.statement.node
-    if isinstance(node, ast.With):
-        found: list[ast.expr | None] = [
-            each.optional_vars for each in node.items if each.context_expr is site.node
-        ]
-    else:
-        found = list(node.targets) if isinstance(node, ast.Assign) and node.value is site.node else []
-    (target,) = found if len(found) == 1 else (None,)
+    node, target = site.statement.node, _entered_as(site)
+    if isinstance(node, ast.Assign) and node.value is site.node and len(node.targets) == 1:
+        target = node.targets[0]
     return target.id if isinstance(target, ast.Name) else ""
+
+
+def _entered_as(site: Site) -> ast.expr | None:
+    """Return the target of the ``with`` that enters what a call gives; None if there is none."""
+    node = site.statement.node
+    items = node.items if isinstance(node, ast.With) else []
+    return next((each.optional_vars for each in items if each.context_expr is site.node), None)
 
 
 def _only_writes(statement: Statement, name: str) -> bool:
@@ -238,7 +235,7 @@ def _only_writes(statement: Statement, name: str) -> bool:
     for part in statement.own_parts():
         uses += isinstance(part, ast.Name) and part.id == name
         if isinstance(part, ast.Call):
-            function, given = part.func, [*part.args, *(word.value for word in part.keywords)]
+            function, given = part.func, arguments(part)
             is_method = isinstance(function, ast.Attribute) and _is_name(function.value, name)
             writes += is_method and last_name(function) in _FILE_WRITING
             is_given = any(_is_name(each, name) for each in given)

@@ -37,24 +37,9 @@ from trainshift.rewriting.ranks.root_only import RootOnly
 _GUARDED = (Form.GUARD, Form.RELOAD)
 # What runs the functions that it gets in threads or processes of its own: datasets, pools and threads.
 _HANDED_TO = (
-    "Process",
-    "Thread",
-    "apply_async",
-    "filter",
-    "flat_map",
-    "from_generator",
-    "imap",
-    "imap_unordered",
-    "interleave",
-    "map",
-    "numpy_function",
-    "py_func",
-    "py_function",
-    "starmap",
-    "submit",
-)
-
-
+    "Process", "Thread", "apply_async", "filter", "flat_map", "from_generator", "imap", "imap_unordered",
+    "interleave", "map", "numpy_function", "py_func", "py_function", "starmap", "submit",
+)  # fmt: skip
 # Data of which Keras reads the batches in threads of its own.
 _SEQUENCES = ("tensorflow.keras.utils.Sequence", "tensorflow.keras.utils.PyDataset")
 

@@ -27,11 +27,11 @@ from trainshift.python.names.values import (
     Function,
     Instance,
     Library,
-    Literal,
     Member,
     Unknown,
     UserInstance,
     Value,
+    texts,
 )
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, hides_arguments
 from trainshift.rewriting.ranks import summary_writers as writers
@@ -338,8 +338,7 @@ class RootOnly:
     def _mode_writes(self, site: Site) -> bool:
         mode = argument(site.node, 1, "mode")
         values = self._script.names.site_values(mode, site) if mode is not None else ()
-        shown = [value.value for value in values if isinstance(value, Literal)]
-        return any(isinstance(each, str) and not set(each).isdisjoint("wax+") for each in shown)
+        return any(not set(each).isdisjoint("wax+") for each in texts(values))
 
 
 def _is_writing_mode(text: str) -> bool:

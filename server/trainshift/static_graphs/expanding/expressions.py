@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from trainshift.python.flow.names import names_read
 from trainshift.python.names.script import Script
+from trainshift.python.syntax.chunk_syntax import arguments
 from trainshift.static_graphs.expanding.ir import Code, VarInfo
 from trainshift.static_graphs.expanding.knowledge import Knowledge, info_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
@@ -515,7 +516,7 @@ class Expressions:
 
     def _check_call(self, node: ast.Call, name: str) -> None:
         known = self.knowledge
-        given = [*node.args, *(each.value for each in node.keywords)]
+        given = arguments(node)
         tensors = [each for each in given if known.kind(each).tensor is not None]
         changed = [each for each in given if known.kind(each).tensor is None and known.changes(each)]
         named = known.function.named.get(node, frozenset())

@@ -9,7 +9,7 @@ from types import UnionType
 from typing import TypeAlias
 
 from trainshift.python.names.values import Instance
-from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement, own_parts
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement, arguments, own_parts
 from trainshift.static_graphs.reading.abstract_values import NUMBERS, AbstractValue, Dim, python, tensor
 from trainshift.static_graphs.reading.entries import forward_of
 from trainshift.static_graphs.reading.frame import Frame
@@ -120,7 +120,7 @@ class Uses:
             func = node.func if isinstance(node, ast.Call) else None
             if not isinstance(node, ast.Call) or not isinstance(func, ast.Name | ast.Attribute):
                 continue
-            given = [*node.args, *(each.value for each in node.keywords)]
+            given = arguments(node)
             if not any(isinstance(each, ast.Name) for each in given) or names.member_of_library(func):
                 continue
             callees = self._evaluate(func, Frame(function.scope, statement, {})).things
