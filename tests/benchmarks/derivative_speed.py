@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from trainshift.derivatives import Derived, derive
-from trainshift.derivatives.result import Mode
+from trainshift.derivatives.reading.result import Mode
 
 TEXT = """\
 import math

@@ -18,7 +18,7 @@ from random_names import ModuleAuthor
 
 from fixtures import rewrite_blocks
 from trainshift.derivatives import Derived, Refused, derive
-from trainshift.derivatives.result import Mode
+from trainshift.derivatives.reading.result import Mode
 from trainshift.dev.examples import Example, read_examples
 
 CASES = read_examples(FOLDER / "names.md")

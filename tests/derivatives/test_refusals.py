@@ -10,7 +10,7 @@ import pytest
 from derived import loaded
 
 from trainshift.derivatives import Derived, Refused, derive
-from trainshift.derivatives.result import Mode
+from trainshift.derivatives.reading.result import Mode
 
 ROW = """\
 import numpy as np

@@ -6,7 +6,7 @@ import pytest
 from derived import loaded
 
 from trainshift.derivatives import Derived, Refused, derive
-from trainshift.derivatives.result import Mode
+from trainshift.derivatives.reading.result import Mode
 
 PARAMETERS = '''\
 def shares(x, rows, /, d, *, key="s", n=2, w=None):

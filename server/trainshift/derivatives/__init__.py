@@ -4,6 +4,6 @@ The one door is `derive`.  Nothing is run or imported of what is differentiated.
 """
 
 from trainshift.derivatives.door import derive
-from trainshift.derivatives.result import Derived, Mode, NotFound, Refusal, Refused
+from trainshift.derivatives.reading.result import Derived, Mode, NotFound, Refusal, Refused
 
 __all__ = ["Derived", "Mode", "NotFound", "Refusal", "Refused", "derive"]

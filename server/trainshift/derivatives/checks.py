@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from trainshift.derivatives.evaluation_order import out_of_order
 from trainshift.derivatives.expansion.statements import ORDERED
 from trainshift.derivatives.file_state import changed_state, changed_unseen
 from trainshift.derivatives.reading.analysis import Analysis
+from trainshift.derivatives.reading.evaluation_order import out_of_order
 from trainshift.derivatives.reading.function import Alias, Function, bound, root_of
 from trainshift.derivatives.reading.kinds import reaches
 from trainshift.derivatives.reading.nodes import Nodes, method
 from trainshift.derivatives.reading.reader import CHANGING, JOINT, LOSING, READING, Reader, loses
+from trainshift.derivatives.reading.result import Impossible, Refusal, Shared
 from trainshift.derivatives.reading.sources import Sources, whole_numbers
-from trainshift.derivatives.result import Impossible, Refusal, Shared
 from trainshift.derivatives.sequences import changed_sequences
 from trainshift.derivatives.tables import table
 from trainshift.python.rewrite import terms

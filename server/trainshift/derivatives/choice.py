@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.module import Module
-from trainshift.derivatives.rename_bound import dotted_in, rename_bound
+from trainshift.derivatives.reading.rename_bound import dotted_in, rename_bound
 from trainshift.derivatives.tables.rows import rows
 from trainshift.derivatives.tables.table import STILL
 from trainshift.derivatives.tables.table_numpy import METHODS, STILL_METHODS

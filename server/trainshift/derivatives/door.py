@@ -13,17 +13,25 @@ from trainshift.derivatives.choice import chosen
 from trainshift.derivatives.expansion.methods import write_out
 from trainshift.derivatives.expansion.statements import expand
 from trainshift.derivatives.forward.build import Tangents
-from trainshift.derivatives.layout import Layout, function_of, last_line, passed_on, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import MADE, Module
-from trainshift.derivatives.rename_bound import rename_bound
-from trainshift.derivatives.result import Derived, Impossible, Mode, NotFound, Refusal, Refused, Shared
+from trainshift.derivatives.reading.rename_bound import rename_bound
+from trainshift.derivatives.reading.result import (
+    Derived,
+    Impossible,
+    Mode,
+    NotFound,
+    Refusal,
+    Refused,
+    Shared,
+)
 from trainshift.derivatives.reverse.build import Build
 from trainshift.derivatives.reverse.transposed import transposed
 from trainshift.derivatives.shadowing import shadowed
 from trainshift.derivatives.tables.helpers import closed, is_of_tensors, text_of, text_of_variant, variant_of
 from trainshift.derivatives.tables.rows import rows
+from trainshift.derivatives.writing.layout import Layout, function_of, last_line, passed_on, same_arguments
 from trainshift.python.flow.solver import Diverges
 from trainshift.python.rewrite import terms
 from trainshift.python.source.edit import Edit

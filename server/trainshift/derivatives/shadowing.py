@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from trainshift.derivatives.reading.global_names import BUILTINS
 from trainshift.derivatives.reading.module import Module
-from trainshift.derivatives.rename_bound import MODULES
-from trainshift.derivatives.result import Refusal
+from trainshift.derivatives.reading.rename_bound import MODULES
+from trainshift.derivatives.reading.result import Refusal
 from trainshift.python.rewrite.terms import walk
 
 # What is handed on rather than called.

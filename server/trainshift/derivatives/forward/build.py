@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from trainshift.derivatives.forward.statements import Forward
-from trainshift.derivatives.layout import function_of, listed, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function
+from trainshift.derivatives.writing.layout import function_of, listed, same_arguments
 from trainshift.python.flow.exits import leaves
 from trainshift.python.rewrite import terms
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.derivatives.reading.function import bound, root_of
+from trainshift.derivatives.reading.function import Function, bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reading.sources import VIEWS, Sources
 from trainshift.derivatives.tables import templates
 from trainshift.derivatives.tables.table_helpers import JOINT
-from trainshift.derivatives.writer import Writer
+from trainshift.derivatives.writing.writer import Writer
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.terms import rebuilt
 
 
 class Values(Writer):
-    """The values and tangents of expressions of one function."""
+    """The values and tangents of expressions of one function; `out` are its statements so far."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__(function)
+        self.out: list[ast.stmt] = []
 
     def begun(self, name: str, given: bool) -> ast.stmt:
         """The tangent of a parameter that the derivative is not along."""

@@ -12,9 +12,9 @@ from trainshift.derivatives.reading.list_concat import tell_joined
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.policy import ArrayPolicy
 from trainshift.derivatives.reading.reader import Reader
+from trainshift.derivatives.reading.rename_bound import dotted_in, rename_bound
+from trainshift.derivatives.reading.result import Impossible, Refusal
 from trainshift.derivatives.reading.sharing import Sharing, changes_something, summarized
-from trainshift.derivatives.rename_bound import dotted_in, rename_bound
-from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.tables import table
 from trainshift.derivatives.tables.helpers import OF_TAPES
 from trainshift.python.rewrite import terms

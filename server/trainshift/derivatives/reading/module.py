@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import chain, pairwise
 
 from trainshift.derivatives.reading.global_names import BUILTINS, GlobalNames, Meaning
-from trainshift.derivatives.result import NotFound
+from trainshift.derivatives.reading.result import NotFound
 from trainshift.derivatives.tables.helpers import helper_of
 from trainshift.derivatives.tables.rows import rows
 from trainshift.derivatives.tables.table import CONSTANTS

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from trainshift.derivatives.reading.function import Function, bound
 from trainshift.derivatives.reading.reader import Reader
-from trainshift.derivatives.result import Impossible, Refusal
+from trainshift.derivatives.reading.result import Impossible, Refusal
 from trainshift.derivatives.tables import table, templates
 from trainshift.derivatives.tables.table_einsum import einsum
 from trainshift.derivatives.tables.table_numpy import METHODS

@@ -6,17 +6,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from trainshift.derivatives.layout import function_of, listed, passed_on, same_arguments
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.kinds import Kind, meet
 from trainshift.derivatives.reading.reader import Reader
+from trainshift.derivatives.reading.result import Impossible, Refusal
 from trainshift.derivatives.reading.side_effects import changed_as_given
-from trainshift.derivatives.result import Impossible, Refusal
 from trainshift.derivatives.reverse.left import put_right, reads_of
 from trainshift.derivatives.reverse.shorter import shorter
 from trainshift.derivatives.reverse.undone import check_changes
 from trainshift.derivatives.reverse.ways import Ways
+from trainshift.derivatives.writing.layout import function_of, listed, passed_on, same_arguments
 from trainshift.python.lazy import cached_property
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.origins import origin
@@ -113,15 +113,15 @@ class Build(Analysis):
             self._kept_around[function] = kept
             way = Ways(function, kept, contents, idle)
             if first:
-                way.bars[function.result] = first
+                way.pull.bars[function.result] = first
             else:
-                way.present.update(self.signature(function)[1] - self._rebound(function))
+                way.pull.present.update(self.signature(function)[1] - self._rebound(function))
             way.run()
-            self._handed[function] = way.handed
+            self._handed[function] = way.pull.handed
             self._finish(way, first is not None)
             reads, inside = reads_of(way)
             handed = (self._handed.get(each, set()) - each.local for each in self.inside(function))
-            inside = aliases.with_names(inside.union(way.lengths, way.handed, *handed))
+            inside = aliases.with_names(inside.union(way.pull.lengths, way.pull.handed, *handed))
             if reads <= kept and inside <= contents and way.idle_found == idle:
                 break
             # A conditional without a way back may get one, once more is kept.
@@ -135,9 +135,11 @@ class Build(Analysis):
             self._read_back[function] = kept, contents, idle
         check_changes(way)
         if not first:
-            self._put_back.extend(map(function.kind, aliases.returned & aliases.changed & way.contents))
-        self.helpers |= way.helpers
-        self.needs |= way.needs
+            self._put_back.extend(
+                map(function.kind, aliases.returned & aliases.changed & way.passes.contents)
+            )
+        self.helpers |= way.pull.helpers
+        self.needs |= way.pull.needs
         return way
 
     def _rebound(self, function: Function) -> set[str]:
@@ -175,36 +177,40 @@ class Build(Analysis):
         for name in self.wrt if outermost else self.signature(function)[0]:
             kind = function.kind(name)
             if name in rebound:
-                way.given[name] = function.fresh(way.bar(name))
+                way.given[name] = function.fresh(way.pull.bar(name))
                 given: ast.expr = terms.name(way.given[name])
                 bars.append(
-                    way.helper("_add", given, terms.name(way.bar(name))) if way.is_present(name) else given
+                    way.pull.helper("_add", given, terms.name(way.pull.bar(name)))
+                    if way.pull.is_present(name)
+                    else given
                 )
                 continue
-            bar: ast.expr = terms.name(way.bar(name)) if way.is_present(name) else way.zero(name)
-            if not way.is_present(name) and not kind.numeric:
-                bar = way.helper("_zeros", terms.name(name))
+            bar: ast.expr = (
+                terms.name(way.pull.bar(name)) if way.pull.is_present(name) else way.pull.zero(name)
+            )
+            if not way.pull.is_present(name) and not kind.numeric:
+                bar = way.pull.helper("_zeros", terms.name(name))
                 if outermost and name in changed:
                     # In the structure that the argument has before it is changed.
-                    held = way.bar(name)
-                    if held in terms.names_bound([*way.forward, *way.out]):
+                    held = way.pull.bar(name)
+                    if held in terms.names_bound([*way.passes.forward, *way.passes.out]):
                         held = function.fresh(held)
-                    way.forward.insert(0, terms.assign(held, bar))
+                    way.passes.forward.insert(0, terms.assign(held, bar))
                     bar = terms.name(held)
             elif (
                 outermost
                 and not kind.has("linked", "array")
-                and (way.boxlike(name) or self._is_held(function, name))
+                and (way.pull.boxlike(name) or self._is_held(function, name))
             ):
-                bar = way.helper("_like", bar, terms.name(name))
-            way.ask_length(name)
+                bar = way.pull.helper("_like", bar, terms.name(name))
+            way.pull.ask_length(name)
             bars.append(bar)
         way.bars_back = terms.display(bars)
         if after:
             bars_back = function.fresh("bars")
             after.insert(0, terms.assign(bars_back, way.bars_back))
             way.bars_back = terms.name(bars_back)
-        way.out = [*before, *way.out, *after]
+        way.passes.out = [*before, *way.passes.out, *after]
         starts: list[ast.stmt] = []
         plain: list[ast.expr] = []
         for (owner, name), cell in self.captured_bars.items():
@@ -215,7 +221,7 @@ class Build(Analysis):
             if self._is_begun_late(function, name):
                 # The first pullback of all that add to it finds what the variable is in the end.
                 starts.append(terms.assign(cell, terms.constant(None)))
-                if name not in way.defined:
+                if name not in way.passes.defined:
                     starts.append(terms.assign(name, terms.constant(None)))
                 continue
             if container and carried and not function.is_outlived:
@@ -224,21 +230,21 @@ class Build(Analysis):
                 continue
             if container and not function.is_outlived and name not in way.begun:
                 # Only at the end of the way forward it is as long as the way back finds it.
-                way.out.insert(0, terms.assign(cell, way.helper("_cells", terms.name(name))))
-                if name not in way.defined:
+                way.passes.out.insert(0, terms.assign(cell, way.pull.helper("_cells", terms.name(name))))
+                if name not in way.passes.defined:
                     starts.append(terms.assign(name, terms.constant(None)))
             elif container and name in function.params:
-                starts.append(terms.assign(cell, way.helper("_cells", terms.name(name))))
+                starts.append(terms.assign(cell, way.pull.helper("_cells", terms.name(name))))
                 continue
             if name in function.params and not function.kind(name).numeric:
                 # Nothing may come to it: it is as long as the argument.
-                zero = way.zero(name) if container else way.helper("_zeros", terms.name(name))
+                zero = way.pull.zero(name) if container else way.pull.helper("_zeros", terms.name(name))
                 starts.append(terms.assign(cell, zero))
             elif not outermost or not container:
                 plain.append(terms.stored(terms.name(cell)))
         if plain:
             starts.append(ast.Assign(plain, terms.constant(0.0)))
-        way.forward = [*starts, *way.forward]
+        way.passes.forward = [*starts, *way.passes.forward]
 
     def _is_begun_late(self, function: Function, name: str) -> bool:
         """Whether the adjoint of a captured variable begins with the first pullback that adds to it: who has
@@ -270,24 +276,24 @@ class Build(Analysis):
         for name in sorted(aliases.augmented):
             # The argument itself, if it is an array: the way back may read it as it was.
             given, held = function.fresh(name), function.fresh(name)
-            way.forward.insert(0, terms.assign(given, terms.name(name)))
-            way.forward.append(terms.assign(held, terms.name(name)))
+            way.passes.forward.insert(0, terms.assign(given, terms.name(name)))
+            way.passes.forward.append(terms.assign(held, terms.name(name)))
             after += put_right(given, held, Kind())[1]
         for name in sorted(aliases.arguments & set(params)):
-            if not way.contents & aliases.with_names({name}):
+            if not way.passes.contents & aliases.with_names({name}):
                 continue
             inside = (each.foreign for each in self.inside(function))
             rebound = name in terms.names_bound(function.body).union(*inside)
             if not rebound and not aliases.is_known_elsewhere(name):
-                before.append(terms.assign(name, way.helper("_copied", terms.name(name))))
+                before.append(terms.assign(name, way.pull.helper("_copied", terms.name(name))))
                 continue
             given = name
             if rebound:
                 given = function.fresh(name)
-                way.forward.insert(0, terms.assign(given, terms.name(name)))
+                way.passes.forward.insert(0, terms.assign(given, terms.name(name)))
             held = function.fresh(name)
             keep, right = put_right(given, held, function.kind(name).found())
-            before.append(terms.assign(held, way.helper(keep, terms.name(given))))
+            before.append(terms.assign(held, way.pull.helper(keep, terms.name(given))))
             after += right
         return before, after
 
@@ -328,13 +334,13 @@ class Build(Analysis):
         value = start.result
         if self._undoes_value(way):
             self.helpers.add("_copied")
-            way.forward.append(terms.assign(value, terms.call("_copied", terms.name(value))))
-        if value in terms.names_bound(way.out):
+            way.passes.forward.append(terms.assign(value, terms.call("_copied", terms.name(value))))
+        if value in terms.names_bound(way.passes.out):
             # Another value that the name had is put back.
             value = start.fresh(value)
-            way.forward.append(terms.assign(value, terms.name(start.result)))
+            way.passes.forward.append(terms.assign(value, terms.name(start.result)))
         result = terms.display([terms.name(value), way.bars_back])
-        body = [*way.forward, _mark(), *shorter(way.out, self.arrays), ast.Return(result)]
+        body = [*way.passes.forward, _mark(), *shorter(way.passes.out, self.arrays), ast.Return(result)]
         said = f"The value of {start.name}, and its gradient by {listed(self.wrt)}{self._numbers()}."
         return function_of(self.made, arguments, said, body)
 
@@ -348,7 +354,7 @@ class Build(Analysis):
     def _undoes_value(self, way: Ways) -> bool:
         """Whether the way back may change what the function at the start gives, here or in what it calls."""
         start, aliases = self.start, self.aliases(self.start)
-        undone = {each for each in way.contents & aliases.changed if start.owner(each) is start}
+        undone = {each for each in way.passes.contents & aliases.changed if start.owner(each) is start}
         # What no variable may be, or hold a part of, is nobody else's.
         undone &= aliases.with_names({start.result})
         known = start.value.container or start.value.has("array")
@@ -436,11 +442,11 @@ class Build(Analysis):
         pullback = function.fresh("pullback")
         params: list[str] = []
         if not function.value.has("function"):
-            params.append(way.bar(function.result))
+            params.append(way.pull.bar(function.result))
         _, carried = self.signature(function)
         starts: list[ast.stmt] = []
         for each in [each for each in self.signature(function)[0] if each in carried]:
-            bar = way.bar(each)
+            bar = way.pull.bar(each)
             given = way.given.get(each, bar)
             if (function, each) in self.captured_bars:
                 # Functions inside add to the adjoint, too.
@@ -452,11 +458,13 @@ class Build(Analysis):
                 starts.append(terms.assign(bar, value))
             if function.fills(each):
                 none = ast.Compare(terms.name(bar), [ast.Is()], [terms.constant(None)])
-                starts.append(ast.If(none, [terms.assign(bar, way.helper("_cells", terms.name(each)))], []))
+                starts.append(
+                    ast.If(none, [terms.assign(bar, way.pull.helper("_cells", terms.name(each)))], [])
+                )
             params.append(given)
-        back = shorter(way.out, self.arrays)
+        back = shorter(way.passes.out, self.arrays)
         inner_body: list[ast.stmt] = [*starts, *back, ast.Return(way.bars_back)]
-        ahead = terms.names_bound(way.forward) | set(function.params)
+        ahead = terms.names_bound(way.passes.forward) | set(function.params)
         around, outer = {function}, function.parent
         while outer is not None:
             # What else has a name of theirs is its own.
@@ -477,15 +485,15 @@ class Build(Analysis):
             [],
         )
         result: ast.expr = terms.name(function.result)
-        last: ast.stmt | None = way.forward[-1] if way.forward else None
+        last: ast.stmt | None = way.passes.forward[-1] if way.passes.forward else None
         if (
             function.value.has("function")
             and isinstance(last, ast.Assign)
             and isinstance(last.value, ast.Name)
         ):
-            way.forward.pop()
+            way.passes.forward.pop()
             result = last.value
-        body = [*way.forward, pulled, ast.Return(terms.display([result, terms.name(pullback)]))]
+        body = [*way.passes.forward, pulled, ast.Return(terms.display([result, terms.name(pullback)]))]
         said = f"The value of {function.name}, and its pullback{self._numbers()}."
         return function_of(self.made_name(function), same_arguments(function.node.args), said, body)
 

@@ -9,15 +9,26 @@ from trainshift.derivatives.reading.function import bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reading.reader import CHANGING
-from trainshift.derivatives.reverse.calls import Back
-from trainshift.derivatives.reverse.lines import Lines, nothing
+from trainshift.derivatives.reverse.passes import Back, Passes, line_of, nothing
+from trainshift.derivatives.reverse.pull import Pull
 from trainshift.python.rewrite import terms
 
 
-class Changes(Lines):
-    """Unpacking, stores, and methods that change a list or dict."""
+class Changes:
+    """Unpacking, stores, and methods that change a list or dict.
 
-    def _unpack(self, node: ast.stmt, target: ast.Tuple | ast.List, value: ast.expr) -> Back:
+    `unseen` are the variables that calls without a pullback may change, by the identity of the call.
+    """
+
+    def __init__(self, pull: Pull, passes: Passes) -> None:
+        self.pull = pull
+        self.passes = passes
+        self.function = pull.function
+        self.whole = pull.whole
+        self.nodes = pull.nodes
+        self.unseen: dict[int, set[str]] = {}
+
+    def unpack(self, node: ast.stmt, target: ast.Tuple | ast.List, value: ast.expr) -> Back:
         names = [each.id for each in terms.leaves(target) if isinstance(each, ast.Name)]
         active = [each for each in names if self.function.active(each)]
         root = self.nodes.node(value) if active else Node("still", value)
@@ -26,54 +37,58 @@ class Changes(Lines):
         lines: list[tuple[str, Node]] = []
         backs: list[Back] = []
         direct = root.sort == "call"
-        made = self._call_line(root, lines, self.function.temporary()) if direct else self.ahead(root, lines)
-        anew = {each for each in active if self.anew(each)}
-        after = [self._keep(each, backs=backs) for each in names]
+        made = (
+            self.pull.call_line(root, lines, self.function.temporary())
+            if direct
+            else self.pull.ahead(root, lines)
+        )
+        anew = {each for each in active if self.pull.anew(each)}
+        after = [self.passes.keep(each, backs=backs) for each in names]
         if direct:
-            pair = terms.display([target, terms.name(self.pullbacks[id(root)])])
-            self.forward.append(ast.copy_location(terms.assign(pair, made), node))
+            pair = terms.display([target, terms.name(self.pull.pullbacks[id(root)])])
+            self.passes.forward.append(ast.copy_location(terms.assign(pair, made), node))
         else:
-            self.forward.append(self._line(node, target, value, made, None))
+            self.passes.forward.append(line_of(node, target, value, made, None))
         for each in after:
             each()
         if direct:
-            self._keep(self.pullbacks[id(root)], fresh=True)()
-        own = {each for each in active if each in terms.names_read(value) and self.boxlike(each)}
+            self.passes.keep(self.pull.pullbacks[id(root)], fresh=True)()
+        own = {each for each in active if each in terms.names_read(value) and self.pull.boxlike(each)}
         part = isinstance(getattr(root.expr, "slice", None), ast.Slice)
         copied = part and not self.nodes.reader.kind(root.expr).has("array")
         if root.sort in ("name", "item") and active and not own and not copied:
             if (placed := self._unpack_place(node, target, root, backs, active)) is not None:
                 return placed
-        defined = set(self.defined)
+        defined = set(self.passes.defined)
 
         def back() -> None:
-            asked = bool(active) and (any(map(self.is_present, active)) or self._must(root))
+            asked = bool(active) and (any(map(self.pull.is_present, active)) or self.pull.must(root))
             for name in active if asked else ():
-                if self.boxlike(name):
+                if self.pull.boxlike(name):
                     # In the structure of the value, which the variable has only here.
-                    self.start(name)
+                    self.pull.start(name)
             for each in backs:
                 each()
             if not asked:
                 return
-            pulls = self._pulls(root, lines)
-            taken = {each for each in active if self.foreign(each) and (pulls or each in anew)}
-            held = {each: terms.name(self.taken_out(each)) for each in sorted(taken)}
+            pulls = self.pull.pulls(root, lines)
+            taken = {each for each in active if self.pull.foreign(each) and (pulls or each in anew)}
+            held = {each: terms.name(self.pull.taken_out(each)) for each in sorted(taken)}
             for name in sorted(own - taken):
                 # What is added from here on is that of the value before.
-                if self.is_present(name):
-                    held[name] = terms.name(self.function.fresh(self.bar(name)))
-                    self.emit(terms.assign(held[name].id, terms.name(self.bar(name))))
+                if self.pull.is_present(name):
+                    held[name] = terms.name(self.function.fresh(self.pull.bar(name)))
+                    self.passes.emit(terms.assign(held[name].id, terms.name(self.pull.bar(name))))
             bar = self._bars(target, defined, held)
             if (
                 isinstance(bar, ast.Tuple)
                 and isinstance(root.expr, ast.Name)
-                and not self.exact(root.expr.id)
+                and not self.pull.exact(root.expr.id)
             ):
                 bar = ast.List(bar.elts, ast.Load())
-            self.present -= set(active)
-            self.consumed = set(active) - taken
-            self._send(root, bar, lines)
+            self.pull.present -= set(active)
+            self.pull.consumed = set(active) - taken
+            self.pull.send(root, bar, lines)
 
         return back
 
@@ -86,9 +101,9 @@ class Changes(Lines):
             return held[target.id]
         if not self.function.active(target.id):
             return terms.constant(0.0)
-        if self.is_present(target.id):
-            return terms.name(self.bar(target.id))
-        return self.zero(target.id, target.id in defined)
+        if self.pull.is_present(target.id):
+            return terms.name(self.pull.bar(target.id))
+        return self.pull.zero(target.id, target.id in defined)
 
     def _unpack_place(
         self, node: ast.stmt, target: ast.Tuple | ast.List, root: Node, backs: list[Back], active: list[str]
@@ -98,71 +113,70 @@ class Changes(Lines):
         None where what follows adds to the adjoint of the whole as well.
         """
         expr = root.expr
-        name = self.path(expr)[0]
+        name = self.pull.path(expr)[0]
         base = name.id if isinstance(name, ast.Name) else ""
         flat = all(isinstance(each, ast.Name) for each in target.elts)
         linked = self.nodes.reader.kind(expr).has("linked")
         boxes = any(not self.function.kind(each).numeric for each in active)
-        carry = (linked or boxes) and flat and base and all(self._of_block(each) for each in active)
-        carry = carry and (self.depth > 0 or all(each not in self.function.params for each in active))
-        if carry and self._stays(expr):
-            if self._is_read_behind(base, node):
+        carry = (linked or boxes) and flat and base and all(self.passes.is_of_block(each) for each in active)
+        carry = carry and (self.passes.depth > 0 or all(each not in self.function.params for each in active))
+        if carry and self.passes.stays(expr):
+            if self.passes.is_read_behind(base, node):
                 return None
-            self.block.starts.append(lambda: self._take(target, expr))
+            self.passes.block.starts.append(lambda: self._take(target, expr))
             exact = linked and isinstance(expr, ast.Name)
 
             def put() -> None:
                 for each in backs:
                     each()
-                place = self.place(expr) if not isinstance(expr, ast.Name) else terms.name(self.start(base))
+                place = (
+                    self.pull.place(expr)
+                    if not isinstance(expr, ast.Name)
+                    else terms.name(self.pull.start(base))
+                )
                 assert place is not None
                 bars = terms.display(
                     [
-                        terms.name(self.bar(each.id) if self.function.active(each.id) else f"{each.id}_bar")
+                        terms.name(
+                            self.pull.bar(each.id) if self.function.active(each.id) else f"{each.id}_bar"
+                        )
                         for each in target.elts
                         if isinstance(each, ast.Name)
                     ]
                 )
-                self.present -= set(active)
+                self.pull.present -= set(active)
                 if exact:
-                    self.emit(terms.assign(place, bars))
+                    self.passes.emit(terms.assign(place, bars))
                 else:
                     everything = ast.Slice(None, None, None)
-                    self.emit(terms.assign(ast.Subscript(place, everything, ast.Load()), bars))
+                    self.passes.emit(terms.assign(ast.Subscript(place, everything, ast.Load()), bars))
 
             return put
 
         def back() -> None:
             for each in backs:
                 each()
-            self._add_parts(target, expr)
+            self.pull.add_parts(target, expr)
 
         return back
 
     def _take(self, target: ast.Tuple | ast.List, expr: ast.expr) -> None:
         """`left_bar, value_bar, right_bar = tree_bar`, where the way back through a block begins."""
-        place = self.place(expr) if not isinstance(expr, ast.Name) else terms.name(self.start(expr.id))
+        place = (
+            self.pull.place(expr) if not isinstance(expr, ast.Name) else terms.name(self.pull.start(expr.id))
+        )
         assert place is not None
         bars: list[ast.expr] = []
         for each in target.elts:
             assert isinstance(each, ast.Name)
             if self.function.active(each.id):
-                bars.append(terms.name(self.bar(each.id)))
-                self.present.add(each.id)
+                bars.append(terms.name(self.pull.bar(each.id)))
+                self.pull.present.add(each.id)
             else:
                 bars.append(terms.name(f"{each.id}_bar"))
-        self.emit(terms.assign(terms.display(bars), place))
+        self.passes.emit(terms.assign(terms.display(bars), place))
 
-    def _add_parts(self, target: ast.expr, expr: ast.expr) -> None:
-        if isinstance(target, ast.Tuple | ast.List):
-            for place, each in enumerate(target.elts):
-                self._add_parts(each, ast.Subscript(terms.copied(expr), terms.constant(place), ast.Load()))
-        elif isinstance(target, ast.Name) and self.function.active(target.id) and self.is_present(target.id):
-            bar = self.taken_out(target.id) if self.foreign(target.id) else self.bar(target.id)
-            self.present.discard(target.id)
-            self.add_at(expr, terms.name(bar), False)
-
-    def _store(
+    def store(
         self, node: ast.stmt, target: ast.Subscript, value: ast.expr, augmented: ast.AugAssign | None
     ) -> Back:
         name = root_of(target)
@@ -171,38 +185,38 @@ class Changes(Lines):
         if root.active:
             self.nodes.mark(root)
         lines: list[tuple[str, Node]] = []
-        made = self.ahead(root, lines)
+        made = self.pull.ahead(root, lines)
         backs: list[Back] = []
-        place = self._stored_at(target, value) if active or name in self.contents else target
-        if name is not None and name in self.contents:
+        place = self._stored_at(target, value) if active or name in self.passes.contents else target
+        if name is not None and name in self.passes.contents:
             self._keep_element(name, target, place, value, backs)
-        self.forward.append(self._line(node, target, value, made, augmented))
+        self.passes.forward.append(line_of(node, target, value, made, augmented))
 
         def back() -> None:
             assert name is not None
             base, part = self.nodes.reader.kind(target.value), isinstance(target.slice, ast.Slice)
             inner = self.nodes.reader.kind(target).container and not base.has("array")
-            if name not in self.contents and (base.has("dict") or part or inner):
+            if name not in self.passes.contents and (base.has("dict") or part or inner):
                 # There may be a key more than there was, and other lengths.
-                follows = active and self.is_present(name) and not base.has("dict")
-                (self.followed if follows else self.resized).add(name)
-            if not active or not self.is_present(name):
+                follows = active and self.pull.is_present(name) and not base.has("dict")
+                (self.pull.followed if follows else self.pull.resized).add(name)
+            if not active or not self.pull.is_present(name):
                 for each in backs:
                     each()
-                if self._pulls(root, lines):
-                    self._send(root, None, lines)
+                if self.pull.pulls(root, lines):
+                    self.pull.send(root, None, lines)
                 return
-            slot = self.place(place)
+            slot = self.pull.place(place)
             assert slot is not None
             bar: ast.expr | None = None
             if root.active:
                 held = self.function.fresh(f"{name}_bar")
-                self.emit(terms.assign(held, self._own(slot, base)))
+                self.passes.emit(terms.assign(held, self._own(slot, base)))
                 bar = terms.name(held)
             for each in backs:
                 each()
-            self.emit(terms.assign(slot, self._empty(place)))
-            self._send(root, bar, lines, self._spreads(target))
+            self.passes.emit(terms.assign(slot, self._empty(place)))
+            self.pull.send(root, bar, lines, self._spreads(target))
 
         return back
 
@@ -217,7 +231,7 @@ class Changes(Lines):
             case ast.Slice() | ast.Constant(value=None) | ast.Constant(value=builtins.Ellipsis):
                 return True
         rows = element.has("array") or (base.has("array") and element.container)
-        return rows or not self._simple(target.slice, True)
+        return rows or not self.pull.is_one_place(target.slice, True)
 
     def _stored_at(self, target: ast.Subscript, value: ast.expr) -> ast.Subscript:
         """Where an element is found after a store: a part of a list may have another length then.
@@ -229,12 +243,12 @@ class Changes(Lines):
         part, owner = place.slice, place.value
         if not isinstance(part, ast.Slice) or self._keeps_length(place, value):
             return place
-        self.lengths |= {root_of(owner) or ""}
+        self.pull.lengths |= {root_of(owner) or ""}
         ahead, behind = self.function.temporary(), self.function.temporary()
         begin = ast.Slice(None, part.lower, None) if part.lower else ast.Slice(None, terms.constant(0), None)
-        self.hold(ahead, terms.call("len", ast.Subscript(owner, begin, ast.Load())))
+        self.passes.hold(ahead, terms.call("len", ast.Subscript(owner, begin, ast.Load())))
         rest = ast.BinOp(terms.call("len", owner), ast.Sub(), terms.name(ahead))
-        self.hold(behind, ast.BinOp(rest, ast.Sub(), terms.call("len", place)))
+        self.passes.hold(behind, ast.BinOp(rest, ast.Sub(), terms.call("len", place)))
         end = ast.BoolOp(ast.Or(), [ast.UnaryOp(ast.USub(), terms.name(behind)), terms.constant(None)])
         return ast.Subscript(owner, ast.Slice(terms.name(ahead), end, None), ast.Load())
 
@@ -265,19 +279,19 @@ class Changes(Lines):
         if not isinstance(place.slice, ast.Slice) and base.has("dict"):
             if not kind.container:
                 return terms.constant(0.0)
-            self.lengths.add(root_of(place) or "")
+            self.pull.lengths.add(root_of(place) or "")
             known = ast.Compare(terms.copied(place.slice), [ast.In()], [terms.copied(place.value)])
-            return ast.IfExp(known, self.helper("_cells", terms.copied(place)), terms.constant(0.0))
+            return ast.IfExp(known, self.pull.helper("_cells", terms.copied(place)), terms.constant(0.0))
         # What stands there is as long as it was before, only where changes are undone.
-        self.lengths.add(root_of(place) or "")
-        return self.helper("_cells", terms.copied(place))
+        self.pull.lengths.add(root_of(place) or "")
+        return self.pull.helper("_cells", terms.copied(place))
 
     def _own(self, place: ast.expr, base: Kind) -> ast.expr:
         """What stands in a place of a container, by itself: a part of an array is a copy."""
         if base.has("array"):
             return ast.BinOp(place, ast.Add(), terms.constant(0))
         if self.whole.arrays and not self.whole.tensors and not base.has("list", "tuple", "dict"):
-            return self.helper("_copied", place)
+            return self.pull.helper("_copied", place)
         return place
 
     def _keep_element(
@@ -293,29 +307,29 @@ class Changes(Lines):
             old = self._own(terms.copied(target), kind)
         held = self.function.fresh(f"{name}_old")
         back: ast.expr = terms.name(held)
-        if self.depth or self.function.parent is not None:
-            self.empty_stacks.append(held)
-            self.forward.append(ast.Expr(terms.call(f"{held}.append", old)))
+        if self.passes.depth or self.function.parent is not None:
+            self.passes.empty_stacks.append(held)
+            self.passes.forward.append(ast.Expr(terms.call(f"{held}.append", old)))
             back = terms.call(f"{held}.pop")
         else:
-            self.forward.append(terms.assign(held, old))
+            self.passes.forward.append(terms.assign(held, old))
         if added:
             backs.append(lambda: self._restore(place, back))
         else:
-            backs.append(lambda: self.emit(terms.assign(place, back)))
+            backs.append(lambda: self.passes.emit(terms.assign(place, back)))
 
     def _restore(self, place: ast.Subscript, old: ast.expr) -> None:
         """Gives a dict at a key what it had before: nothing, if that is `...`."""
         if not isinstance(old, ast.Name):
             held = terms.name(self.function.temporary())
-            self.emit(terms.assign(held, old))
+            self.passes.emit(terms.assign(held, old))
             old = held
         key = [terms.copied(place.slice)]
         popped = ast.Call(ast.Attribute(terms.copied(place.value), "pop", ast.Load()), key, [])
         nothing_there = ast.Compare(old, [ast.Is()], [terms.constant(...)])
-        self.emit(ast.If(nothing_there, [ast.Expr(popped)], [terms.assign(place, old)]))
+        self.passes.emit(ast.If(nothing_there, [ast.Expr(popped)], [terms.assign(place, old)]))
 
-    def _called_alone(self, node: ast.Expr) -> Back:
+    def called_alone(self, node: ast.Expr) -> Back:
         call = node.value
         assert isinstance(call, ast.Call)
         if isinstance(call.func, ast.Attribute) and self.nodes.function.dotted(call.func) is None:
@@ -324,98 +338,100 @@ class Changes(Lines):
             if name is not None and method in (*CHANGING, "pop"):
                 return self._changed(node, call, name, method)
         target = self.nodes.reader.target(call)
-        called = target is not None or self.is_function(call.func) or isinstance(call.func, ast.Subscript)
+        called = (
+            target is not None or self.pull.is_function(call.func) or isinstance(call.func, ast.Subscript)
+        )
         if called and self.nodes.reader.value(call):
             root = self.nodes.node(call)
-            if root.sort == "call" and self._has_effects(root):
+            if root.sort == "call" and self.pull.has_effects(root):
                 return self._called_for_effect(node, root)
         if target is not None:
             changed = {
                 root_of(each) or "" for param, each in bound(target, call) if target.kind(param).changes
             }
             self.unseen[id(call)] = changed
-        self.forward.append(self._plain_statement(node))
+        self.passes.forward.append(self.pull.plain_statement(node))
         return nothing
 
     def _called_for_effect(self, node: ast.Expr, root: Node) -> Back:
         self.nodes.mark(root)
         lines: list[tuple[str, Node]] = []
         held = self.function.temporary()
-        made = self._call_line(root, lines, held)
-        pullback = self.pullbacks[id(root)]
-        after = self._keep(pullback, fresh=True)
+        made = self.pull.call_line(root, lines, held)
+        pullback = self.pull.pullbacks[id(root)]
+        after = self.passes.keep(pullback, fresh=True)
         last = nothing
-        if self.asks_for_value(root):
-            last = self._keep(held, fresh=True)
+        if self.pull.asks_for_value(root):
+            last = self.passes.keep(held, fresh=True)
             self.function.local.add(held)
             root.held = held
         pair = terms.display([terms.name(root.held or "_"), terms.name(pullback)])
-        self.forward.append(ast.copy_location(terms.assign(pair, made), node))
+        self.passes.forward.append(ast.copy_location(terms.assign(pair, made), node))
         after()
         last()
-        return lambda: self._send(root, None, lines)
+        return lambda: self.pull.send(root, None, lines)
 
     def _changed(self, node: ast.Expr, call: ast.Call, name: str, method: str) -> Back:
         """`append`, `extend` and `pop`, undone by each other."""
         assert isinstance(call.func, ast.Attribute)
         owner = call.func.value
         active = self.function.active(name)
-        undone = name in self.contents
+        undone = name in self.passes.contents
         lines: list[tuple[str, Node]] = []
         if method == "pop":
             if not active and not undone:
-                self.forward.append(node)
+                self.passes.forward.append(node)
                 return nothing
             held = self.function.temporary()
-            return self._pop(ast.copy_location(terms.assign(held, call), node), held, call)
+            return self.pop(ast.copy_location(terms.assign(held, call), node), held, call)
         if not call.args:
-            self.forward.append(node)
+            self.passes.forward.append(node)
             return nothing
         argument = call.args[-1]
         root = self.nodes.node(argument) if active else Node("still", argument)
         if root.active:
             self.nodes.mark(root)
-        made = self.ahead(root, lines)
+        made = self.pull.ahead(root, lines)
         size = ""
         if method in ("extend", "update"):
             size = self.function.temporary()
-            self.hold(size, terms.call("len", owner))
+            self.passes.hold(size, terms.call("len", owner))
         if made is argument:
-            self.forward.append(node)
+            self.passes.forward.append(node)
         else:
             new = ast.Expr(ast.Call(call.func, [*call.args[:-1], made], []))
-            self.forward.append(ast.copy_location(new, node))
+            self.passes.forward.append(ast.copy_location(new, node))
 
         def back() -> None:
             bar: ast.expr | None = None
-            present = active and self.is_present(name)
+            present = active and self.pull.is_present(name)
             if not undone:
-                (self.followed if present else self.resized).add(name)
+                (self.pull.followed if present else self.pull.resized).add(name)
             part = ast.Slice(terms.name(size), None, None) if size else None
             if present:
-                place = self.place(terms.copied(owner)) or terms.name(self.bar(name))
+                place = self.pull.place(terms.copied(owner)) or terms.name(self.pull.bar(name))
                 held = self.function.fresh(f"{name}_bar")
                 if part is not None:
                     tail = ast.Subscript(place, part, ast.Load())
-                    self.emit(terms.assign(held, tail), terms.assign(tail, ast.List([], ast.Load())))
+                    self.passes.emit(terms.assign(held, tail), terms.assign(tail, ast.List([], ast.Load())))
                     bar = terms.name(held)
                 elif root.active:
-                    self.emit(terms.assign(held, _taken_away(place, call)))
+                    self.passes.emit(terms.assign(held, _taken_away(place, call)))
                     bar = terms.name(held)
                 else:
-                    self.emit(ast.Expr(_taken_away(place, call)))
+                    self.passes.emit(ast.Expr(_taken_away(place, call)))
             if undone:
                 if part is not None:
                     tail = ast.Subscript(terms.copied(owner), part, ast.Load())
-                    self.emit(terms.assign(tail, ast.List([], ast.Load())))
+                    self.passes.emit(terms.assign(tail, ast.List([], ast.Load())))
                 else:
-                    self.emit(ast.Expr(_taken_away(owner, call)))
-            if bar is not None or self._pulls(root, lines):
-                self._send(root, bar, lines)
+                    self.passes.emit(ast.Expr(_taken_away(owner, call)))
+            if bar is not None or self.pull.pulls(root, lines):
+                self.pull.send(root, bar, lines)
 
         return back
 
-    def _pop(self, node: ast.stmt, name: str, value: ast.expr) -> Back:
+    def pop(self, node: ast.stmt, name: str, value: ast.expr) -> Back:
         """`x = xs.pop()`: on the way back x and its adjoint are appended, or inserted at the place given."""
         assert isinstance(value, ast.Call)
         assert isinstance(value.func, ast.Attribute)
@@ -425,33 +441,37 @@ class Changes(Lines):
         backs: list[Back] = []
         self.function.local |= {name} - self.function.foreign
         keys = ""
-        if base in self.contents and not self._popped_of_list(value):
+        if base in self.passes.contents and not self._popped_of_list(value):
             keys = self.function.temporary()
-            self.hold(keys, terms.call("list", terms.copied(owner)))
-        after = self._keep(name, backs=backs, fresh=name not in self.defined)
-        self.forward.append(node)
+            self.passes.hold(keys, terms.call("list", terms.copied(owner)))
+        after = self.passes.keep(name, backs=backs, fresh=name not in self.passes.defined)
+        self.passes.forward.append(node)
         after()
-        known = name in self.defined
-        foreign = self.function.active(name) and self.foreign(name)
+        known = name in self.passes.defined
+        foreign = self.function.active(name) and self.pull.foreign(name)
 
         def back() -> None:
             active = self.function.active(base)
-            if base not in self.contents and self.is_present(base):
-                self.followed.add(base)
-            if active and (self.is_present(base) or self.is_present(name)):
-                self.start(base)
-                place = self.place(terms.copied(owner)) or terms.name(self.bar(base))
-                bar = terms.name(self.bar(name)) if self.is_present(name) else self.zero(name, known)
+            if base not in self.passes.contents and self.pull.is_present(base):
+                self.pull.followed.add(base)
+            if active and (self.pull.is_present(base) or self.pull.is_present(name)):
+                self.pull.start(base)
+                place = self.pull.place(terms.copied(owner)) or terms.name(self.pull.bar(base))
+                bar = (
+                    terms.name(self.pull.bar(name))
+                    if self.pull.is_present(name)
+                    else self.pull.zero(name, known)
+                )
                 if foreign:
-                    bar = terms.name(self.taken_out(name))
-                self.emit(self._put_back(value, place, bar, None))
+                    bar = terms.name(self.pull.taken_out(name))
+                self.passes.emit(self._put_back(value, place, bar, None))
             elif foreign:
-                self.taken_out(name)
-            if base not in self.contents:
-                self.resized.add(base)
+                self.pull.taken_out(name)
+            if base not in self.passes.contents:
+                self.pull.resized.add(base)
             else:
-                self.emit(self._put_back(value, owner, terms.name(name), keys))
-            self.present.discard(name)
+                self.passes.emit(self._put_back(value, owner, terms.name(name), keys))
+            self.pull.present.discard(name)
             for each in backs:
                 each()
 
@@ -478,7 +498,7 @@ class Changes(Lines):
         if keys is None and self.nodes.reader.kind(popped.func.value).has("dict"):
             return terms.assign(ast.Subscript(place, index, ast.Load()), value)
         given = terms.name(keys) if keys else terms.display([])
-        return ast.Expr(self.helper("_put", place, index, value, given))
+        return ast.Expr(self.pull.helper("_put", place, index, value, given))
 
 
 def _parts(value: ast.expr) -> list[ast.expr]:

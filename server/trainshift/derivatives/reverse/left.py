@@ -16,8 +16,8 @@ def reads_of(way: Ways) -> tuple[set[str], set[str]]:
     """The names that the way back reads, and those whose contents it reads."""
     reads: set[str] = set()
     inside: set[str] = set()
-    waiting: list[ast.AST] = [*way.out, way.bars_back]
-    for each in way.forward:
+    waiting: list[ast.AST] = [*way.passes.out, way.bars_back]
+    for each in way.passes.forward:
         for inner in terms.walk(each):
             if isinstance(inner, ast.FunctionDef) and inner.name.startswith("pullback"):
                 waiting.extend(inner.body)
@@ -31,7 +31,7 @@ def reads_of(way: Ways) -> tuple[set[str], set[str]]:
             read = set().union(*(terms.names_read(argument) for argument in node.args))
             reads |= read
             if node.func.id == "len":
-                inside |= read & way.grown
+                inside |= read & way.whole.aliases(way.function).grown
             continue
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if node.func.id in ("_like", "_unbroadcast", "_copied"):

@@ -1,4 +1,7 @@
-"""Reverse mode within one statement: from the cotangent of its value to terms of what it reads (AD32)."""
+"""Reverse mode within one statement: from the cotangent of its value to terms of what it reads (AD32).
+
+A call of a function of the file gives a pullback beside its value (AD36).
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import ast
 from collections.abc import Sequence
 from functools import lru_cache
 
-from trainshift.derivatives.reading.function import Function
+from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
+from trainshift.derivatives.reading.side_effects import asks, changed_by_call
+from trainshift.derivatives.reverse.passes import Passes
 from trainshift.derivatives.tables import templates
-from trainshift.derivatives.writer import Writer
+from trainshift.derivatives.writing.writer import Writer
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.terms import rebuilt
 
@@ -18,25 +23,29 @@ Term = tuple[ast.expr, bool]
 
 
 class Pull(Writer):
-    """Takes expressions apart: `ahead` gives their text on the way forward, `push` and `flush` the way back.
+    """Takes expressions apart: `ahead` gives their text in the primal pass, `send` the adjoint pass.
 
-    `present` are the variables whose adjoint has been started, `out` the statements of the way back so far.
+    `present` are the variables whose adjoint has been started, `handed` what calls that have a pullback are
+    given, but for numbers.
     """
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, passes: Passes) -> None:
         super().__init__(function)
+        self.passes = passes
         self.present: set[str] = set()
         self.bars: dict[str, str] = {}
         self.terms: dict[str, list[Term]] = {}
         self.held_terms: dict[str, list[Term]] = {}
+        self.waiting: set[str] = set()
+        self.handed: set[str] = set()
+        self.pullbacks: dict[int, str] = {}
+        """The names of pullbacks by the identity of the call's node."""
         # Containers that are as long as they were later, and those whose length has been asked for then.
         self.resized: set[str] = set()
         self.lengths: set[str] = set()
         # Those whose adjoints follow, so that only other names of theirs must ask.
         self.followed: set[str] = set()
         self.consumed: set[str] = set()
-
-    # Names.
 
     def bar(self, name: str) -> str:
         """The name of a variable's adjoint."""
@@ -64,10 +73,6 @@ class Pull(Writer):
         kind = self.function.kind(name)
         return kind.container
 
-    def emit(self, *statements: ast.stmt) -> None:
-        """Adds statements to the way back."""
-        self.out.extend(statements)
-
     def zero(self, name: str, defined: bool = True) -> ast.expr:
         """The adjoint of a variable on which nothing depends."""
         kind = self.function.kind(name)
@@ -82,8 +87,6 @@ class Pull(Writer):
         tuples."""
         return self.function.kind(name).has("linked")
 
-    # The way forward.
-
     def ahead(self, node: Node, lines: list[tuple[str, Node]], top: bool = False) -> ast.expr:
         """The expression of the primal pass, with names for what the adjoint pass reads (AD40)."""
         new: dict[int, ast.expr] = {}
@@ -97,26 +100,16 @@ class Pull(Writer):
         if node.needed and not top:
             node.held = self.function.temporary()
             lines.append((node.held, node))
-            self.hold(node.held, made)
+            self.passes.hold(node.held, made)
             return terms.name(node.held)
         return made
-
-    def hold(self, held: str, value: ast.expr) -> None:
-        """Puts a line `held = value` into the way forward."""
-        raise NotImplementedError
-
-    def called(self, node: Node, lines: list[tuple[str, Node]]) -> ast.expr:
-        """The text of a call of a function that has a pullback."""
-        raise NotImplementedError
-
-    # The way back.
 
     def named(self, bar: ast.expr, base: str) -> ast.expr:
         """A cotangent that is used more than once, by a name."""
         if isinstance(bar, ast.Name | ast.Constant):
             return bar
         held = self.function.fresh(f"{base}_bar")
-        self.emit(terms.assign(held, terms.simplified(bar)))
+        self.passes.emit(terms.assign(held, terms.simplified(bar)))
         return terms.name(held)
 
     def push(self, node: Node, bar: ast.expr, pending: bool = False) -> None:
@@ -127,8 +120,6 @@ class Pull(Writer):
             self.held_terms.setdefault(node.held, []).append((bar, pending))
             return
         self.through(node, bar, pending)
-
-    waiting: frozenset[str] | set[str] = frozenset()
 
     def through(self, node: Node, bar: ast.expr, pending: bool) -> None:
         """Hands a cotangent through an operation to its operands."""
@@ -174,7 +165,7 @@ class Pull(Writer):
             self.add_at(node.expr, bar, pending)
             return
         held = self.function.fresh(f"{base.held}_bar")
-        self.emit(terms.assign(held, self.helper("_cells", terms.name(base.held))))
+        self.passes.emit(terms.assign(held, self.helper("_cells", terms.name(base.held))))
         place = rebuilt(node.expr, {id(base.expr): terms.name(held)})
         assert isinstance(place, ast.Subscript)
         if pending:
@@ -182,9 +173,9 @@ class Pull(Writer):
             bar = self.helper("_unbroadcast", bar, value)
         if isinstance(place.value, ast.Name):
             call = self.helper("_add_at", place.value, as_value(place.slice), bar)
-            self.emit(terms.assign(place.value, call))
+            self.passes.emit(terms.assign(place.value, call))
         else:
-            self.emit(terms.assign(place, self.helper("_add", place, bar)))
+            self.passes.emit(terms.assign(place, self.helper("_add", place, bar)))
         self.push(base, terms.name(held))
 
     def _display(self, node: Node, bar: ast.expr) -> None:
@@ -215,7 +206,7 @@ class Pull(Writer):
                 held = self.function.fresh(f"{base}_bar")
                 after.append((child, held))
             targets.append(terms.name(held))
-        self.emit(terms.assign(terms.display(targets), bar))
+        self.passes.emit(terms.assign(terms.display(targets), bar))
         for child, held in after:
             self.push(child, terms.name(held))
 
@@ -248,8 +239,6 @@ class Pull(Writer):
                 part = ast.Slice(terms.constant(place), None, terms.constant(size))
                 self.push(child, terms.call("sum", ast.Subscript(terms.copied(bar), part, ast.Load())))
 
-    # Elements.
-
     def path(self, expr: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
         """What an element is an element of, and the indices that lead to it."""
         indices: list[ast.expr] = []
@@ -272,7 +261,7 @@ class Pull(Writer):
         if not self.is_present(name):
             self.present.add(name)
             self.ask_length(name)
-            self.emit(terms.assign(self.bar(name), self.zero(name)))
+            self.passes.emit(terms.assign(self.bar(name), self.zero(name)))
         return self.bar(name)
 
     def ask_length(self, name: str) -> None:
@@ -303,34 +292,32 @@ class Pull(Writer):
         kind = self.nodes.reader.kind(expr)
         base = self.nodes.reader.kind(expr.value) if isinstance(expr, ast.Subscript) else None
         index = place.slice
-        if self.in_tensor(expr) or not self._simple(index, base is not None and base.has("array")):
+        if self.in_tensor(expr) or not self.is_one_place(index, base is not None and base.has("array")):
             held = place.value
-            self.emit(terms.assign(held, self.helper("_add_at", held, as_value(index), bar)))
+            self.passes.emit(terms.assign(held, self.helper("_add_at", held, as_value(index), bar)))
         elif kind.numeric:
-            self.emit(terms.added(place, terms.simplified(bar)))
+            self.passes.emit(terms.added(place, terms.simplified(bar)))
         elif kind.has("array"):
-            self.emit(terms.added(place, bar))
+            self.passes.emit(terms.added(place, bar))
         else:
-            self.emit(terms.assign(place, self.helper("_add", place, bar)))
+            self.passes.emit(terms.assign(place, self.helper("_add", place, bar)))
 
     def in_tensor(self, expr: ast.expr) -> bool:
         """Whether an element is one of a tensor, which is never changed in place."""
         base = self.nodes.reader.kind(expr.value) if isinstance(expr, ast.Subscript) else Kind()
         return self.whole.tensors and not base.has("list", "tuple", "dict")
 
-    def _simple(self, index: ast.expr, array: bool) -> bool:
+    def is_one_place(self, index: ast.expr, array: bool) -> bool:
         """Whether an index is one place, or a part of an array without repetitions."""
         if self.whole.tensors:
             return isinstance(index, ast.Constant) and isinstance(index.value, str)
         if isinstance(index, ast.Slice):
             return array
         if isinstance(index, ast.Tuple):
-            return all(self._simple(each, True) for each in index.elts)
+            return all(self.is_one_place(each, True) for each in index.elts)
         if not self.whole.arrays:
             return True
         return isinstance(index, ast.Slice | ast.Constant) or self.nodes.settled(index)
-
-    # The end of a statement.
 
     def flush(self) -> None:
         """Adds the terms that a statement gave to the adjoints of variables."""
@@ -347,15 +334,15 @@ class Pull(Writer):
         self.terms = {}
         moved = [(name, bar) for name, bar in last if not terms.same(bar, terms.name(self.bar(name)))]
         if len(moved) == 1:
-            self.emit(terms.assign(self.bar(moved[0][0]), moved[0][1]))
+            self.passes.emit(terms.assign(self.bar(moved[0][0]), moved[0][1]))
         elif moved:
             targets = terms.display([terms.name(self.bar(name)) for name, _ in moved])
-            self.emit(terms.assign(targets, terms.display([bar for _, bar in moved])))
+            self.passes.emit(terms.assign(targets, terms.display([bar for _, bar in moved])))
         self.present.update(name for name, _ in last if not self.foreign(name))
         for name in sorted(self.consumed):
             if self.foreign(name) and name not in [each for each, _ in last]:
                 was_given = name in self.function.params
-                self.emit(terms.assign(self.bar(name), self.zero(name, was_given)))
+                self.passes.emit(terms.assign(self.bar(name), self.zero(name, was_given)))
         self.consumed = set()
 
     def total(self, found: Sequence[Term], value: ast.expr) -> ast.expr:
@@ -391,20 +378,316 @@ class Pull(Writer):
         if not self.is_present(name):
             if not kind.has("box", "changed"):
                 self.present.add(name)
-                self.emit(terms.assign(own, bar))
+                self.passes.emit(terms.assign(own, bar))
                 return
             self.start(name)
         if isinstance(bar, ast.List | ast.ListComp):
-            self.emit(terms.assign(own, self.helper("_add", own, bar)))
+            self.passes.emit(terms.assign(own, self.helper("_add", own, bar)))
         elif kind.numeric:
             if self.nodes.settled(terms.name(name)):
-                self.emit(terms.added(own, bar))
+                self.passes.emit(terms.added(own, bar))
             else:
-                self.emit(terms.assign(own, terms.summed(own, bar)))
+                self.passes.emit(terms.assign(own, terms.summed(own, bar)))
         elif kind.has("number") and kind.has("array") and not kind.has("list", "tuple", "dict"):
-            self.emit(terms.assign(own, terms.summed(own, bar)))
+            self.passes.emit(terms.assign(own, terms.summed(own, bar)))
         else:
-            self.emit(terms.assign(own, self.helper("_add", own, bar)))
+            self.passes.emit(terms.assign(own, self.helper("_add", own, bar)))
+
+    def sources(self, expr: ast.expr) -> set[str]:
+        """The variables whose value, or a part of whose value, may be in that of an expression."""
+        aliases = self.whole.aliases(self.function)
+        return aliases.sources(expr)
+
+    def must(self, root: Node) -> bool:
+        """Whether a call has to be gone back through even where nothing depends on its value."""
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            if node.sort == "call" and self.has_effects(node):
+                return True
+            waiting.extend(child for _, child in node.params)
+        return False
+
+    def has_effects(self, node: Node) -> bool:
+        target = node.target
+        return target is None or target.gives_functions or target.acts or asks(target)
+
+    def _undoes_its_value(self, called: Function) -> bool:
+        """Whether a pullback undoes changes of what the value of its call is, or shows: what reads that is
+        done before."""
+        aliases = self.whole.aliases(called)
+        return bool(aliases.with_names({called.result}) & aliases.changed)
+
+    def _undone_by(self, node: Node) -> set[str]:
+        """The variables that show what a call changes, which its pullback undoes."""
+        assert isinstance(node.expr, ast.Call)
+        changed = changed_by_call(self.nodes.reader, node.expr)
+        aliases = self.whole.aliases(self.function)
+        return aliases.showing(changed)
+
+    def asks_for_value(self, node: Node) -> bool:
+        """Whether a pullback asks for an adjoint in the structure of a call's value, even if it is zero."""
+        return any(each.value.container or each.value.has("array") for each in self._called(node))
+
+    def _called(self, node: Node) -> list[Function]:
+        """The functions that a call may be one of."""
+        assert isinstance(node.expr, ast.Call)
+        return [node.target] if node.target is not None else self.nodes.reader.possible(node.expr)
+
+    def called(self, node: Node, lines: list[tuple[str, Node]]) -> ast.expr:
+        """A call in an expression gets a line of its own: `t1, t1_pullback = g_vjp(...)`."""
+        held = self.function.temporary()
+        made = self.call_line(node, lines, held)
+        node.held = held
+        lines.append((held, node))
+        self.function.local.add(held)
+        after = self.passes.keep(held, fresh=True)
+        pullback = self.pullbacks[id(node)]
+        last = self.passes.keep(pullback, fresh=True)
+        self.passes.forward.append(
+            terms.assign(terms.display([terms.name(held), terms.name(pullback)]), made)
+        )
+        after()
+        last()
+        return terms.name(held)
+
+    def call_line(self, node: Node, lines: list[tuple[str, Node]], base: str) -> ast.expr:
+        """The call of the function that gives the value and the pullback."""
+        expr = node.expr
+        assert isinstance(expr, ast.Call)
+        pullback = self.function.fresh(f"{base}_pullback")
+        self.pullbacks[id(node)] = pullback
+        # Its pullback reads what it was given.
+        for _, child in node.params:
+            if not self.nodes.certain(child.expr):
+                self.handed |= self.sources(child.expr)
+        new: dict[int, ast.expr] = {}
+        for param, child in node.params:
+            if self.is_function(child.expr):
+                new[id(child.expr)] = self.as_function(child.expr)
+                continue
+            made = self.ahead(child, lines)
+            carried = node.target is not None and param in self.whole.signature(node.target)[1]
+            place = child.sort == "name" or (
+                child.sort == "item" and isinstance(self.path(child.expr)[0], ast.Name)
+            )
+            if carried and not place:
+                if not isinstance(made, ast.Name):
+                    held = self.function.temporary()
+                    self.passes.hold(held, made)
+                    made = terms.name(held)
+                    if child.active:
+                        lines.append((held, child))
+                        child.held = held
+                    else:
+                        child.held = held
+                elif child.held is None and child.sort == "still":
+                    child.held = made.id
+            if made is not child.expr:
+                new[id(child.expr)] = made
+        arguments = [rebuilt(each, new) for each in expr.args]
+        keywords = [ast.keyword(each.arg, rebuilt(each.value, new)) for each in expr.keywords]
+        return ast.Call(self.made_function(node), arguments, keywords)
+
+    def _call_back(self, node: Node, bar: ast.expr | None) -> None:
+        """The call of a pullback, its results added to the adjoints of the arguments."""
+        target = node.target
+        given = dict(node.params)
+        if target is not None:
+            params, carried = self.whole.signature(target)
+        else:
+            params = [param for param in given if not self.is_function(given[param].expr)]
+            carried = set()
+        arguments: list[ast.expr] = []
+        called = self._called(node)
+        if not any(each.value.has("function") for each in called):
+            arguments.append(self._unused_value(node) if bar is None else bar)
+        results: list[ast.expr] = []
+        after: list[tuple[Node, str]] = []
+        # What is given twice, or is captured too, gets an adjoint of its own.
+        taken_up: list[ast.expr] = [terms.name(name) for each in called for _, name in each.reached]
+        altered = self.whole.summary(target).changed if target is not None else frozenset()
+        taken_up += [given[each].expr for each in carried & set(given) & altered]
+        placed: list[ast.expr] = []
+        for param in params:
+            child = given.get(param)
+            if child is None or not child.active:
+                if param in carried:
+                    arguments.append(self._empty_for(child, target, param))
+                results.append(terms.name("_"))
+                continue
+            if param in carried:
+                others = placed if param in altered else taken_up
+                place = self._handed_over(child, others)
+                taken_up.append(child.expr)
+                placed.append(child.expr)
+                if place is None:
+                    held = self._bar_of(child)
+                    arguments.append(self._made_for(child))
+                    results.append(terms.name(held))
+                    after.append((child, held))
+                else:
+                    arguments.append(place)
+                    results.append(place)
+                continue
+            taken = self._taken(child) if child.held is None else None
+            if taken is None:
+                taken = self._bar_for(child)
+                after.append((child, taken))
+            results.append(terms.name(taken))
+        call = terms.call(self.pullbacks[id(node)], *arguments)
+        self._before_pullback(node, called)
+        unused = all(isinstance(each, ast.Name) and each.id == "_" for each in results)
+        self.passes.emit(ast.Expr(call) if unused else terms.assign(terms.display(results), call))
+        for child, held in after:
+            self._received(child, terms.name(held))
+
+    def _received(self, child: Node, bar: ast.expr) -> None:
+        """What a pullback gives back goes to the adjoint of a variable at once, where nothing else waits."""
+        if child.sort == "name" and not child.pending and isinstance(child.expr, ast.Name):
+            if child.expr.id not in self.consumed and child.expr.id not in self.terms:
+                self.add(child.expr.id, bar)
+                return
+        self.push(child, bar, child.pending)
+
+    def _unused_value(self, node: Node) -> ast.expr:
+        """The adjoint of a call's value on which nothing depends."""
+        if self.asks_for_value(node) and self.value(node) is not node.expr:
+            return self.helper("_cells", self.value(node))
+        return terms.constant(0.0)
+
+    def _bar_of(self, child: Node) -> str:
+        """A new name for the adjoint of an argument that a pullback adds to."""
+        return self.function.fresh(f"{child.held or root_of(child.expr) or ''}_bar")
+
+    def _bar_for(self, child: Node) -> str:
+        """A new name for what a pullback gives back for an argument."""
+        base = child.expr.id if isinstance(child.expr, ast.Name) else child.held or "t"
+        return self.function.fresh(f"{base}_bar")
+
+    def _empty_for(self, child: Node | None, target: Function | None, param: str) -> ast.expr:
+        """An adjoint that a pullback asks for, though nothing comes of it."""
+        if child is None and target is not None and target.fills(param):
+            return terms.constant(None)
+        return self.helper("_cells", terms.constant(0.0) if child is None else self.value(child))
+
+    def _handed_over(self, child: Node, others: Sequence[ast.expr]) -> ast.expr | None:
+        """The adjoint of an argument itself, which a pullback adds to; None where it gets one of its own.
+
+        `others` are the places that the call has to do with as well.
+        """
+        place: ast.expr | None = None
+        if child.sort == "name":
+            assert isinstance(child.expr, ast.Name)
+            place = terms.name(self.start(child.expr.id))
+        elif child.sort == "item" and not self.in_tensor(child.expr):
+            place = self.place(child.expr)
+        return place if all(_apart(child.expr, each) for each in others) else None
+
+    def _made_for(self, child: Node) -> ast.expr:
+        """An adjoint that is made for an argument, with what came to its value so far."""
+        found = self.held_terms.pop(child.held or "", None)
+        start = self.helper("_cells", self.value(child))
+        return self.helper("_add", start, self.total(found, self.value(child))) if found else start
+
+    def _before_pullback(self, node: Node, called: Sequence[Function]) -> None:
+        """Bring to an end what the adjoint pass has read of values that the pullback of a call undoes."""
+        undone = self._undone_by(node)
+        undoes_value = any(map(self._undoes_its_value, called))
+        for each in (self.terms, self.held_terms):
+            for name, found in each.items():
+                found[:] = [
+                    (
+                        self.named(term, name) if undoes_value or terms.names_read(term) & undone else term,
+                        pending,
+                    )
+                    for term, pending in found
+                ]
+        # What was read after the call is gone back through before it.
+        for name in sorted(undone & set(self.terms) - self.consumed):
+            self.add(name, self.total(self.terms.pop(name), terms.name(name)))
+
+    def send(
+        self, root: Node, bar: ast.expr | None, lines: list[tuple[str, Node]], pending: bool = False
+    ) -> None:
+        """The way back through the lines that one statement was split into, from the last to the first."""
+        own = id(root) in self.pullbacks and all(node is not root for _, node in lines)
+        self.waiting = {held for held, _ in lines}
+        self.held_terms = {}
+        if own:
+            self._call_back(root, bar)
+        elif bar is not None:
+            if root.held in self.waiting:
+                self.held_terms[root.held] = [(bar, pending)]
+            else:
+                self.through(root, bar, pending)
+        for held, node in reversed(lines):
+            self.waiting.discard(held)
+            found = self.held_terms.pop(held, None)
+            if id(node) in self.pullbacks:
+                total = self.total(found, terms.name(held)) if found else None
+                if total is not None or self.has_effects(node):
+                    self._call_back(node, total)
+            elif found and node.active:
+                self._line_back(held, node, found)
+        self.flush()
+
+    def pulls(self, root: Node, lines: list[tuple[str, Node]]) -> bool:
+        """Whether the way back through a statement calls pullbacks, which may add to adjoints of variables
+        that functions capture."""
+        return any(id(each) in self.pullbacks for each in (root, *(node for _, node in lines)))
+
+    def _line_back(self, held: str, node: Node, found: list[tuple[ast.expr, bool]]) -> None:
+        elementwise = node.row is not None and node.row.elementwise
+        pending = any(wide for _, wide in found)
+        if pending and elementwise and len({source_of(bar) for bar, _ in found}) == 1:
+            total = self.total([(bar, False) for bar, _ in found], terms.name(held))
+        else:
+            total = self.total(found, terms.name(held))
+            pending, was = False, pending
+            if was:
+                total = self.named(total, held)
+        active = sum(child.active for _, child in node.params)
+        if active > 1 and not isinstance(total, ast.Name):
+            total = self.named(total, held)
+        self.through(node, total, pending)
+
+    def anew(self, name: str) -> bool:
+        """Whether a variable with elements may have had another value, which has an adjoint of its own."""
+        had = (
+            name in self.passes.maybe
+            or self.passes.depth > 0
+            or self.function.owner(name) is not self.function
+        )
+        return had and self.boxlike(name)
+
+    def taken_out(self, name: str) -> str:
+        """The adjoint of a variable that is assigned here, by another name: what is added from here on is
+        that of the value before."""
+        held = self.function.fresh(self.bar(name))
+        self.passes.emit(terms.assign(held, terms.name(self.bar(name))))
+        self.ask_length(name)
+        self.passes.emit(terms.assign(self.bar(name), self.zero(name)))
+        return held
+
+    def plain_statement(self, node: ast.stmt) -> ast.stmt:
+        match node:
+            case ast.Expr():
+                value = self.plain(node.value)
+                return node if value is node.value else ast.copy_location(ast.Expr(value), node)
+            case ast.Assert():
+                test = self.plain(node.test)
+                return node if test is node.test else ast.copy_location(ast.Assert(test, node.msg), node)
+        return node
+
+    def add_parts(self, target: ast.expr, expr: ast.expr) -> None:
+        if isinstance(target, ast.Tuple | ast.List):
+            for place, each in enumerate(target.elts):
+                self.add_parts(each, ast.Subscript(terms.copied(expr), terms.constant(place), ast.Load()))
+        elif isinstance(target, ast.Name) and self.function.active(target.id) and self.is_present(target.id):
+            bar = self.taken_out(target.id) if self.foreign(target.id) else self.bar(target.id)
+            self.present.discard(target.id)
+            self.add_at(expr, terms.name(bar), False)
 
 
 def source_of(term: ast.expr) -> str:
@@ -429,3 +712,13 @@ def as_value(index: ast.expr) -> ast.expr:
 @lru_cache(1024)
 def _count(template: str) -> int:
     return sum(isinstance(each, ast.Name) and each.id == "d" for each in terms.walk(ast.parse(template)))
+
+
+def _apart(one: ast.expr, other: ast.expr) -> bool:
+    """Whether two places are different ones: of different variables, or with different keys."""
+    if root_of(one) != root_of(other):
+        return True
+    match one, other:
+        case ast.Subscript(value, ast.Constant(key)), ast.Subscript(another, ast.Constant(its)):
+            return terms.same(value, another) and key != its
+    return False

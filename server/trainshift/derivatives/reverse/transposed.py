@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 
 from trainshift.derivatives.forward.build import Tangents
-from trainshift.derivatives.layout import function_of, listed, same_arguments
 from trainshift.derivatives.tables.helpers import OF_TAPES
+from trainshift.derivatives.writing.layout import function_of, listed, same_arguments
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.fresh_names import fresh_name
 

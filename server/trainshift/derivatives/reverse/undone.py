@@ -6,14 +6,14 @@ import ast
 
 from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.reader import loses
-from trainshift.derivatives.result import Impossible, Refusal
+from trainshift.derivatives.reading.result import Impossible, Refusal
 from trainshift.derivatives.reverse.ways import Ways
 from trainshift.python.rewrite import terms
 
 
 def check_changes(way: Ways) -> None:
     """Raises `Impossible` where a container whose elements the way back reads loses some for good."""
-    contents, function = way.contents, way.function
+    contents, function = way.passes.contents, way.function
     nodes = [
         node
         for each in (function, *function.whole.inside(function))
@@ -30,7 +30,11 @@ def check_changes(way: Ways) -> None:
             and (loses(node) or (node.func.attr == "pop" and id(node) not in alone))
         ):
             raise _cannot_undo(node)
-        if isinstance(node, ast.Call) and id(node) in way.unseen and way.unseen[id(node)] & contents:
+        if (
+            isinstance(node, ast.Call)
+            and id(node) in way.changes.unseen
+            and way.changes.unseen[id(node)] & contents
+        ):
             raise _cannot_undo(node)
 
 

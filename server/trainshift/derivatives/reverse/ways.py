@@ -1,69 +1,243 @@
-"""Reverse mode of conditionals, loops and functions inside (AD33, AD34, AD35)."""
+"""Reverse mode of statements: lines, conditionals, loops and functions inside (AD32 to AD35)."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
+from trainshift.derivatives.reading.function import Function, root_of
+from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reading.side_effects import changed_by_call
-from trainshift.derivatives.reverse.calls import Back
 from trainshift.derivatives.reverse.changes import Changes
-from trainshift.derivatives.reverse.lines import nothing, simple
+from trainshift.derivatives.reverse.passes import Back, Block, Passes, line_of, nothing, simple
+from trainshift.derivatives.reverse.pull import Pull
 from trainshift.python.flow.exits import BREAK, completions
 from trainshift.python.rewrite import terms
 
 AGAIN = frozenset(("len", "isinstance"))
 
 
-class Ways(Changes):
-    """Reverse mode of one function, whole; `bars_back` is what its pullback returns."""
+class Ways:
+    """Both ways through one function: `passes` has their statements, `pull` the adjoints.
+
+    `idle` are the conditionals that have nothing to do on the way back, as an earlier run has found.
+    `bars_back` is what the pullback returns.
+    """
 
     bars_back: ast.expr
 
-    # Conditionals.
+    def __init__(self, function: Function, kept: set[str], contents: set[str], idle: set[int]) -> None:
+        self.function = function
+        self.whole = function.whole
+        self.passes = Passes(function, kept, contents)
+        self.pull = Pull(function, self.passes)
+        self.changes = Changes(self.pull, self.passes)
+        self.nodes = self.pull.nodes
+        self.idle = idle
+        self.idle_found: set[int] = set()
+        self.begun: set[str] = set()
+        # What the adjoints that are given at the start are called, where the variables get other values.
+        self.given: dict[str, str] = {}
+        # The names of places by loop, where the way back through a loop asks for them.
+        self._places: dict[int, str] = {}
+
+    def run(self) -> None:
+        """Reads the function's statements: `forward` and, from `out`, the way back."""
+        back = self._block(self.function.body)
+        ahead = self.passes.forward
+        self.passes.forward = []
+        result = self.function.result
+        if self.function.active(result):
+            self.pull.present.add(result)
+        back()
+        before: list[ast.stmt] = [
+            terms.assign(each, ast.List([], ast.Load())) for each in self.passes.empty_stacks
+        ]
+        before += [terms.assign(each, ast.Constant(None)) for each in sorted(self.passes.unset)]
+        self.passes.forward = [*before, *ahead]
+
+    def _block(self, statements: Sequence[ast.stmt]) -> Back:
+        outer, self.passes.block = self.passes.block, Block(statements)
+        backs: list[Back] = []
+        for node in statements:
+            if isinstance(node, ast.Pass):
+                continue
+            start = len(self.passes.forward)
+            back = self._statement(node)
+            self.passes.placed(node, start)
+            backs.append(back)
+        block, self.passes.block = self.passes.block, outer
+
+        def whole() -> None:
+            for each in block.starts:
+                each()
+            for each in reversed(backs):
+                each()
+
+        return whole
+
+    def _statement(self, node: ast.stmt) -> Back:
+        match node:
+            case ast.Assign(targets=[target]):
+                return self._assign(node, target, node.value)
+            case ast.AnnAssign(value=ast.expr()):
+                assert node.value is not None
+                return self._assign(node, node.target, node.value)
+            case ast.AugAssign():
+                return self._augmented(node)
+            case ast.If(ast.Compare(ast.Name(name), [ast.Is()]), [ast.Assign([ast.Name(given)])], []) if (
+                name == given and self.function.fills(name)
+            ):
+                self.passes.forward.append(node)
+                return nothing
+            case ast.If():
+                return self._if(node)
+            case ast.For() | ast.While():
+                return self._loop(node)
+            case ast.FunctionDef():
+                return self._definition(node)
+            case ast.Expr(value=ast.Call()):
+                return self.changes.called_alone(node)
+            case ast.Nonlocal() | ast.AnnAssign():
+                if isinstance(node, ast.Nonlocal):
+                    self.passes.forward.append(node)
+                return nothing
+            case _:
+                self.passes.forward.append(self.pull.plain_statement(node))
+                return nothing
+
+    def _augmented(self, node: ast.AugAssign) -> Back:
+        value = ast.BinOp(terms.copied(node.target), node.op, node.value)
+        target = node.target
+        whole = self.whole
+        verbatim = (
+            not whole.arrays
+            or (self.nodes.settled(terms.copied(target)) and isinstance(target, ast.Name))
+            or (isinstance(target, ast.Subscript) and self.nodes.reader.kind(target.value).has("array"))
+        )
+        return self._assign(node, target, value, node if verbatim else None)
+
+    def _assign(
+        self, node: ast.stmt, target: ast.expr, value: ast.expr, augmented: ast.AugAssign | None = None
+    ) -> Back:
+        match target:
+            case ast.Name(name):
+                return self._assign_name(node, name, value, augmented)
+            case ast.Subscript():
+                return self.changes.store(node, target, value, augmented)
+            case ast.Tuple() | ast.List():
+                return self.changes.unpack(node, target, value)
+        self.passes.forward.append(node)
+        return nothing
+
+    def _popped_of_active(self, value: ast.expr) -> bool:
+        base = root_of(value.func) if isinstance(value, ast.Call) else None
+        return base is not None and self.function.active(base)
+
+    def _assign_name(
+        self, node: ast.stmt, name: str, value: ast.expr, augmented: ast.AugAssign | None
+    ) -> Back:
+        active = self.function.active(name)
+        root = self.nodes.node(value) if active else Node("still", value)
+        if _is_pop(value) and (
+            root.active or _popped_from(value) in self.passes.contents or self._popped_of_active(value)
+        ):
+            return self.changes.pop(node, name, value)
+        if root.active:
+            self.nodes.mark(root)
+        lines: list[tuple[str, Node]] = []
+        backs: list[Back] = []
+        clash = name in self.passes.kept and (name in self.passes.maybe or self.passes.depth > 0)
+        direct = root.sort == "call"
+        if direct:
+            made: ast.expr = self.pull.call_line(root, lines, name)
+        else:
+            top = root.needed and (not clash or self.passes.is_of_block(name))
+            made = self.pull.ahead(root, lines, top=top)
+            if top:
+                root.held = name
+        anew = self.pull.anew(name)
+        after = self.passes.keep(name, backs=backs)
+        if direct:
+            pair = terms.display([terms.name(name), terms.name(self.pull.pullbacks[id(root)])])
+            self.passes.forward.append(ast.copy_location(terms.assign(pair, made), node))
+            after()
+            self.passes.keep(self.pull.pullbacks[id(root)], fresh=True)()
+        else:
+            self.passes.forward.append(line_of(node, terms.name(name), value, made, augmented))
+            after()
+        foreign = active and self.pull.foreign(name)
+
+        def back() -> None:
+            if active and direct and self.pull.must(root) and self.pull.asks_for_value(root):
+                # In the structure of the value, which the variable has only here.
+                self.pull.start(name)
+            for each in backs:
+                each()
+            if not active:
+                return
+            if name not in self.pull.present and not foreign and not self.pull.must(root):
+                return
+            bar = terms.name(self.pull.bar(name)) if self.pull.is_present(name) else None
+            self.pull.present.discard(name)
+            own = self.pull.boxlike(name) and name in terms.names_read(value)
+            if bar is not None and own and not foreign:
+                held = self.function.fresh(bar.id)
+                self.passes.emit(terms.assign(held, bar))
+                bar = terms.name(held)
+            self.pull.consumed = {name}
+            if bar is not None and foreign and (own or anew or self.pull.pulls(root, lines)):
+                bar = terms.name(self.pull.taken_out(name))
+                self.pull.consumed = set()
+            self.pull.send(root, bar, lines)
+
+        return back
 
     def _if(self, node: ast.If) -> Back:
-        test = self.plain(node.test)
+        test = self.pull.plain(node.test)
         again = test
         if id(node) not in self.idle and not self._asks_again(node):
             held = self.function.temporary()
             # A list is not as long any more when it is asked again.
-            lasts = not any(self.function.kind(each).changes for each in self.sources(node.test))
-            self.hold(held, test if lasts else terms.call("bool", test))
+            lasts = not any(self.function.kind(each).changes for each in self.pull.sources(node.test))
+            self.passes.hold(held, test if lasts else terms.call("bool", test))
             test = again = terms.name(held)
         branches: list[list[ast.stmt]] = []
         backs: list[Back] = []
-        known, maybe = set(self.defined), set(self.maybe)
+        known, maybe = set(self.passes.defined), set(self.passes.maybe)
         ends: list[tuple[set[str], set[str]]] = []
         for statements in (node.body, node.orelse):
-            self.defined, self.maybe = set(known), set(maybe)
-            outer, self.forward = self.forward, []
+            self.passes.defined, self.passes.maybe = set(known), set(maybe)
+            outer, self.passes.forward = self.passes.forward, []
             backs.append(self._block(statements))
-            branches.append(self.forward)
-            self.forward = outer
+            branches.append(self.passes.forward)
+            self.passes.forward = outer
             leaves = bool(statements) and isinstance(statements[-1], ast.Break | ast.Continue | ast.Raise)
-            ends.append((set(known) | self.maybe if leaves else self.defined, self.maybe))
-        self.defined = ends[0][0] & ends[1][0]
-        self.maybe = ends[0][1] | ends[1][1]
+            ends.append(
+                (set(known) | self.passes.maybe if leaves else self.passes.defined, self.passes.maybe)
+            )
+        self.passes.defined = ends[0][0] & ends[1][0]
+        self.passes.maybe = ends[0][1] | ends[1][1]
         made = ast.copy_location(ast.If(test, branches[0] or [ast.Pass()], branches[1]), node)
-        self.forward.append(made)
+        self.passes.forward.append(made)
 
         def back() -> None:
-            start = set(self.present)
-            one = self._inner(backs[0])
-            first = set(self.present)
-            self.present = set(start)
-            other = self._inner(backs[1])
-            second = set(self.present)
+            start = set(self.pull.present)
+            one = self.passes.inner(backs[0])
+            first = set(self.pull.present)
+            self.pull.present = set(start)
+            other = self.passes.inner(backs[1])
+            second = set(self.pull.present)
             for name in sorted(second - first):
-                one.append(terms.assign(self.bar(name), self._zero_if(name, known)))
+                one.append(terms.assign(self.pull.bar(name), self._zero_if(name, known)))
             for name in sorted(first - second):
-                other.append(terms.assign(self.bar(name), self._zero_if(name, known)))
-            self.present = first | second
+                other.append(terms.assign(self.pull.bar(name), self._zero_if(name, known)))
+            self.pull.present = first | second
             if one:
-                self.emit(ast.If(terms.copied(again), one, other))
+                self.passes.emit(ast.If(terms.copied(again), one, other))
             elif other:
                 turned = terms.opposite(terms.copied(again))
-                self.emit(ast.If(turned, other, []))
+                self.passes.emit(ast.If(turned, other, []))
             else:
                 self.idle_found.add(id(node))
 
@@ -71,11 +245,11 @@ class Ways(Changes):
 
     def _zero_if(self, name: str, known: set[str]) -> ast.expr:
         """The adjoint of a variable on which nothing depends, and that may have no value here."""
-        if name not in known and self.boxlike(name) and self.function.owner(name) is self.function:
+        if name not in known and self.pull.boxlike(name) and self.function.owner(name) is self.function:
             # It may have had one in the round before, with elements; else it is None.
-            self.unset.add(name)
-            return self.zero(name)
-        return self.zero(name, name in known)
+            self.passes.unset.add(name)
+            return self.pull.zero(name)
+        return self.pull.zero(name, name in known)
 
     def _asks_again(self, node: ast.If) -> bool:
         """Whether the way back may ask the same: nothing that the test reads is assigned in the branches."""
@@ -96,8 +270,6 @@ class Ways(Changes):
                 found |= changed_by_call(self.nodes.reader, each)
         return found
 
-    # Loops.
-
     def _loop(self, node: ast.For | ast.While) -> Back:
         """The primal and the adjoint pass of a loop (AD34)."""
         counted = isinstance(node, ast.While) or BREAK in completions(node.body)
@@ -105,7 +277,7 @@ class Ways(Changes):
         names: list[str] = []
         backs: list[Back] = []
         if isinstance(node, ast.For):
-            source = self.plain(node.iter)
+            source = self.pull.plain(node.iter)
             reassigned = self._reassigned(node.body) | terms.names_bound([node.target])
             moved = terms.names_read(node.iter) & reassigned
             if moved and self.nodes.reader.value(node.iter):
@@ -114,7 +286,7 @@ class Ways(Changes):
             if moved or not _plain_source(node.iter):
                 held = self.function.temporary()
                 made = source if _ranged(source) else terms.call("list", source)
-                self.hold(held, made)
+                self.passes.hold(held, made)
                 source = terms.name(held)
             names = sorted(terms.names_bound([node.target]))
             for each in names:
@@ -123,49 +295,51 @@ class Ways(Changes):
         if counted:
             trips = self.function.fresh("trips")
             self.function.local.add(trips)
-            self.forward.append(terms.assign(trips, terms.constant(0)))
-        known = set(self.defined)
-        outer, self.forward = self.forward, []
+            self.passes.forward.append(terms.assign(trips, terms.constant(0)))
+        known = set(self.passes.defined)
+        outer, self.passes.forward = self.passes.forward, []
         if counted:
-            self.forward.append(terms.added(trips, terms.constant(1)))
-        self.depth += 1
-        self.maybe |= assigned | set(names)
-        inside = set(self.defined)
-        self.defined |= set(names)
+            self.passes.forward.append(terms.added(trips, terms.constant(1)))
+        self.passes.depth += 1
+        self.passes.maybe |= assigned | set(names)
+        inside = set(self.passes.defined)
+        self.passes.defined |= set(names)
         body_back = self._block(node.body)
-        self.defined = inside & self.defined | inside
-        self.depth -= 1
-        body, self.forward = self.forward, outer
+        self.passes.defined = inside & self.passes.defined | inside
+        self.passes.depth -= 1
+        body, self.passes.forward = self.passes.forward, outer
         if isinstance(node, ast.For):
             new: ast.stmt = ast.For(node.target, source, body or [ast.Pass()], [])
         else:
-            new = ast.While(self.plain(node.test), body or [ast.Pass()], [])
-        self.forward.append(ast.copy_location(new, node))
+            new = ast.While(self.pull.plain(node.test), body or [ast.Pass()], [])
+        self.passes.forward.append(ast.copy_location(new, node))
         if counted:
             self._keep_trips(trips)
-        live = {each for each in self.exposed([node]) if self.function.active(each)}
+        live = {each for each in self.passes.exposed([node]) if self.function.active(each)}
         live = {each for each in live if not self.function.kind(each).has("function")}
 
         def back() -> None:
-            for name in sorted(live - self.present):
-                if not self.foreign(name):
-                    self.emit(terms.assign(self.bar(name), self._zero_if(name, known)))
-                    self.present.add(name)
-            start = set(self.present)
+            for name in sorted(live - self.pull.present):
+                if not self.pull.foreign(name):
+                    self.passes.emit(terms.assign(self.pull.bar(name), self._zero_if(name, known)))
+                    self.pull.present.add(name)
+            start = set(self.pull.present)
             if isinstance(node, ast.For):
-                inner = self._inner(lambda: self._for_back(node, source, body_back))
+                inner = self.passes.inner(lambda: self._for_back(node, source, body_back))
             else:
-                inner = self._inner(body_back)
-            for name in sorted(start - self.present):
-                inner.append(terms.assign(self.bar(name), self._zero_if(name, known)))
-            self.present = start
+                inner = self.passes.inner(body_back)
+            for name in sorted(start - self.pull.present):
+                inner.append(terms.assign(self.pull.bar(name), self._zero_if(name, known)))
+            self.pull.present = start
             if inner:
                 count = self._trips(trips)
                 if isinstance(node, ast.For):
-                    self.emit(self._header(node, source, inner, count))
+                    self.passes.emit(self._header(node, source, inner, count))
                 else:
                     assert count is not None
-                    self.emit(ast.For(terms.stored(terms.name("_")), terms.call("range", count), inner, []))
+                    self.passes.emit(
+                        ast.For(terms.stored(terms.name("_")), terms.call("range", count), inner, [])
+                    )
             for each in backs:
                 each()
 
@@ -174,22 +348,26 @@ class Ways(Changes):
     def _keep_outside(self, name: str, backs: list[Back]) -> None:
         """Keeps a loop's variable as it was before the loop, if something before the loop is read on the
         way back."""
-        if name in self.maybe and name in self.kept and name in self._read_elsewhere(name):
-            self._keep(name, backs=backs)
-        self.maybe.add(name)
+        if name in self.passes.maybe and name in self.passes.kept and name in self._read_elsewhere(name):
+            self.passes.keep(name, backs=backs)
+        self.passes.maybe.add(name)
 
     def _read_elsewhere(self, name: str) -> set[str]:
-        return {name} if self.counts[1][name] > 1 or name in self.function.params else set()
+        return {name} if self.passes.counts[1][name] > 1 or name in self.function.params else set()
 
     def _keep_trips(self, trips: str) -> None:
-        if self.depth:
-            stack = self._stack(trips)
-            self.forward.append(ast.Expr(terms.call(f"{stack}.append", terms.name(trips))))
+        if self.passes.depth:
+            stack = self.passes.stack(trips)
+            self.passes.forward.append(ast.Expr(terms.call(f"{stack}.append", terms.name(trips))))
 
     def _trips(self, trips: str) -> ast.expr | None:
         if not trips:
             return None
-        return terms.call(f"{self.stacks[trips]}.pop") if trips in self.stacks else terms.name(trips)
+        return (
+            terms.call(f"{self.passes.stacks[trips]}.pop")
+            if trips in self.passes.stacks
+            else terms.name(trips)
+        )
 
     def _header(
         self, node: ast.For, source: ast.expr, inner: list[ast.stmt], count: ast.expr | None
@@ -239,13 +417,6 @@ class Ways(Changes):
             return terms.call("len", source)
         return None
 
-    @property
-    def _places(self) -> dict[int, str]:
-        """The names of places by loop, where the way back through a loop asks for them."""
-        if not hasattr(self, "_place_names"):
-            self._place_names: dict[int, str] = {}
-        return self._place_names
-
     def _for_back(self, node: ast.For, source: ast.expr, body_back: Back) -> None:
         body_back()
         place = ""
@@ -260,14 +431,14 @@ class Ways(Changes):
             self._places[id(node)] = place
         for each in sorted(terms.names_bound([node.target])):
             # What functions inside add to from here on is of the round before.
-            if self.function.active(each) and self.foreign(each):
-                self.emit(terms.assign(self.bar(each), self.zero(each)))
+            if self.function.active(each) and self.pull.foreign(each):
+                self.passes.emit(terms.assign(self.pull.bar(each), self.pull.zero(each)))
 
     def _element(self, target: ast.expr, source: ast.expr, at: object) -> None:
         """What a loop's variables have as adjoints goes to the elements that they were."""
         assert callable(at)
         names = [each.id for each in terms.leaves(target) if isinstance(each, ast.Name)]
-        if not any(self.function.active(each) and self.is_present(each) for each in names):
+        if not any(self.function.active(each) and self.pull.is_present(each) for each in names):
             return
         match source:
             case ast.Call(func=ast.Name("enumerate"), args=[inner, *_]) if isinstance(target, ast.Tuple):
@@ -311,28 +482,38 @@ class Ways(Changes):
         element = ast.Subscript(terms.copied(source), index, ast.Load())
         if self.whole.reverse and isinstance(index, ast.Name):
             self.function.local.add(index.id)
-        self._add_parts(target, element)
-
-    # Functions inside.
+        self.pull.add_parts(target, element)
 
     def _definition(self, node: ast.FunctionDef) -> Back:
         """The primal and the adjoint pass of a function defined inside (AD35)."""
         inner = self.function.nested[node.name]
-        self.defined.add(node.name)
-        self.maybe.add(node.name)
+        self.passes.defined.add(node.name)
+        self.passes.maybe.add(node.name)
         made = self.whole.made_function(inner)
-        stores = terms.counted([each for each in self.block.statements if simple(each)])[1]
+        stores = terms.counted([each for each in self.passes.block.statements if simple(each)])[1]
         # What also has a value from elsewhere has an adjoint there, too.
-        here = {each for each in stores if stores[each] == self.counts[1][each]} - set(self.function.params)
+        here = {each for each in stores if stores[each] == self.passes.counts[1][each]} - set(
+            self.function.params
+        )
         for (owner, name), bar in list(self.whole.captured_bars.items()):
             if owner is not self.function or name in self.begun or not self.function.kind(name).container:
                 continue
             if name in here and not self.function.is_outlived:
                 self.begun.add(name)
-                start = terms.assign(bar, self.helper("_cells", terms.name(name)))
-                self.block.starts.append(lambda start=start: self.emit(start))  # type: ignore[misc]
-        self.forward.extend(made)
+                start = terms.assign(bar, self.pull.helper("_cells", terms.name(name)))
+                self.passes.block.starts.append(lambda start=start: self.passes.emit(start))  # type: ignore[misc]
+        self.passes.forward.extend(made)
         return nothing
+
+
+def _is_pop(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "pop"
+
+
+def _popped_from(value: ast.expr) -> str | None:
+    assert isinstance(value, ast.Call)
+    assert isinstance(value.func, ast.Attribute)
+    return root_of(value.func.value)
 
 
 def _ranged(source: ast.expr) -> bool:

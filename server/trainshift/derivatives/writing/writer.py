@@ -21,7 +21,6 @@ class Writer:
         self.nodes = Nodes(function)
         self.helpers: set[str] = set()
         self.needs: set[str] = set()
-        self.out: list[ast.stmt] = []
 
     def helper(self, name: str, *args: ast.expr) -> ast.expr:
         """A call of a helper, which is then put into the file."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from trainshift.derivatives.reading.global_names import BUILTINS
 from trainshift.derivatives.reading.module import Module
-from trainshift.derivatives.result import Impossible, Refusal
+from trainshift.derivatives.reading.result import Impossible, Refusal
 from trainshift.python.names.scoping import NameUse
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.renaming import Renaming, identifiers, parameters_of, scopes_around

@@ -1,0 +1,1 @@
+"""Writing: the expressions of derivatives, and their text."""
