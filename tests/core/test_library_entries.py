@@ -17,8 +17,8 @@ from trainshift.libraries.api import read_signature
 from trainshift.libraries.entries import Entry, Role
 from trainshift.libraries.schema import schema
 
-PACKAGES = sorted(path.stem for path in entries.DATA.glob("*.toml"))
-ENTRIES = [entry for package in PACKAGES for entry in entries.table(package).values()]
+ALL = [entry for package in entries.packages() for entry in entries.stated(package).values()]
+ENTRIES = [entry for entry in ALL if entry.role is not Role.VALUE]
 MODEL = "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
 FIT = "model.fit(x, y, epochs=2{more})\n"
 
@@ -249,6 +249,30 @@ def prints(entry: Entry) -> None:
         assert f"if hvd.rank() == 0:\n    {line}\n" in end(entry, line)
 
 
+def opener(entry: Entry) -> None:
+    """What is written by it goes nowhere on other ranks; what is only read is left alone."""
+    mode = f", {entry.text('mode')}='w'" if entry.text("mode") else ""
+    name = full_name(entry).removeprefix("builtins.")
+    text = end(entry, f"opened = {name}({entry.text('path')}='a'{mode})")
+    assert f"={'a'!r} if hvd.rank() == 0 else os.devnull".replace("'", '"') in text.replace("'", '"')
+    if mode:
+        read = f"opened = {name}({entry.text('path')}='a')"
+        assert f"\n{read}\n" in end(entry, read)
+
+
+def draws(entry: Entry) -> None:
+    """All ranks draw alike, by a seed, if it draws at all."""
+    told = f", {entry.text('told')}=True" if entry.text("told") else ""
+    made = f"made = {full_name(entry)}(3{told})\n"
+    used = "for part in made.split(x):\n    print(part)\n" if entry.flag("splits") else ""
+    if entry.package == "imblearn":
+        made += "x, y = made.fit_resample(x, y)\n"
+    elif not used:
+        made += "x = list(made)[0]\n"
+    text = converted(entry, f"{made}{MODEL}model.compile('sgd')\n{FIT.format(more='')}{used}").text
+    assert f"{entry.text('seed')}=0" in text
+
+
 CASES: dict[Role, Callable[[Entry], None]] = {
     Role.MODEL: model,
     Role.OPTIMIZER: optimizer,
@@ -265,6 +289,8 @@ CASES: dict[Role, Callable[[Entry], None]] = {
     Role.COUNTS: counts,
     Role.NOTED: noted,
     Role.PRINTS: prints,
+    Role.OPENER: opener,
+    Role.DRAWS: draws,
 }
 
 
@@ -288,7 +314,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("said", [*(dict(each.data) for each in ENTRIES), *WRONG], ids=str)
+@pytest.mark.parametrize("said", [*(dict(each.data) for each in ALL), *WRONG], ids=str)
 def test_the_schema_takes_what_the_settings_take(said: dict[str, object]) -> None:
     is_right = not entries.problem_of_people(said)
     found = jsonschema.Draft7Validator(schema()).is_valid({"acme.tools": {"member": said}})
@@ -306,7 +332,7 @@ def test_every_role_and_key_is_read() -> None:
     used = {entry.role for entry in ENTRIES}
     assert {role.name for role in used} <= asked
     read_by_entries = {"role", "base", "signature", "gives"}
-    assert {key for entry in ENTRIES for key in entry.data} - read_by_entries <= asked
+    assert {key for entry in ALL for key in entry.data} - read_by_entries <= asked
 
 
 @pytest.mark.parametrize(

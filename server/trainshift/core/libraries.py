@@ -5,16 +5,26 @@ Every rule, restriction and hazard asks this one fact, so that no two of them di
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.libraries import api, entries
 from trainshift.libraries.entries import ROOT, Entry, Role, Table
+from trainshift.libraries.methods import named
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Instance, Library, Member, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Site
 
+FOR_ROOT = frozenset({"create_file_writer"}).union(
+    *map(
+        named,
+        (
+            "writing", "model_writing", "checkpoint_writing", "restoring", "exporting", "writer", "levels",
+            "evaluating",
+        ),
+    )
+)  # fmt: skip
+"""The names of methods that rank 0 alone may have to call, whatever their object is."""
 _DESCRIBED = {
     Role.OPTIMIZER: "an optimizer: wrapped, its rate scaled",
     Role.OPTIMIZER_FACTORY: "makes an optimizer: wrapped, its rate scaled and its steps divided",
@@ -27,6 +37,8 @@ _DESCRIBED = {
     Role.DATASET: "makes data, which every rank reads whole",
     Role.PRINTS: "shows something: left to rank 0",
     Role.COUNTS: "counts the steps of a training, which are divided",
+    Role.OPENER: "opens a file: left to rank 0 where it writes",
+    Role.DRAWS: "draws rows: all ranks draw the same ones",
 }
 
 
@@ -104,8 +116,20 @@ class Libraries:
 
     @cached_property
     def for_root(self) -> frozenset[str]:
-        """The names of calls that rank 0 alone may have to make, by the tables and the entries."""
-        return tables.ROOT_ONLY_NAMES | self.names(*entries.ACTING, Role.PRINTS)
+        """The names of calls that rank 0 alone may have to make, by what they are of or by themselves."""
+        own = FOR_ROOT | {alias for alias, real in self._aliases if real in FOR_ROOT}
+        stated = (self.names_stating(each) for each in ("verbose", "writes", "level"))
+        return own.union(self.names(*entries.ACTING, Role.PRINTS, Role.OPENER), *stated)
+
+    def names_stating(self, key: str) -> frozenset[str]:
+        """Return what the script's calls are named that may be of something whose entry states a fact."""
+        wanted = (
+            each.pattern.rpartition(".")[2]
+            for package in self._packages
+            for each in entries.stated(package).values()
+            if key in each.data
+        )
+        return self._spelled(wanted)
 
     def names(self, *roles: Role) -> frozenset[str]:
         """Return what the script's calls are named that may be of something with one of some roles."""
@@ -121,6 +145,11 @@ class Libraries:
             for each in table.values()
             if each.role in roles
         ]
+        return self._spelled(wanted)
+
+    def _spelled(self, wanted: Iterable[str]) -> frozenset[str]:
+        """Return the names that calls of members with some last names, or patterns, have in the script."""
+        wanted = list(wanted)
         if not wanted:
             return frozenset()
         plain = {name for name in wanted if not entries.is_pattern(name)}
@@ -144,11 +173,17 @@ class Libraries:
     @cached_property
     def _tables(self) -> list[Table]:
         """The tables of the packages that the script imports, and people's own."""
+        found = map(entries.table, self._packages)
+        return [table for table in (*found, *self._own.values()) if table]
+
+    @cached_property
+    def _packages(self) -> list[str]:
+        """The packages that the script imports, Keras as that of TensorFlow."""
         packages = {
             binding.full_name.partition(".")[0]
             for script in self._script.scripts
             for binding in script.imports
         }
         packages |= {module.partition(".")[0] for module in self._script.code.star_imports}
-        found = [entries.table(package) for package in sorted({*packages, "builtins"})]
-        return [table for table in (*found, *self._own.values()) if table]
+        mirrored = {"tensorflow"} if packages & {"keras", "tf_keras"} else set()
+        return sorted({*packages, *mirrored, "builtins"})

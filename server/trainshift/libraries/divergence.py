@@ -1,12 +1,16 @@
 """Divergence: the calls of libraries whose results differ from one process to the next.
 
-Keys are full names, or prefixes of these where they end with a dot.  Methods are those of objects whose class
-nothing tells.  What a seed makes the same is not in this table: `core/ranks/seeds.py` knows it.
+Entries of libraries and the names of methods of unseen objects state it.  What a seed makes the same is not
+among it: `core/ranks/seeds.py` knows it.
 """
 
 from __future__ import annotations
 
 from enum import Enum
+
+from trainshift.libraries import entries
+from trainshift.libraries.entries import Role
+from trainshift.libraries.methods import named
 
 
 class CauseKind(Enum):
@@ -21,129 +25,54 @@ class CauseKind(Enum):
     NET = "comes of a service"
 
 
-NAMES: dict[str, CauseKind] = {
-    "datetime.": CauseKind.CLOCK,
-    "time.": CauseKind.CLOCK,
-    "secrets.": CauseKind.DRAW,
-    "uuid.uuid1": CauseKind.DRAW,
-    "uuid.uuid4": CauseKind.DRAW,
-    "os.urandom": CauseKind.DRAW,
-    "builtins.hash": CauseKind.DRAW,  # Python draws anew with each process how it hashes strings.
-    "tensorflow.data.experimental.rejection_resample": CauseKind.DRAW,
-    "multiprocessing.cpu_count": CauseKind.HOST,
-    "os.cpu_count": CauseKind.HOST,
-    "os.getpid": CauseKind.HOST,
-    "os.uname": CauseKind.HOST,
-    "platform.node": CauseKind.HOST,
-    "psutil.": CauseKind.HOST,
-    "socket.gethostname": CauseKind.HOST,
-    "tempfile.": CauseKind.DRAW,
-    "GPUtil.": CauseKind.HOST,
-    "tensorflow.config.get_visible_devices": CauseKind.HOST,
-    "tensorflow.config.list_logical_devices": CauseKind.HOST,
-    "tensorflow.config.list_physical_devices": CauseKind.HOST,
-    "tensorflow.python.client.device_lib.list_local_devices": CauseKind.HOST,
-    "pynvml.": CauseKind.HOST,
-    "http.client.": CauseKind.NET,
-    "httpx.": CauseKind.NET,
-    "pymongo.": CauseKind.NET,
-    "redis.": CauseKind.NET,
-    "requests.": CauseKind.NET,
-    "sqlite3.": CauseKind.NET,
-    "sqlalchemy.": CauseKind.NET,
-    "urllib.request.": CauseKind.NET,
-    "glob.": CauseKind.DISK,
-    "os.listdir": CauseKind.DISK,
-    "os.path.exists": CauseKind.DISK,
-    "os.path.isfile": CauseKind.DISK,
-    "tensorflow.io.gfile.exists": CauseKind.DISK,
-    "os.scandir": CauseKind.DISK,
-    "os.walk": CauseKind.DISK,
+_KINDS = {
+    "clock": CauseKind.CLOCK,
+    "disk": CauseKind.DISK,
+    "draw": CauseKind.DRAW,
+    "machine": CauseKind.HOST,
+    "service": CauseKind.NET,
 }
-METHODS = dict.fromkeys(
-    (
-        "rejection_resample",
-        "should_prune",
-        "suggest_categorical",
-        "suggest_discrete_uniform",
-        "suggest_float",
-        "suggest_int",
-        "suggest_loguniform",
-        "suggest_uniform",
-    ),
-    CauseKind.DRAW,
-)
+_DRAWING = ("sklearn", "imblearn")
+"""The libraries whose draws of rows an argument fixes."""
+
+
+def _names(flag: str = "") -> frozenset[str]:
+    drawing = (each for package in _DRAWING for each in entries.table(package).values())
+    return frozenset(
+        each.pattern.rpartition(".")[2]
+        for each in drawing
+        if each.role is Role.DRAWS and (not flag or each.data.get(flag))
+    )
+
+
+METHODS = dict.fromkeys(named("drawing"), CauseKind.DRAW)
 """Methods that draw elements, or a hyperparameter in a search for the best."""
-
-SPLITTING = frozenset(
-    {
-        "train_test_split",
-        "GroupShuffleSplit", "KFold", "RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit",
-        "StratifiedGroupKFold", "StratifiedKFold", "StratifiedShuffleSplit",
-    }
-)  # fmt: skip
+SPLITTING = _names("splits")
 """What scikit-learn splits rows by at random, each fixed by an argument `random_state`."""
-BY_STATE = SPLITTING | {
-    "ADASYN", "BorderlineSMOTE", "KMeansSMOTE", "ParameterSampler", "RandomOverSampler",
-    "RandomUnderSampler", "SMOTE", "SMOTEENN", "SMOTENC", "SMOTETomek", "SVMSMOTE", "resample",
-}  # fmt: skip
+BY_STATE = _names()
 """These, and what scikit-learn and imbalanced-learn draw rows by, which is fixed in the same way."""
-CHOOSING_ROWS = BY_STATE | {"choice", "choices", "rejection_resample", "sample"}
+CHOOSING_ROWS = BY_STATE | named("choosing_rows")
 """These, and what else draws some rows out of those that it is given."""
-UNLESS_TOLD = frozenset({"KFold", "StratifiedGroupKFold", "StratifiedKFold"})
+UNLESS_TOLD = _names("told")
 """Those of them that draw only if they are told to shuffle."""
-
-SIZED = frozenset(
-    {
-        "arange", "empty", "eye", "full", "linspace", "ones", "range", "zeros",
-        "integers", "normal", "poisson", "rand", "randint", "randn", "random", "random_sample",
-        "standard_normal", "uniform",
-    }
-)  # fmt: skip
+SIZED = named("sized")
 """What gives as many numbers as it is told."""
-CHOOSING = frozenset(
-    {
-        "argwhere", "boolean_mask", "compress", "drop_duplicates", "dropna", "flatnonzero", "nonzero",
-        "query", "set", "unique", "where",
-    }
-)  # fmt: skip
+CHOOSING = named("choosing")
 """What gives as many elements as have some value, of no more than two arguments."""
-TESTING = frozenset({"filter", "take_while"})
+TESTING = named("testing")
 """What gives the elements for which a function holds."""
-APPLYING = frozenset(
-    {
-        "attr.ib", "attrs.field", "builtins.filter", "builtins.map", "builtins.max", "builtins.min",
-        "builtins.sorted", "collections.defaultdict", "dataclasses.field", "functools.reduce",
-        "itertools.accumulate", "itertools.starmap", "numpy.apply_along_axis", "numpy.fromfunction",
-        "numpy.vectorize", "pydantic.Field",
-    }
-)  # fmt: skip
-"""Functions that give the result of a function that is handed to them."""
-DROPPING = frozenset({"rejection_resample"})
+DROPPING = named("dropping")
 """What leaves out elements at random."""
-CUTTING = frozenset(
-    {
-        "batch",
-        "choice",
-        "head",
-        "islice",
-        "nlargest",
-        "nsmallest",
-        "repeat",
-        "sample",
-        "skip",
-        "tail",
-        "take",
-        "window",
-    }
-)
+CUTTING = named("cutting")
 """What gives a part of what it is given, or is called of, as long as it is told further."""
 
 
 def cause_of(full_name: str) -> CauseKind | None:
     """Return why what a library's function gives differs between processes; None if nothing says so."""
-    if full_name in NAMES:
-        return NAMES[full_name]
-    parts = full_name.split(".")
-    prefixes = (".".join(parts[:end]) + "." for end in range(1, len(parts)))
-    return next((NAMES[each] for each in prefixes if each in NAMES), None)
+    found = entries.fact(full_name, "differs")
+    return None if found is None else _KINDS[found]
+
+
+def applies(full_name: str) -> bool:
+    """Return whether a library's function gives the result of a function that is handed to it."""
+    return entries.fact(full_name, "applies") is not None

@@ -3,6 +3,9 @@
 A library has one file of data, `data/<package>.toml`.  It is read when something asks for a member of that
 package, and never before.  An entry is a name below the package, a role, and what the role needs to know.
 A name may be a pattern: `*.DPModel` is a `DPModel` of any module, `log_*` every function that begins so.
+Beside its role an entry may state facts, such as the argument whose file is read.  A member has the facts of
+its own entry and of every pattern that fits.  Modules of Python's own share one file, `data/stdlib.toml`,
+unless they have one to themselves.
 """
 
 from __future__ import annotations
@@ -13,9 +16,12 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+from sys import stdlib_module_names
 from typing import Any
 
 DATA = Path(__file__).with_name("data")
+STANDARD = "stdlib"
+"""The file of the modules of Python that have none to themselves."""
 _PATTERN = "*"
 ROOT = "root"
 """What a callback is of that rank 0 alone needs."""
@@ -39,12 +45,23 @@ class Role(Enum):
     COUNTS = "counts"
     NOTED = "noted"
     PRINTS = "prints"
+    OPENER = "opener"
+    DRAWS = "draws"
+    VALUE = "value"
 
 
 ACTING = (Role.WRITER, Role.WRITER_OBJECT, Role.MOVES, Role.OUTSIDE, Role.TRACKER)
 """The roles of what one rank alone should do."""
 COMMON = frozenset({"role", "gives", "says"})
 """What any entry may say: its role, what calling it makes, and a sentence for the report."""
+FACTS = frozenset(
+    {
+        "acts", "applies", "calls_nothing", "collective", "deviceless", "differs", "graphless", "hook",
+        "length", "level", "makes_files", "pure", "queues", "reads", "stays", "summary", "unseen", "verbose",
+        "writes",
+    }
+)  # fmt: skip
+"""What an entry may state whatever its role is; of the committed data alone."""
 _CLASS = frozenset({"base", "signature"})
 KEYS: Mapping[Role, frozenset[str]] = {
     Role.MODEL: _CLASS | {"step", "compiled"},
@@ -62,6 +79,9 @@ KEYS: Mapping[Role, frozenset[str]] = {
     Role.COUNTS: frozenset({"signature", "steps"}),
     Role.NOTED: frozenset(),
     Role.PRINTS: frozenset({"argument"}),
+    Role.OPENER: frozenset({"path", "mode"}),
+    Role.DRAWS: frozenset({"seed", "splits", "told"}),
+    Role.VALUE: frozenset(),
 }
 """What an entry of a role may say beside what any may say."""
 NEEDED: Mapping[Role, frozenset[str]] = {
@@ -71,6 +91,8 @@ NEEDED: Mapping[Role, frozenset[str]] = {
     Role.TRAINS: frozenset({"reason"}),
     Role.COUNTS: frozenset({"signature", "steps"}),
     Role.NOTED: frozenset({"says"}),
+    Role.OPENER: frozenset({"path"}),
+    Role.DRAWS: frozenset({"seed"}),
 }
 """What an entry of a role must say."""
 WORDS: Mapping[str, frozenset[str]] = {
@@ -78,16 +100,23 @@ WORDS: Mapping[str, frozenset[str]] = {
     "averages": frozenset({"tape"}),
     "ranks": frozenset({ROOT, "every"}),
     "returns": frozenset({"optimizer", "pair"}),
+    "differs": frozenset({"clock", "disk", "draw", "machine", "service"}),
+    "length": frozenset({"counts", "through"}),
+    "verbose": frozenset({"0", "1"}),
 }
 """The values that a key may have, where these are few."""
-LISTS = frozenset({"rates", "steps", "begins"})
+LISTS = frozenset({"rates", "steps", "begins", "writes"})
 """The keys whose values are lists of names."""
 FLAGS = frozenset(
-    {"context", "command", "compiled", "folder", "remote", "starts", "decides", "draws", "blind", "shows"}
-)
+    {
+        "context", "command", "compiled", "folder", "remote", "starts", "decides", "draws", "blind", "shows",
+        "splits", "applies", "calls_nothing", "collective", "deviceless", "graphless", "hook", "level",
+        "makes_files", "pure", "queues", "summary", "unseen",
+    }
+)  # fmt: skip
 """The keys that say whether something is so."""
-NOT_OF_PEOPLE = frozenset({Role.OPTIMIZER, Role.SCHEDULE})
-"""The roles whose classes only the committed data may tell of."""
+NOT_OF_PEOPLE = frozenset({Role.OPTIMIZER, Role.SCHEDULE, Role.OPENER, Role.DRAWS, Role.VALUE})
+"""The roles that only the committed data may tell of."""
 _BASES = {
     Role.MODEL: "tensorflow.keras.Model",
     Role.OPTIMIZER: "tensorflow.keras.optimizers.legacy.Optimizer",
@@ -167,6 +196,12 @@ def prints(full_name: str) -> bool:
     return known is not None and known.role is Role.PRINTS and not known.text("argument")
 
 
+def opener(full_name: str) -> Entry | None:
+    """Return the entry of a function that opens a file; None for any other."""
+    known = entry(full_name)
+    return known if known is not None and known.role is Role.OPENER else None
+
+
 def is_bar(full_name: str) -> bool:
     """Return whether something shows the progress through what it is given, and an argument silences it."""
     known = entry(full_name)
@@ -205,9 +240,51 @@ def fits_any(name: str, patterns: Iterable[str]) -> bool:
 
 @cache
 def table(package: str) -> Table:
-    """Return the entries of a package, none if it has no file."""
+    """Return the entries of a package that have a role beside giving a value, none if it has no file."""
+    return {name: each for name, each in stated(package).items() if each.role is not Role.VALUE}
+
+
+@cache
+def stated(package: str) -> Table:
+    """Return all entries of a package, those that state facts alone among them."""
     path = DATA / f"{package}.toml"
-    return read(package, _loads(path.read_text("utf-8"))) if package.isidentifier() and path.is_file() else {}
+    if package.isidentifier() and path.is_file():
+        return read(package, _loads(path.read_text("utf-8")))
+    return _standard().get(package, {}) if package in stdlib_module_names else {}
+
+
+@cache
+def fact(full_name: str, key: str) -> Any:
+    """Return what the entry of a library's member, or a pattern that fits, states; None if none does."""
+    package, _, below = full_name.partition(".")
+    known = stated(package)
+    own = known.get(below)
+    if own is not None and key in own.data:
+        return own.data[key]
+    fitting = (each for name, each in known.items() if key in each.data and is_pattern(name))
+    return next((each.data[key] for each in fitting if _fits(below, each.pattern)), None)
+
+
+def is_pure(package: str) -> bool:
+    """Return whether members of a package only give values, but for what their own entries tell."""
+    every = stated(package).get(_PATTERN)
+    return every is not None and every.flag("pure")
+
+
+@cache
+def _standard() -> Mapping[str, Table]:
+    """Return the entries of the modules of Python that share a file, by module."""
+    rows: dict[str, dict[str, Any]] = {}
+    for name, said in _loads((DATA / f"{STANDARD}.toml").read_text("utf-8")).items():
+        module, _, below = name.partition(".")
+        rows.setdefault(module, {})[below] = said
+    return {module: read(module, data) for module, data in rows.items()}
+
+
+def packages() -> list[str]:
+    """Return the names of all packages that have entries."""
+    files = {path.stem for path in DATA.glob("*.toml")}
+    return sorted({*files, *_standard()} - {STANDARD})
 
 
 def _loads(text: str) -> dict[str, Any]:
@@ -236,10 +313,11 @@ def problem(said: object) -> str:
     role = roles.get(said.get("role", ""))
     if role is None:
         return f"needs a role: {', '.join(roles)}."
-    allowed = COMMON | KEYS[role]
+    allowed = COMMON | KEYS[role] | FACTS
     for key, value in said.items():
         if key not in allowed:
-            return f'has no "{key}" for the role "{role.value}"; it may have {", ".join(sorted(allowed))}.'
+            may = ", ".join(sorted(allowed - FACTS))
+            return f'has no "{key}" for the role "{role.value}"; it may have {may}.'
         if key in WORDS and value not in WORDS[key]:
             return f'must have one of {", ".join(sorted(WORDS[key]))} as its "{key}".'
         if not _is_of_kind(key, value):
@@ -257,6 +335,8 @@ def problem_of_people(said: object) -> str:
     if wrong := problem(said):
         return wrong
     assert isinstance(said, Mapping)
+    if stray := FACTS & set(said):
+        return f'cannot state "{min(stray)}".'
     if Role(said["role"]) in NOT_OF_PEOPLE:
         return (
             f'cannot have the role "{said["role"]}"; derive the class from one of Keras, which is followed.'

@@ -32,11 +32,11 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core import tables
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.training.effects import Effects
+from trainshift.libraries import entries
 from trainshift.libraries.entries import prints
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Instance, Library, Literal, Value
@@ -49,7 +49,7 @@ from trainshift.restrictions.restriction import Findings, Restriction
 
 _PRINTS = ("builtins.print", "tensorflow.print")
 _TERMINAL = frozenset({"sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"})
-_STREAMS = frozenset(tables.OPENING) | {"io.StringIO", "io.BytesIO", "io.TextIOWrapper"}
+_STREAMS = frozenset({"io.StringIO", "io.BytesIO", "io.TextIOWrapper"})
 
 
 def check(program: Program) -> Findings:
@@ -154,7 +154,7 @@ def _of_file(program: Program, site: Site) -> Finding | None:
 
 def _is_open_file(value: Value) -> bool:
     if isinstance(value, Instance):
-        return value.cls in _STREAMS or value.cls.endswith(".open")
+        return value.cls in _STREAMS or entries.opener(value.cls) is not None or value.cls.endswith(".open")
     return isinstance(value, Literal) and isinstance(value.value, str) and value.value.startswith("file:")
 
 

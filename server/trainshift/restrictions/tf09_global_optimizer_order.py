@@ -34,12 +34,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core import tables
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.effects import Effects
 from trainshift.core.training.loop_kinds import named_function
+from trainshift.libraries import entries
 from trainshift.libraries.roles import is_wrap
 from trainshift.python.names.uses import NameUses
 from trainshift.python.names.values import Library
@@ -316,7 +316,7 @@ def _may_matter(program: Program, statement: Statement) -> bool:
         if site.scope.function() is None:
             names = program.names.full_names(site.node.func, site.scope, site.statement)
             deed = program.fact(Effects).of_call(site)
-            quiet = any(name.startswith((*tables.QUIET_TENSORFLOW, "horovod.")) for name in names)
+            quiet = any(name.startswith("horovod.") or entries.fact(name, "deviceless") for name in names)
             if quiet or (deed is not None and deed.effect is not Effect.FILES):
                 return True
     return False

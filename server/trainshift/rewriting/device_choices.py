@@ -11,11 +11,11 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.libraries import api
+from trainshift.libraries.devices import DEVICE_VARIABLES, LIMITS_MEMORY, LISTS_DEVICES, SETS_VISIBLE
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Display, Instance, Literal
 from trainshift.python.syntax.chunk_syntax import (
@@ -96,7 +96,7 @@ class DeviceChoices:
     def of_environment(self) -> Choices:
         """The places that set a variable which hides GPUs."""
         found = Choices()
-        if not any(name in self._script.source.text for name in tables.DEVICE_VARIABLES):
+        if not any(name in self._script.source.text for name in DEVICE_VARIABLES):
             return found
         for statement in self._script.statements:
             self._read_assignment(statement, found)
@@ -194,7 +194,7 @@ class DeviceChoices:
                 chosen += inner
                 every = every and all_of_it
             for word in node.keywords:
-                if word.arg in tables.DEVICE_VARIABLES and not self._pinned(word.value, statement):
+                if word.arg in DEVICE_VARIABLES and not self._pinned(word.value, statement):
                     chosen.append(Entry(word, word, node, statement))
                 else:
                     every = False
@@ -226,7 +226,7 @@ class DeviceChoices:
 
     def _is_variable(self, node: ast.expr, scope: Scope, statement: Statement) -> bool:
         values = self._names.values(node, scope, statement)
-        return any(isinstance(value, Literal) and value.value in tables.DEVICE_VARIABLES for value in values)
+        return any(isinstance(value, Literal) and value.value in DEVICE_VARIABLES for value in values)
 
     def _is_environment(self, node: ast.expr, statement: Statement) -> bool:
         return "os.environ" in self._names.full_names(node, statement.scope, statement)
@@ -282,8 +282,8 @@ class DeviceChoices:
         if self._program.fact(Pinning).hides_all:
             return found
         called: set[ast.expr] = set()
-        for site in self._script.sites_calling(api.last_names(tables.SETS_VISIBLE)):
-            if not self._names.calls(site, tables.SETS_VISIBLE):
+        for site in self._script.sites_calling(api.last_names(SETS_VISIBLE)):
+            if not self._names.calls(site, SETS_VISIBLE):
                 continue
             called.add(site.node.func)
             kind = argument(site.node, 1, "device_type")
@@ -316,13 +316,13 @@ class DeviceChoices:
 
     def _handed_on(self, called: set[ast.expr]) -> Iterator[tuple[ast.expr, Statement]]:
         """The places that hand TensorFlow's function on, to be called where nobody sees it."""
-        if self._script.identifiers.isdisjoint(api.last_names(tables.SETS_VISIBLE)):
+        if self._script.identifiers.isdisjoint(api.last_names(SETS_VISIBLE)):
             return
         for site in self._script.sites:
             for given in (*site.node.args, *(word.value for word in site.node.keywords)):
                 if isinstance(given, ast.Name | ast.Attribute) and given not in called:
                     names = self._names.full_names(given, site.scope, site.statement)
-                    if tables.SETS_VISIBLE in names:
+                    if SETS_VISIBLE in names:
                         yield given, site.statement
 
     # Limits of memory
@@ -333,9 +333,9 @@ class DeviceChoices:
         found: list[tuple[ast.expr, Statement]] = []
         if not self._program.fact(Loops).runs_eagerly:
             return found
-        for site in self._script.sites_calling(api.last_names(tables.LIMITS_MEMORY)):
+        for site in self._script.sites_calling(api.last_names(LIMITS_MEMORY)):
             device = argument(site.node, 0, "device")
-            if device is not None and self._names.calls(site, tables.LIMITS_MEMORY):
+            if device is not None and self._names.calls(site, LIMITS_MEMORY):
                 found += self._indices(device, site.scope, site.statement)
         return list(dict.fromkeys(found))
 
@@ -354,7 +354,7 @@ class DeviceChoices:
 
     def _lists_gpus(self, values: Iterable[object]) -> bool:
         for value in values:
-            if isinstance(value, Instance) and value.cls == tables.LISTS_DEVICES:
+            if isinstance(value, Instance) and value.cls == LISTS_DEVICES:
                 kind = argument(value.node, 0, "device_type")
                 return isinstance(kind, ast.Constant) and kind.value == "GPU"
         return False
@@ -368,4 +368,4 @@ def _takes_apart(node: ast.AST) -> bool:
 
 
 def _names_variable(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value in tables.DEVICE_VARIABLES
+    return isinstance(node, ast.Constant) and node.value in DEVICE_VARIABLES

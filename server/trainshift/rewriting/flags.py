@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.training.executions import Executions
@@ -20,6 +19,7 @@ from trainshift.core.training.horovod import Horovod, is_first_value
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Step, Steps
 from trainshift.libraries import api
+from trainshift.libraries.methods import named
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Instance, UserInstance, Value
@@ -244,7 +244,7 @@ class Flags:
             before = self._script.preceding(before)
         return before is not None and any(
             before in each.statement.path()
-            for each in self._script.sites_named("load_weights", *tables.RESTORING)
+            for each in self._script.sites_named("load_weights", *named("restoring"))
         )
 
     def _objects(self, node: ast.expr, site: Site) -> set[Value]:

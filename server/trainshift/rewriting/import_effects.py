@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core import tables
 from trainshift.core.program import Program
+from trainshift.libraries.entries import fact
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function, Library, UserInstance
 from trainshift.python.syntax.chunk_syntax import Site, Statement, behind_main_guard
@@ -33,7 +33,7 @@ class ImportEffects:
         names = self._program.names
         for value in names.callee(site):
             if isinstance(value, Library):
-                quiet = value.name.startswith(tables.QUIET_TENSORFLOW) or value.name in _DEFINING
+                quiet = bool(fact(value.name, "deviceless")) or value.name in _DEFINING
                 if value.name.startswith(("tensorflow.", "keras.")) and not quiet:
                     return True
             elif isinstance(value, Function | Class | UserInstance):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
+from trainshift.libraries.devices import DEVICE_VARIABLES
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, argument, arguments
 
@@ -88,5 +88,5 @@ class Pinning:
     def _environment(self) -> Iterator[Binding]:
         """How the program sets the variable that hides GPUs."""
         for item in self._script.item_bindings("environ"):
-            if isinstance(item.key, ast.Constant) and item.key.value in tables.DEVICE_VARIABLES:
+            if isinstance(item.key, ast.Constant) and item.key.value in DEVICE_VARIABLES:
                 yield item.binding

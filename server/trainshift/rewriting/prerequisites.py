@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainshift.core import tables
 from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
@@ -21,8 +20,11 @@ from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Steps
+from trainshift.libraries import entries
 from trainshift.libraries.common import is_common
+from trainshift.libraries.devices import LIMITS_MEMORY
 from trainshift.libraries.entries import Role
+from trainshift.libraries.methods import named
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Edit
@@ -334,11 +336,9 @@ class Prerequisites:
                 continue
             names = self._script.names.full_names(site.node.func, site.scope, site.statement)
             # Where the memory of a GPU is limited before, the pinning could not let it grow.
-            quiet = all(
-                name.startswith(tables.QUIET_TENSORFLOW) and name != tables.LIMITS_MEMORY for name in names
-            )
+            quiet = all(entries.fact(name, "deviceless") and name != LIMITS_MEMORY for name in names)
             runs = any(name.startswith("tensorflow.") for name in names) and not quiet
-            alone = site.name in self._program.fact(Libraries).for_root - tables.LEVELS
+            alone = site.name in self._program.fact(Libraries).for_root - named("levels")
             if runs or alone or site in kept:
                 found.update(site.statement.path())
         return found

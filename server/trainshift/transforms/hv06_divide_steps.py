@@ -40,10 +40,10 @@ from typing import TypeGuard
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.tables import RESTORING
 from trainshift.core.training.steps import is_plain
 from trainshift.libraries import api
 from trainshift.libraries.common import is_common
+from trainshift.libraries.methods import named
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, Literal, Member, Value
@@ -309,7 +309,7 @@ def _is_rest(node: ast.expr) -> TypeGuard[ast.BinOp]:
 
 def _is_restored_count(program: Program, node: ast.expr, site: Site) -> bool:
     """Whether a number comes from a counter that the script keeps in a checkpoint, or from an optimizer's."""
-    if not any(True for _ in program.script.sites_named(*RESTORING)):
+    if not any(True for _ in program.script.sites_named(*named("restoring"))):
         return False
     start = Occurrence(node, site.scope, site.statement)
     behind = reachable([start], partial(_parts, program), lambda at: id(at.node))

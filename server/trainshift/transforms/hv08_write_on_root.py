@@ -58,13 +58,12 @@ import ast
 from dataclasses import replace
 from functools import partial
 
-from trainshift.core import tables
 from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
-from trainshift.libraries.entries import Entry, Role
+from trainshift.libraries.entries import Entry, Role, opener
 from trainshift.python.source.edit import Change, Edit, Remark
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Site, argument
@@ -240,8 +239,8 @@ def _noop_writer(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 def _devnull(program: Program, call: RootCall) -> tuple[Edit, ...]:
     names = program.names.full_names(call.site.node.func, call.site.scope, call.site.statement)
-    name = next(name for name in sorted(names) if name in tables.OPENING)
-    path = argument(call.site.node, 0, tables.OPENING[name][0])
+    opened = next(filter(None, map(opener, sorted(names))))
+    path = argument(call.site.node, 0, opened.text("path"))
     assert path is not None
     return on_root(
         program, path, call.site, f"{program.at(call.site).fact(Prerequisites).standard('os')}.devnull"

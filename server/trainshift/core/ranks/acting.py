@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 from itertools import chain
 
-from trainshift.core import tables
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.writing import is_forgiven
 from trainshift.libraries import entries
 from trainshift.libraries.entries import ACTING, Entry, Role
+from trainshift.libraries.methods import named
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Display, Instance, Literal, Member, Value, texts
 from trainshift.python.syntax.chunk_syntax import Site, argument, arguments, dotted, hides_arguments, is_alone
@@ -158,13 +158,12 @@ class Acting:
 
     def _is_write(self, site: Site) -> bool:
         """Return whether a call writes its arguments or its object, by its name or by its library's entry."""
-        if site.name in tables.WRITING_METHODS and is_method(site):
+        if site.name in named("writing") and is_method(site):
             return site.name not in ("summary", "load_weights")
         if site.name not in self._libraries.for_root:
             return False
-        named = self._names.full_names(site.node.func, site.scope, site.statement)
-        writes = not named.isdisjoint(tables.OPENING)
-        return writes or self._libraries.called(site, Role.WRITER, Role.WRITER_OBJECT, Role.MOVES) is not None
+        acting = (Role.WRITER, Role.WRITER_OBJECT, Role.MOVES, Role.OPENER)
+        return self._libraries.called(site, *acting) is not None
 
     def _places_of(self, site: Site) -> set[str]:
         """The words and names in what a call is given, and what it is called on."""

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries.devices import DEVICE_VARIABLES
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Display, Literal
@@ -100,12 +100,12 @@ class Gpus:
     def _by_environment(self) -> Iterator[Choice]:
         for item in self._script.item_bindings("environ"):
             key, value = item.key, item.binding.value
-            if isinstance(key, ast.Constant) and key.value in tables.DEVICE_VARIABLES and value is not None:
+            if isinstance(key, ast.Constant) and key.value in DEVICE_VARIABLES and value is not None:
                 at = Occurrence(value, item.binding.scope, item.binding.statement)
                 yield Choice(at, self._by(at))
         for site in self._script.sites_named(*_PUTTING):
             for name, chosen in _put(site.node):
-                if name in tables.DEVICE_VARIABLES:
+                if name in DEVICE_VARIABLES:
                     at = Occurrence(chosen, site.scope, site.statement)
                     yield Choice(at, self._by(at), site)
 

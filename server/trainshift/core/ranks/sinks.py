@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.ranks.chosen_rows import ChosenRows
 from trainshift.core.ranks.dependence import tests_around
@@ -23,7 +22,7 @@ from trainshift.core.training.rate_cases import RateCases
 from trainshift.core.training.rate_settings import RateSettings
 from trainshift.core.training.steps import VARIABLE_LISTS, Steps
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.libraries import api
+from trainshift.libraries import api, entries
 from trainshift.libraries.divergence import CauseKind
 from trainshift.libraries.entries import is_bar
 from trainshift.python.flow.evaluation import LOOPS
@@ -305,9 +304,10 @@ class Sinks:
         while isinstance(at.node, ast.Call):
             called = self._names.full_names(at.node.func, at.scope, at.statement)
             is_around = any(map(is_bar, called))
-            if called & tables.RANGES or (is_around and any(each.endswith("range") for each in called)):
+            lengths = {entries.fact(each, "length") for each in called}
+            if "counts" in lengths or (is_around and any(each.endswith("range") for each in called)):
                 return True
-            if not (is_around or called & tables.AROUND) or not at.node.args:
+            if not (is_around or "through" in lengths) or not at.node.args:
                 return False
             at = at.part(at.node.args[0])
         return False

@@ -236,9 +236,8 @@ class Uniformity:
     def _sources(self, at: Occurrence) -> Iterator[Occurrence]:
         """What an expression is computed of, the tests that choose it, and what is put into it later."""
         yield from self._dependence.parts(at)
-        if isinstance(at.node, ast.Call) and self._names.calls(
-            self._script.site_of(at.node), *divergence.APPLYING
-        ):
+        called = self._names.full_names(at.node.func, *at[1:3]) if isinstance(at.node, ast.Call) else ()
+        if isinstance(at.node, ast.Call) and any(map(divergence.applies, called)):
             yield from (each for given in arguments(at.node) for each in self.returned(at.part(given)))
         if isinstance(at.node, ast.Subscript):
             yield from map(of_call, self.shuffled_in_place(at.part(at.node.value)))

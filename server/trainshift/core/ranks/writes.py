@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core import tables
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.acting import Acting
@@ -16,8 +15,9 @@ from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.libraries import api
-from trainshift.libraries.entries import ROOT, Role
+from trainshift.libraries import api, entries
+from trainshift.libraries.entries import ROOT, Entry, Role
+from trainshift.libraries.methods import named
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
@@ -26,7 +26,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, argumen
 
 _MODEL = frozenset({"save", "save_weights", "export"})
 _CHECKPOINT = frozenset({"save", "write", "export_meta_graph"})
-_WRITERS = frozenset({"tensorflow.summary.create_file_writer", *tables.WRITERS})
+_MAKES_WRITER = "tensorflow.summary.create_file_writer"
 _TEMPORARY = ("tempfile", "BytesIO", "StringIO", "devnull", "getpid", "uuid4", "uuid1", "mkdtemp")
 _KEEPING = {"MonitoredTrainingSession": "checkpoint_dir", "Supervisor": "logdir"}
 _ESTIMATORS = "model_dir"
@@ -95,9 +95,9 @@ class Writes:
         )
 
     def _writes_function(self, site: Site, name: str) -> bool:
-        if name in tables.OPENING:
-            return self._opens_for_writing(site, name)
-        if name in _WRITERS:
+        if (opened := entries.opener(name)) is not None:
+            return self._opens_for_writing(site, opened)
+        if name == _MAKES_WRITER or entries.fact(name, "writes"):
             return True
         kept = _KEEPING.get(site.name) or (_ESTIMATORS if api.is_subclass(name, *api.ESTIMATOR) else "")
         if not kept or not name.startswith("tensorflow"):
@@ -114,14 +114,13 @@ class Writes:
         if isinstance(owner, Instance) and owner.cls.endswith("keras.export.ExportArchive"):
             return value.name == "write_out"
         if isinstance(owner, Instance) and owner.cls in ("pandas.DataFrame", "pandas.Series"):
-            return value.name in tables.PATH_WRITING
-        return value.name in tables.EXPORTING and names.is_a(owner, *api.ESTIMATOR)
+            return value.name in named("path_writing")
+        return value.name in named("exporting") and names.is_a(owner, *api.ESTIMATOR)
 
-    def _opens_for_writing(self, site: Site, name: str) -> bool:
-        mode_name = tables.OPENING[name][1]
-        if mode_name is None:
+    def _opens_for_writing(self, site: Site, opened: Entry) -> bool:
+        if not opened.text("mode"):
             return True
-        mode = argument(site.node, 1, mode_name)
+        mode = argument(site.node, 1, opened.text("mode"))
         values = self._names.site_values(mode, site) if mode is not None else ()
         return any(not set(each).isdisjoint("wx+") for each in texts(values))
 

@@ -1,6 +1,7 @@
 """Effects of calls in training code: what libraries are known to do, for `python/values/effects.py`.
 
-Names say what the calls of libraries do (`tables`); what functions of the workspace do follows from these.
+Entries of libraries say what their calls do, and names what those of unseen objects do; what functions of the
+workspace do follows from these.
 """
 
 from __future__ import annotations
@@ -8,13 +9,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from trainshift.core import tables
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
-from trainshift.libraries.entries import Role, is_bar, prints
+from trainshift.libraries.containers import MUTATING
+from trainshift.libraries.entries import Role, fact, is_bar, is_pure, opener, prints
+from trainshift.libraries.methods import named
 from trainshift.python.names.values import (
     Class,
     Function,
@@ -39,9 +41,7 @@ _FILES = (Effect.FILES, "changes files")
 _OPENS = (Effect.FILES, "opens a file")
 _STATE = (Effect.ACTS, "changes global state")
 _UNSEEN = (Effect.UNKNOWN, "is unknown")
-_OPENED = frozenset(tables.OPENING)
 _OUTWARD = (Role.WRITER, Role.MOVES, Role.OUTSIDE, Role.TRACKER)
-_WRITING = tables.MAKING_FILES | _OPENED
 
 
 class Effects:
@@ -113,7 +113,7 @@ class Effects:
 
     def _of_fetches(self, node: ast.expr, site: Site) -> tuple[Effect, str] | None:
         """What running a part of a graph does."""
-        wanted = {each.node: each for each in self._script.sites_named(*tables.GRAPH_ACTING)}
+        wanted = {each.node: each for each in self._script.sites_named(*named("graph_acting"))}
         found = reaching_calls(self._script, wanted, node, site.scope, site.statement)
         if found:
             return Effect.ACTS, f"runs {found[0].name}"
@@ -168,7 +168,7 @@ class Effects:
             return _UNSEEN if method is None else None
         if isinstance(value, Instance):
             root = value.cls.partition(".")[0]
-            return None if root in tables.PURE_LIBRARIES and root != "builtins" else _UNSEEN
+            return None if is_pure(root) and root != "builtins" else _UNSEEN
         return None if isinstance(value, Literal) else _UNSEEN
 
     def _of_entry(self, value: Value, site: Site) -> tuple[Effect, str] | None:
@@ -190,15 +190,15 @@ class Effects:
             if receiver and all(isinstance(value, Literal) for value in receiver):
                 return None
             return _of_name(site.name, site)
-        if site.name in tables.TRAINING_METHODS:
+        if site.name in named("training"):
             return Effect.ACTS, _TRAINS
-        return _STATE if site.name in tables.ACTING else _UNSEEN
+        return _STATE if site.name in named("acting") else _UNSEEN
 
     def _may_call_back(self, values: Iterable[Value]) -> bool:
         """Whether the called may run, at once, the functions that it is handed."""
         for value in values:
             if isinstance(value, Library):
-                if value.name in tables.NOT_CALLING or value.name.startswith(tables.NOT_CALLING_MODULES):
+                if fact(value.name, "calls_nothing"):
                     return False
             elif isinstance(value, Function | Class):
                 return False  # What it does with a parameter is seen in its body.
@@ -221,79 +221,79 @@ def _of_library(name: str) -> tuple[Effect, str] | None:
     """What a call of the library's function or class `name` does."""
     root, _, _ = name.partition(".")
     last = name.rpartition(".")[2]
-    if name in _WRITING:
-        return _OPENS if name in _OPENED else _FILES
+    if opener(name) is not None:
+        return _OPENS
+    if fact(name, "makes_files"):
+        return _FILES
     if prints(name) or is_bar(name):
         return None
-    if name in tables.CALLS:
-        return Effect.ACTS, tables.CALLS[name]
-    if name in tables.UNSEEN_CALLS:
+    if (deed := fact(name, "acts")) is not None:
+        return Effect.ACTS, str(deed)
+    if fact(name, "unseen"):
         return _UNSEEN
-    if name.startswith("tensorflow.summary.") and last in tables.SUMMARIES:
+    if fact(name, "summary"):
         return Effect.FILES, "writes a summary"
     if root == "horovod":
         return (
-            (Effect.ACTS, "is a call that all ranks must make together")
-            if last in tables.COLLECTIVE
-            else None
+            (Effect.ACTS, "is a call that all ranks must make together") if fact(name, "collective") else None
         )
-    if root in tables.PURE_LIBRARIES:
-        setting = root not in ("builtins", "os") and last.startswith(tables.SETTING)
-        changing = root in ("tensorflow", "keras") and last in tables.ASSIGNING
-        return _STATE if setting or changing or last in tables.SEEDING else None
-    if last in tables.TRAINING_METHODS:
+    if is_pure(root):
+        setting = root not in ("builtins", "os") and last.startswith(tuple(named("setting")))
+        changing = root in ("tensorflow", "keras") and last in named("assigning")
+        return _STATE if setting or changing or last in named("seeding") else None
+    if last in named("training"):
         return Effect.ACTS, _TRAINS
-    return _STATE if last in tables.ACTING else _UNSEEN
+    return _STATE if last in named("acting") else _UNSEEN
 
 
 def _of_method(cls: str, name: str, site: Site) -> tuple[Effect, str] | None:
     """What the method `name` of an object of the library's class (or made by its function) `cls` does."""
     root = cls.partition(".")[0]
-    if cls in _OPENED or cls.endswith(".open"):
+    if opener(cls) is not None or cls.endswith(".open"):
         return _of_file(name, site)
-    if root == "pathlib" and name in tables.PATH_CHANGING:
+    if root == "pathlib" and name in named("path_changing"):
         return _FILES
-    if root in ("numpy", "random") and name in tables.ARRAY_CHANGING:
+    if root in ("numpy", "random") and name in named("array_changing"):
         return _CHANGES
-    if root in tables.QUEUES and name in tables.QUEUE_METHODS:
+    if fact(cls, "queues") and name in named("queue"):
         return _CHANGES
     if api.is_subclass(cls, *api.ESTIMATOR) and name == "train":
         return Effect.ACTS, _TRAINS
     if api.is_subclass(cls, *api.SESSION, *api.MONITORED_SESSION) and name == "run":
         return _UNSEEN
-    if api.is_subclass(cls, *api.SUMMARY_WRITER) and name in tables.WRITER_METHODS:
+    if api.is_subclass(cls, *api.SUMMARY_WRITER) and name in named("writer"):
         return _FILES
-    if api.is_subclass(cls, *api.CHECKPOINT, *api.SAVER) and name in tables.RESTORING:
+    if api.is_subclass(cls, *api.CHECKPOINT, *api.SAVER) and name in named("restoring"):
         return _CHANGES
-    if root in ("tensorflow", "keras") and name in tables.TENSORFLOW_CHANGING:
+    if root in ("tensorflow", "keras") and name in named("tensorflow_changing"):
         return _CHANGES
     if api.is_subclass(cls, *api.DATASET):
         return _FILES if name == "save" else None
     if cls == "tensorflow.TensorArray" and name == "write":
         return None
     found = _of_name(name, site)
-    known = root in tables.PURE_LIBRARIES and cls != "builtins.super"
-    return None if known and found == _UNSEEN and name not in tables.UNSEEN_METHODS else found
+    known = is_pure(root) and cls != "builtins.super"
+    return None if known and found == _UNSEEN and name not in named("unseen") else found
 
 
 def _of_file(name: str, site: Site) -> tuple[Effect, str] | None:
     """What the method `name` of an open file does; one that is opened for this call alone is soon gone."""
     assert isinstance(site.node.func, ast.Attribute)
-    if name in tables.FILE_READING:
+    if name in named("file_reading"):
         return None if isinstance(site.node.func.value, ast.Call) else (Effect.ACTS, "reads on in a file")
-    return None if name in tables.FILE_QUESTIONS else (Effect.FILES, "writes to a file")
+    return None if name in named("file_questions") else (Effect.FILES, "writes to a file")
 
 
 def _of_name(name: str, site: Site) -> tuple[Effect, str] | None:
     """What the method `name` does of an object of which nothing is known."""
-    if name in tables.TRAINING_METHODS:
+    if name in named("training"):
         return Effect.ACTS, _TRAINS
-    if name in tables.TAKING_METHODS:
+    if name in named("taking"):
         return Effect.ACTS, "takes the next element"
-    if name in tables.ACTING or name in tables.CHANGING_METHODS:
+    if name in named("acting") or name in MUTATING or name in named("changing"):
         return _CHANGES
-    if name in tables.PATH_WRITING:
+    if name in named("path_writing"):
         return _FILES if site.node.args or site.node.keywords else None
-    if name in tables.WRITING_METHODS - {"summary"}:
+    if name in named("writing") - {"summary"}:
         return _CHANGES if name == "load_weights" else _FILES
-    return None if name in tables.PURE_METHODS else _UNSEEN
+    return None if name in named("pure") else _UNSEEN

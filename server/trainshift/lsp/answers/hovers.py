@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from lsprotocol import types
 
-from trainshift.core import tables
 from trainshift.core.libraries import Libraries, described
 from trainshift.core.program import Program as ChunkSyntax
 from trainshift.libraries.entries import Role
+from trainshift.libraries.methods import named
 from trainshift.lsp.answers.codes import CODES
 from trainshift.lsp.desk import State
 from trainshift.lsp.diagnostics import place_of
@@ -187,7 +187,7 @@ def _reason(facts: ChunkSyntax, site: Site) -> tuple[str, str]:
 def _prints(facts: ChunkSyntax, site: Site) -> bool:
     """Whether something is printed under the test of the rank."""
     under = (each for each in facts.script.sites if site.statement in each.statement.path())
-    return any(each.name in {"print", *tables.LEVELS} for each in under)
+    return any(each.name in {"print", *named("levels")} for each in under)
 
 
 def _before(facts: ChunkSyntax, site: Site) -> str:

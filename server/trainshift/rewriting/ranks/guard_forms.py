@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.training.effects import Effects
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.steps import is_plain
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.libraries import api
+from trainshift.libraries import api, entries
 from trainshift.libraries.containers import ADDING
+from trainshift.libraries.methods import named
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Function
@@ -95,7 +95,7 @@ class GuardForms:
         acting = self._acting(outer, site)
         doubt = doubt or self._doubt(outer, site)
         node = site.statement.node
-        if site.name in tables.RESTORING:
+        if site.name in named("restoring"):
             return self._guard_restore(site, outer)
         if site.name == "load_weights":
             return self._guard_load(site, outer, doubt)
@@ -276,9 +276,7 @@ class GuardForms:
             run = [function.value, *(site.node.args[:1] if function.attr == "run" else ())]
             return any(isinstance(part, _OPERATORS) for each in run for part in ast.walk(each))
         names = self._script.names.full_names(function, site.scope, site.statement)
-        return any(
-            name.startswith("tensorflow.") and not name.startswith(tables.NO_OPERATIONS) for name in names
-        )
+        return any(name.startswith("tensorflow.") and not entries.fact(name, "graphless") for name in names)
 
 
 def _runs_graph(site: Site) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import sys
 
-from trainshift.core import tables
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.acting import Acting, is_method
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import entries
 from trainshift.libraries.entries import Entry, Role, prints
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
@@ -164,13 +165,14 @@ class LibraryCalls:
 
     @cached_property
     def _unknown(self) -> frozenset[str]:
-        """The packages that the script imports, and of which no entry and no table tells.
+        """The packages that the script imports, and of which no entry tells.
 
         Of those that act beyond the program alone, an entry tells what is known to, and no more.
         """
         imported = {each.full_name.partition(".")[0] for each in self._script.imports} - {""}
         known = _KNOWN | sys.stdlib_module_names
-        return frozenset(each for each in imported - known if self._libraries.roles(each) <= {Role.OUTSIDE})
+        unknown = itertools.filterfalse(entries.is_pure, imported - known)
+        return frozenset(each for each in unknown if self._libraries.roles(each) <= {Role.OUTSIDE})
 
     def _packages_behind(self, site: Site) -> set[str]:
         """The packages that a call may go to: of what it names, and of what its receiver was made by."""
@@ -202,8 +204,8 @@ _SETTING_UP = (
     "extend", "filter", "fit", "init", "load", "manual_seed", "predict", "read", "register", "reset", "seed",
     "set_", "setup", "step", "train", "update", "use",
 )  # fmt: skip
-# Libraries whose members with such names other tables tell of, or which act on nothing.
-_KNOWN = tables.PURE_LIBRARIES | {"horovod", "tensorflow_datasets", "builtins", "rich", "click", "joblib"}
+# Libraries whose members with such names are told of elsewhere.
+_KNOWN = frozenset({"horovod", "tensorflow_datasets", "rich", "click", "joblib"})
 
 
 def _bound_by(statement: Statement) -> set[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
+from trainshift.libraries.methods import named
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Site, argument, children
@@ -32,7 +32,7 @@ _SECOND = frozenset(
 # Methods of what was opened at the place.
 _OF_OPENED = frozenset(
     {"write", "writelines", "writerow", "writerows", "write_text", "write_bytes", "mkdir"}
-) | tables.WRITER_METHODS.difference({"save"})
+) | (named("writer") - {"save"})
 
 
 class OwnPaths:

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainshift.core import tables
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branches
@@ -17,7 +16,7 @@ from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.libraries import api
+from trainshift.libraries import api, entries
 from trainshift.libraries.entries import ROOT
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
@@ -217,13 +216,12 @@ class ReadBack:
         )
 
     def _reads(self) -> Iterator[Read]:
-        names = {name.rpartition(".")[2] for name in tables.READING}
-        names |= {new for new, old in self._script.code.renamed_imports if old in names}
+        names = self._program.fact(Libraries).names_stating("reads")
         for site in self._script.sites_named(*sorted(names)):
             for value in self._program.names.callee(site):
                 name = (api.canonical(value.name) or value.name) if isinstance(value, Library) else ""
-                if name in tables.READING:
-                    path = argument(site.node, 0, tables.READING[name])
+                if reads := entries.fact(name, "reads"):
+                    path = argument(site.node, 0, reads)
                     if path is not None:
                         yield from self._waiting(site, path)
         for site in self._script.sites_named("load_weights"):

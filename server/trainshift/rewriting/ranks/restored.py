@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core import tables
 from trainshift.core.program import Program
 from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.executions import Executions
@@ -12,6 +11,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
+from trainshift.libraries.methods import named
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
@@ -22,7 +22,7 @@ from trainshift.python.values.call_graph import called_from, calls_leading_to, f
 from trainshift.rewriting.target import Target
 
 # Methods that read what may have been saved before.
-_METHODS = (*tables.RESTORING, "load_weights")
+_METHODS = (*named("restoring"), "load_weights")
 # Methods of callbacks that Keras calls before the first step.
 _EARLY = frozenset({"__init__", "set_model", "set_params", "on_train_begin"})
 # A checkpoint is not looked for through more managers than this: what it holds is not seen then.

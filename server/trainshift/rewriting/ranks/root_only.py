@@ -10,16 +10,16 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from trainshift.core import tables
-from trainshift.core.libraries import Libraries
+from trainshift.core.libraries import FOR_ROOT, Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.acting import Acting
 from trainshift.core.training.executions import of_super
 from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.libraries import api
+from trainshift.libraries import api, entries
 from trainshift.libraries.entries import Entry, Role
+from trainshift.libraries.methods import named
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
@@ -41,6 +41,8 @@ from trainshift.rewriting.ranks.own_paths import OwnPaths
 from trainshift.rewriting.rates.learning_rates import LearningRates
 
 # The forms that an entry of a library tells all of.
+# The levels at which every rank would tell its progress.
+_TALKATIVE = frozenset({"INFO", "DEBUG", "info", "debug"})
 _BY_ENTRY = (Form.ELSEWHERE, Form.QUIET, Form.CONTEXT)
 
 
@@ -86,10 +88,10 @@ class RootOnly:
     def shared(self) -> list[tuple[Site, str]]:
         """The calls in training loops that every rank makes and nothing rewrites, and what each rank does."""
         found = []
-        names = {name.rpartition(".")[2] for name in tables.ON_EVERY_RANK} | self._aliases
+        names = self._program.fact(Libraries).names_stating("stays")
         for site in self._script.sites_named(*sorted(names)):
             called = self._script.names.full_names(site.node.func, site.scope, site.statement)
-            what = next((tables.ON_EVERY_RANK[each] for each in called if each in tables.ON_EVERY_RANK), "")
+            what = next(filter(None, (entries.fact(each, "stays") for each in sorted(called))), "")
             in_training = any(
                 isinstance(above.node, LOOPS) and self._program.fact(WhatTrains).statement_trains(above)
                 for above in site.statement.path()
@@ -104,39 +106,24 @@ class RootOnly:
         return [
             site
             for site in self._candidates()
-            if site.name not in (*tables.RESTORING, "load_weights") and self._writes(site)
+            if site.name not in (*named("restoring"), "load_weights") and self._writes(site)
         ]
 
     def _writes(self, site: Site) -> bool:
         for value in self._script.names.callee(site):
-            if isinstance(value, Library) and value.name in tables.OPENING:
-                if tables.OPENING[value.name][1] is None or self._mode_writes(site):
-                    return True
+            opened = entries.opener(value.name) if isinstance(value, Library) else None
+            if opened is not None and (not opened.text("mode") or self._mode_writes(site)):
+                return True
             found = self._classify(site, value)
             if found is not None and found[0] is RootKind.WRITE:
                 return True
         return False
 
     def _candidates(self) -> Iterator[Site]:
-        names = (
-            self._aliases | self._program.fact(Libraries).for_root | self._program.fact(LibraryCalls).names
-        )
+        names = self._program.fact(Libraries).for_root | self._program.fact(LibraryCalls).names
         for site in self._script.sites:
             if site.name in names and not _is_import_fallback(site.statement):
                 yield site
-
-    @cached_property
-    def _aliases(self) -> set[str]:
-        """Names that an import gives to something that concerns one rank only."""
-        return {
-            name
-            for facts in self._script.facts
-            for scope in (facts.module, *facts.scopes)
-            for name, bindings in scope.bindings.items()
-            for binding in bindings
-            if binding.full_name.rpartition(".")[2] in tables.ROOT_ONLY_NAMES
-            or binding.full_name in tables.ON_EVERY_RANK
-        }
 
     # What a call is
 
@@ -150,7 +137,9 @@ class RootOnly:
                 kind, form, doubt = found
                 if (kind, form) == (RootKind.PRINT, Form.GUARD) and self._horovod.tells_rank(site):
                     return None
-                own = kind is RootKind.WRITE and form is not Form.RELOAD and site.name not in tables.RESTORING
+                own = (
+                    kind is RootKind.WRITE and form is not Form.RELOAD and site.name not in named("restoring")
+                )
                 if own and site.name != "load_weights" and self._program.fact(OwnPaths).has(site):
                     return None
                 call = self._program.fact(GuardForms).guard(site, kind, form, doubt)
@@ -193,15 +182,15 @@ class RootOnly:
             return RootKind.WRITE, Form.GUARD, ""
         if isinstance(value, Member | Unknown) and self._opens_by_mode(site):
             return RootKind.WRITE, Form.GUARD, ""
-        if isinstance(value, Function) or site.name not in tables.ROOT_ONLY_METHODS:
+        if isinstance(value, Function) or site.name not in FOR_ROOT:
             return None
         if isinstance(value, Member):
             return self._classify_method(site, value)
-        if isinstance(value, Unknown) and site.name in tables.EVALUATING:
+        if isinstance(value, Unknown) and site.name in named("evaluating"):
             return self._classify_evaluation(site)
         if isinstance(value, Unknown) and self._is_writing_method(site):
             receiver = self._script.text(site.node.func, site).rpartition(".")[0]
-            doubt = f"{receiver} is assumed to write files" if site.name in tables.DOUBTFUL_METHODS else ""
+            doubt = f"{receiver} is assumed to write files" if site.name in named("doubtful") else ""
             return RootKind.WRITE, Form.GUARD, doubt
         return None
 
@@ -214,15 +203,15 @@ class RootOnly:
         return None if hidden else (RootKind.PRINT, Form.DISABLE, "")
 
     def _classify_function(self, site: Site, name: str) -> tuple[RootKind, Form, str] | None:
-        if name in tables.VERBOSITY:
+        if entries.fact(name, "level"):
             return (RootKind.PRINT, Form.GUARD, "") if self._is_talkative(site) else None
         if writers.is_writer(name):
             return RootKind.WRITE, Form.CONDITIONAL, ""
-        if name in tables.TALKING:
+        if entries.fact(name, "verbose"):
             return None if self._is_silent(site) else (RootKind.PRINT, Form.VERBOSE, "")
         if name == "tensorflow.summary.create_file_writer":
             return RootKind.WRITE, Form.WRITER, ""
-        if name in tables.OPENING and self._opens_for_writing(site, name):
+        if (opened := entries.opener(name)) is not None and self._opens_for_writing(site, opened):
             return RootKind.WRITE, Form.PATH, ""
         return None
 
@@ -231,19 +220,19 @@ class RootOnly:
         if isinstance(owner, Instance) and value.name == "setLevel":
             return (RootKind.PRINT, Form.GUARD, "") if self._is_of_tensorflow(owner, site) else None
         if names.is_a(owner, *api.MODEL):
-            if value.name in tables.MODEL_WRITING:
+            if value.name in named("model_writing"):
                 return RootKind.WRITE, Form.GUARD, ""
-            if value.name in tables.EVALUATING and not self._is_silent(site):
+            if value.name in named("evaluating") and not self._is_silent(site):
                 return RootKind.PRINT, Form.VERBOSE, ""
             return None
         if names.is_a(owner, *api.CHECKPOINT, *api.CHECKPOINT_MANAGER, *api.SAVER):
-            known = tables.CHECKPOINT_WRITING | tables.RESTORING
+            known = named("checkpoint_writing") | named("restoring")
             return (RootKind.WRITE, Form.GUARD, "") if value.name in known else None
-        if writers.writes(value) or (names.is_a(owner, *api.ESTIMATOR) and value.name in tables.EXPORTING):
+        if writers.writes(value) or (names.is_a(owner, *api.ESTIMATOR) and value.name in named("exporting")):
             return RootKind.WRITE, Form.GUARD, ""
         if isinstance(owner, UserInstance) or api.is_class(owner.cls):
             return None
-        if value.name in tables.EVALUATING:
+        if value.name in named("evaluating"):
             return self._classify_evaluation(site)
         if self._is_writing_method(site):
             return RootKind.WRITE, Form.GUARD, ""
@@ -279,9 +268,9 @@ class RootOnly:
         )
 
     def _is_writing_method(self, site: Site) -> bool:
-        if site.name not in tables.WRITING_METHODS or not isinstance(site.node.func, ast.Attribute):
+        if site.name not in named("writing") or not isinstance(site.node.func, ast.Attribute):
             return False
-        if site.name in tables.PATH_WRITING and not (site.node.args or site.node.keywords):
+        if site.name in named("path_writing") and not (site.node.args or site.node.keywords):
             return False
         if site.name == "mkdir" and any(word.arg == "exist_ok" for word in site.node.keywords):
             return False
@@ -298,9 +287,9 @@ class RootOnly:
         """Whether a call lets TensorFlow log its progress."""
         level = argument(site.node, 0, "v", "verbosity", "level")
         if isinstance(level, ast.Constant):
-            return level.value in tables.TALKATIVE
+            return level.value in _TALKATIVE
         names = self._script.names.full_names(level, site.scope, site.statement) if level is not None else ()
-        return any(name.rpartition(".")[2] in tables.TALKATIVE for name in names)
+        return any(name.rpartition(".")[2] in _TALKATIVE for name in names)
 
     def _is_callbacks_model(self, site: Site) -> bool:
         """Whether the method is of the model that Keras gives a callback, ``self.model``."""
@@ -315,7 +304,7 @@ class RootOnly:
         names = self._script.names.full_names(site.node.func, site.scope, site.statement)
         given = verbosity(site, names)
         if given is None:
-            return not names.isdisjoint(tables.SILENT)
+            return any(entries.fact(each, "verbose") == "0" for each in names)
         if isinstance(given, ast.Constant) and given.value == 0:
             return True
         return self._horovod.pinned(given, site.scope, site.statement)
@@ -328,17 +317,20 @@ class RootOnly:
         texts = (each.value for each in given if isinstance(each, ast.Constant))
         return any(isinstance(each, str) and _is_writing_mode(each) for each in texts)
 
-    def _opens_for_writing(self, site: Site, name: str) -> bool:
-        path_name, mode_name = tables.OPENING[name]
-        path = argument(site.node, 0, path_name)
+    def _opens_for_writing(self, site: Site, opened: Entry) -> bool:
+        path = argument(site.node, 0, opened.text("path"))
         if path is None or self._horovod.pinned(path, site.scope, site.statement):
             return False
-        return mode_name is None or self._mode_writes(site)
+        return not opened.text("mode") or self._mode_writes(site)
 
     def _mode_writes(self, site: Site) -> bool:
         mode = argument(site.node, 1, "mode")
         values = self._script.names.site_values(mode, site) if mode is not None else ()
         return any(not set(each).isdisjoint("wax+") for each in texts(values))
+
+
+def _is_verbose(name: str) -> bool:
+    return entries.fact(name, "verbose") is not None
 
 
 def _is_writing_mode(text: str) -> bool:
@@ -359,6 +351,6 @@ def _is_import_fallback(statement: Statement) -> bool:
 def verbosity(site: Site, names: Iterable[str] = ()) -> ast.expr | None:
     """The `verbose` argument of ``evaluate`` or ``predict``, or of the class among `names` that is called."""
     signature = api.method("tensorflow.keras.Model", site.name)
-    for name in tables.TALKING.intersection(names):
+    for name in filter(_is_verbose, names):
         signature = api.constructor(name)
     return argument(site.node, signature.position("verbose") if signature else None, "verbose")

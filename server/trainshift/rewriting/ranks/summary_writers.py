@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core import tables
 from trainshift.core.training.effects import Effects
-from trainshift.libraries import api
+from trainshift.libraries import api, entries
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Function, Instance, Library, Member, Value
 from trainshift.python.syntax.chunk_syntax import Site, arguments
@@ -14,13 +13,13 @@ from trainshift.python.syntax.chunk_syntax import Site, arguments
 
 def is_writer(name: str) -> bool:
     """Whether calling the library's `name` makes a writer."""
-    return name in tables.WRITERS
+    return bool(entries.fact(name, "writes"))
 
 
 def writes(value: Member) -> bool:
     """Whether a method of a writer does what only rank 0 should do."""
     owner = value.owner
-    return isinstance(owner, Instance) and value.name in tables.WRITERS.get(_class(owner), ())
+    return isinstance(owner, Instance) and value.name in (entries.fact(_class(owner), "writes") or ())
 
 
 def reason_to_keep(script: Script, effects: Effects, made: Site) -> str:
@@ -45,7 +44,7 @@ def reason_to_keep(script: Script, effects: Effects, made: Site) -> str:
 def _copes(script: Script, value: Value) -> bool:
     """Whether what is called is looked into, or is kept to rank 0 itself."""
     if isinstance(value, Library):
-        return (api.canonical(value.name) or value.name) in tables.WRITING_HOOKS
+        return bool(entries.fact(api.canonical(value.name) or value.name, "hook"))
     return isinstance(value, Function)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from trainshift.core import tables
 from trainshift.core.ranks.list_members import Members
 from trainshift.core.ranks.own_horovod import HOOK, OwnHorovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.session_loops import MONITORED
-from trainshift.libraries import api
+from trainshift.libraries import api, entries
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import UserInstance, Value
@@ -129,9 +128,9 @@ class HookLists(Lists):
         return self._program.fact(OwnHorovod).role_of(value)
 
     def _role_of_class(self, name: str) -> Role:
-        if name in tables.WRITING_HOOKS:
+        if entries.fact(name, "hook"):
             return Role.WRITES
         return Role.STEERS if api.is_subclass(name, *api.SESSION_HOOK) else Role.UNKNOWN
 
     def _own_role(self, cls: Scope, bases: frozenset[str]) -> Role:
-        return Role.OWN if bases.isdisjoint(tables.WRITING_HOOKS) else Role.WRITES
+        return Role.WRITES if any(entries.fact(each, "hook") for each in bases) else Role.OWN
