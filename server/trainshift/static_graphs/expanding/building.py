@@ -24,17 +24,20 @@ from trainshift.static_graphs.expanding.ir import (
     VarInfo,
     bound_in,
     exits,
+    info_of,
+    scalar,
     walk,
 )
-from trainshift.static_graphs.expanding.knowledge import info_of, unused
+from trainshift.static_graphs.expanding.knowledge import unused
 from trainshift.static_graphs.expanding.named import renew, stay, taken_out
 from trainshift.static_graphs.expanding.refusal import CannotExpand
-from trainshift.static_graphs.reading.abstract_values import AbstractValue
+from trainshift.static_graphs.reading.abstract_values import AbstractValue, python, tensor
 from trainshift.static_graphs.reading.function import Truth
 from trainshift.static_graphs.reporting import exits as leaving
 
 _ELSE = re.compile(r"\s*else\s*:")
-_COUNTER = VarInfo(number="int", tensor=True, dtype="int64", rank=0)
+_NUMBER = VarInfo(python("int"))
+_COUNTER = _NUMBER.joined(scalar("int64"))
 _LOOPS = ast.For | ast.While
 _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _CONTAINERS = frozenset({"list", "tuple", "dict", "str", "layer"})
@@ -730,7 +733,9 @@ class Builder:
         known = (
             _COUNTER
             if start is not first
-            else VarInfo(number="int", tensor=bool(begin & self.know.became_tensors))
+            else _NUMBER.or_tensor()
+            if begin & self.know.became_tensors
+            else _NUMBER
         )
         loop.before.append(Plain([f"{counter} = {start}"], begin, (counter,), gives={counter: known}))
         if own:
@@ -762,7 +767,7 @@ class Builder:
         if not isinstance(given, ast.Name) or given.id in changed:
             name = self.fresh("rows")
             loop.before.append(
-                Plain([f"{name} = {rows}"], names_read(given), (name,), gives={name: VarInfo(tensor=True)})
+                Plain([f"{name} = {rows}"], names_read(given), (name,), gives={name: VarInfo(tensor())})
             )
             rows, reads = name, frozenset({name})
         else:
@@ -773,9 +778,7 @@ class Builder:
                     node, "loops over tensors of unknown sizes within each other fail in Paddle"
                 )
         counter = self.fresh("index")
-        loop.before.append(
-            Plain([f"{counter} = 0"], frozenset(), (counter,), gives={counter: VarInfo(number="int")})
-        )
+        loop.before.append(Plain([f"{counter} = 0"], frozenset(), (counter,), gives={counter: _NUMBER}))
         length = self.write.length(rows, is_sure=self.know.kind(given).is_tensor)
         loop.test = Code(f"{counter} < {length}", reads | {counter})
         loop.steps[counter] = f"{counter} + 1"
@@ -795,9 +798,7 @@ class Builder:
             target = target.elts[1]
         bound = names_bound(target)
         gives = {
-            each.id: replace(info_of(self.know.kind(each)), is_alias=False)
-            for each in ast.walk(target)
-            if isinstance(each, ast.Name)
+            each.id: info_of(self.know.kind(each)) for each in ast.walk(target) if isinstance(each, ast.Name)
         }
         text = f"{self.write.source_of(target)} = {rows}[{counter}]"
         first.append(Plain([text], reads | {counter}, bound, gives=gives))

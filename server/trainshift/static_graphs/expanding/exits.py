@@ -18,17 +18,17 @@ from trainshift.static_graphs.expanding.ir import (
     Kept,
     Loop,
     Plain,
-    VarInfo,
     again,
     always_leaves,
     exits,
+    scalar,
     walk,
 )
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.reading.abstract_values import UNBOUND as UNBOUND_VALUE
 
 Leaves: TypeAlias = Mapping[str, Leave[Form]]
-_FLAG = VarInfo(tensor=True, dtype="bool", rank=0)
+_FLAG = scalar("bool")
 _MOST_RETURNS = 4
 _MOST_REPEATED = 12
 _NAMES = {"break": "broke", "return": "returned", "continue": "skipped"}
@@ -212,7 +212,7 @@ def _counters_that_are_returned(loop: Loop, after: list[Form], write: Expression
             for name, info in each.gives.items():
                 is_counter = info.tensor and info.number == "int" and info.dtype == "int64"
                 if is_counter and name in wanted and before.get(name, UNBOUND_VALUE) == UNBOUND_VALUE:
-                    gives = {name: VarInfo(tensor=True, dtype="int64", rank=0)}
+                    gives = {name: scalar("int64")}
                     yield Plain([f"{name} = {write.number('0', 'int64')}"], binds=(name,), gives=gives)
 
 

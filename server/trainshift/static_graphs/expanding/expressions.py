@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from trainshift.python.flow.names import names_read
 from trainshift.python.names.script import Script
 from trainshift.python.syntax.chunk_syntax import arguments
-from trainshift.static_graphs.expanding.ir import Code, VarInfo
-from trainshift.static_graphs.expanding.knowledge import Knowledge, info_of
+from trainshift.static_graphs.expanding.ir import Code, VarInfo, info_of
+from trainshift.static_graphs.expanding.knowledge import Knowledge
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
 from trainshift.static_graphs.expanding.words import (
     FAMILY,

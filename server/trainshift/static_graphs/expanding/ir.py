@@ -17,7 +17,11 @@ from typing import TypeAlias
 from trainshift.python.flow.exits import leaves
 from trainshift.python.flow.names import Names, names_read
 from trainshift.python.flow.traversal import least_fixed_point
+from trainshift.static_graphs.reading.abstract_values import NUMBER, AbstractValue, Tensor, tensor
+from trainshift.static_graphs.reading.abstract_values import UNBOUND as UNBOUND_VALUE
 
+_NUMBERS = frozenset({"int", "float", "bool"})
+_CONTAINERS = frozenset({"list", "dict", "tuple", "set"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -31,68 +35,105 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class VarInfo:
-    """What a name is, as far as it matters for handing it on.
+    """What a name is in expanded code: the types that its value may have, and how it may be handed on.
 
-    `number` is int, float or bool where it may be one; `other` tells that it may be anything of Python's that
-    is no number; `unknown` that it cannot be seen, though it is a tensor or a number if it is `numeric`.
     `is_alias` tells that another name stands for it too.  `held` is "array", "dict" or "list" where it is
     such a container, which a graph carries.
     """
 
-    tensor: bool = False
-    number: str = ""
-    other: bool = False
-    unknown: bool = False
-    array: bool = False
-    unbound: bool = False
-    dtype: str = ""
-    rank: int | None = None
+    value: AbstractValue
     is_alias: bool = False
-    container: bool = False
     held: str = ""
-    numeric: bool = False
+
+    @property
+    def number(self) -> str:
+        """The type of number that it may be: int, float, bool, or "mixed" for several; else empty."""
+        numbers = self.value.python & _NUMBERS
+        if numbers == {"int", "float"}:
+            return "float"
+        return "mixed" if len(numbers) > 1 else next(iter(numbers), "")
+
+    @property
+    def tensor(self) -> bool:
+        """Whether it may be a tensor."""
+        return self.value.tensor is not None
+
+    @property
+    def other(self) -> bool:
+        """Whether it may be anything of Python's that is no number."""
+        return bool(self.value.python - _NUMBERS)
+
+    @property
+    def container(self) -> bool:
+        """Whether it may be a container of Python's."""
+        return bool(self.value.python & _CONTAINERS)
+
+    @property
+    def unknown(self) -> bool:
+        """Whether it cannot be seen what it is."""
+        return self.value.unknown
+
+    @property
+    def array(self) -> bool:
+        """Whether it may be a TensorArray."""
+        return self.value.array
+
+    @property
+    def unbound(self) -> bool:
+        """Whether it may have no value."""
+        return self.value.unbound
+
+    @property
+    def dtype(self) -> str:
+        """The dtype, if it may be a tensor and that is known."""
+        return "" if self.value.dtype == NUMBER else self.value.dtype
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, if it may be a tensor and that is known."""
+        return self.value.tensor.rank if self.value.tensor is not None else None
 
     @property
     def is_tensor(self) -> bool:
         """Whether it is a tensor and nothing else."""
-        return self.tensor and not (self.number or self.other or self.unknown or self.array)
+        return self.value.is_tensor
 
     @property
     def is_number(self) -> bool:
         """Whether it is a number of Python and nothing else."""
-        return bool(self.number) and not (self.tensor or self.other or self.unknown or self.array)
+        return self.value.among(*_NUMBERS)
 
     @property
     def is_assignable(self) -> bool:
         """Whether `paddle.assign` makes a tensor of it, whatever of a tensor and a number it is."""
-        return self.unknown and self.numeric and not (self.other or self.array or self.container)
+        return self.unknown and self.value.is_numeric and not self.other
 
     def joined(self, other: VarInfo) -> VarInfo:
         """What is one of two."""
-        # Only a tensor has a dtype and a rank: what is none takes nothing from the one that is.
-        either = other if other.tensor and not self.tensor else self
-        both = self.tensor == other.tensor
-        number = self.number or other.number
-        if self.number and other.number and self.number != other.number:
-            number = "float" if {self.number, other.number} == {"int", "float"} else "mixed"
-        return VarInfo(
-            self.tensor or other.tensor,
-            number,
-            self.other or other.other,
-            self.unknown or other.unknown,
-            self.array or other.array,
-            self.unbound or other.unbound,
-            either.dtype if self.dtype == other.dtype or not both else "",
-            either.rank if self.rank == other.rank or not both else None,
-            self.is_alias or other.is_alias,
-            self.container or other.container,
-            self.held if self.held == other.held else "",
-            (self.numeric or not self.unknown) and (other.numeric or not other.unknown),
-        )
+        held = self.held if self.held == other.held else ""
+        return VarInfo(self.value.joined(other.value), self.is_alias or other.is_alias, held)
+
+    def named(self, *, is_alias: bool) -> VarInfo:
+        """The same for a name that has a value."""
+        return replace(self, value=self.value.bound(), is_alias=is_alias)
+
+    def or_tensor(self) -> VarInfo:
+        """The same, or a tensor."""
+        return self if self.tensor else replace(self, value=replace(self.value, tensor=Tensor()))
+
+
+def info_of(value: AbstractValue) -> VarInfo:
+    """The types of a value, as far as they matter for handing it on."""
+    return VarInfo(value.types)
+
+
+def scalar(dtype: str) -> VarInfo:
+    """A tensor without dimensions."""
+    return VarInfo(tensor(dtype, ()))
 
 
 Env: TypeAlias = dict[str, VarInfo]
-UNBOUND = VarInfo(unbound=True)
+UNBOUND = VarInfo(UNBOUND_VALUE)
 
 
 @dataclass(slots=True)

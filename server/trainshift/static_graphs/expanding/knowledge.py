@@ -12,34 +12,15 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, own_parts, targets_of
 from trainshift.python.syntax.collect import as_load
 from trainshift.python.syntax.fresh_names import fresh_name
-from trainshift.static_graphs.expanding.ir import UNBOUND, Env, VarInfo
+from trainshift.static_graphs.expanding.ir import UNBOUND, Env, VarInfo, info_of
 from trainshift.static_graphs.expanding.tensor_arrays import Held
 from trainshift.static_graphs.reading.abstract_values import AbstractValue, Dim, Tensor
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 
-_CONTAINERS = frozenset({"list", "dict", "tuple", "set"})
 _NUMBERS = frozenset({"int", "float", "bool"})
 _COMPOUND = (ast.If, ast.While, ast.For)
 _ARITHMETIC = (ast.Name, ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.BoolOp)
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-
-
-def info_of(value: AbstractValue) -> VarInfo:
-    """What a value is, as far as it matters for handing it on."""
-    numbers = value.python & _NUMBERS
-    number = next(iter(numbers), "") if len(numbers) < 2 else "mixed"
-    return VarInfo(
-        tensor=value.tensor is not None,
-        number="float" if numbers == {"int", "float"} else number,
-        other=bool(value.python - _NUMBERS),
-        unknown=value.unknown or value.is_nothing,
-        array=value.array,
-        unbound=value.unbound,
-        dtype="" if value.dtype == "number" else value.dtype,
-        rank=value.tensor.rank if value.tensor is not None else None,
-        container=bool(value.python & _CONTAINERS),
-        numeric=value.numeric,
-    )
 
 
 class Knowledge:
@@ -297,7 +278,7 @@ class Knowledge:
         given = _given(node)
         for each in own_parts(node):
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-                info = replace(info_of(self.kind(each)), is_alias=is_alias, unbound=False)
+                info = info_of(self.kind(each)).named(is_alias=is_alias)
                 if each in given:
                     info = replace(info, held=self.held.kind_of(given[each]))
                 made = value
@@ -306,19 +287,24 @@ class Knowledge:
                 augmented = made is not value and each.id in self.became_tensors
                 if info.number and made is not None and (augmented or self.changes(made)):
                     info = self._computed(info, made, env)
-                if info.tensor and info.rank is None and made is not None and self._is_scalar(made, env):
-                    info = replace(info, rank=0)
+                known = info.value.tensor
+                if known is not None and known.rank is None:
+                    if made is not None and self._is_scalar(made, env):
+                        known = replace(known, shape=())
+                        info = replace(info, value=replace(info.value, tensor=known))
                 env[each.id] = info
 
     def _computed(self, info: VarInfo, value: ast.expr, env: Env) -> VarInfo:
         """What a number is that is worked out from what may be tensors: one, if a part surely is one."""
         named = [env[each.id] for each in _summands(value) if env.get(each.id, UNBOUND).is_tensor]
         if not named or info.number not in ("int", "float"):
-            return replace(info, tensor=True)
+            return info.or_tensor()
         dtypes = {each.dtype for each in named}
         dtype = "int64" if info.number == "int" else "float64" if "float64" in dtypes else "float32"
-        rank = 0 if all(each.rank == 0 for each in named) else None
-        return replace(info, tensor=True, number="", dtype="" if "" in dtypes else dtype, rank=rank)
+        shape = () if all(each.rank == 0 for each in named) else None
+        known = Tensor("" if "" in dtypes else dtype, shape)
+        kept = info.value.python - _NUMBERS
+        return replace(info, value=replace(info.value, python=kept, tensor=known))
 
     def at_start(self) -> Env:
         """The names at the beginning of the function: parameters, by how they are used first."""

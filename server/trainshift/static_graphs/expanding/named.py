@@ -9,8 +9,7 @@ from dataclasses import replace
 from trainshift.python.flow.names import names_read
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 from trainshift.static_graphs.expanding.expressions import Expressions
-from trainshift.static_graphs.expanding.ir import Loop, Plain, exits
-from trainshift.static_graphs.expanding.knowledge import info_of
+from trainshift.static_graphs.expanding.ir import Loop, Plain, exits, info_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 
 # What gives another name to a tensor that has one.

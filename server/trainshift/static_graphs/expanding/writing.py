@@ -20,11 +20,12 @@ from trainshift.static_graphs.expanding.ir import (
     Plain,
     VarInfo,
     bound_in,
+    info_of,
     live_before,
     loop_names,
+    scalar,
     surely_bound_in,
 )
-from trainshift.static_graphs.expanding.knowledge import info_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
 from trainshift.static_graphs.expanding.words import NUMBER_TYPES
 
@@ -106,7 +107,7 @@ class Writer:
         function = self.write.knowledge.function
         after = function.after.get(function.statement_of.get(node), {})  # type: ignore[arg-type]
         for name in env.keys() & after.keys():
-            env[name] = replace(env[name], unbound=after[name].unbound)
+            env[name] = replace(env[name], value=replace(env[name].value, unbound=after[name].unbound))
 
     def _kept(self, form: Kept, env: Env, live: Names, level: int, *, returns: bool) -> None:
         self._put_all(level, form.leading)
@@ -123,7 +124,7 @@ class Writer:
             if head.node is not None:
                 for part in own_parts(head.node):
                     if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-                        inner[part.id] = replace(info_of(self.write.knowledge.kind(part)), unbound=False)
+                        inner[part.id] = info_of(self.write.knowledge.kind(part)).named(is_alias=False)
             self.block(block, inner, live, level + 1, returns=returns or self._returns(block))
             ends.append(inner)
         if not form.is_whole:
@@ -223,7 +224,7 @@ class Writer:
         """A name that is a number in Python and a tensor in a graph, as the tensor that it may be."""
         if info.tensor and info.number and not info.other and not info.unknown:
             if info.number == "int":
-                return replace(info, number="", dtype="int64", rank=0)
+                return replace(info, value=scalar("int64").value)
             if name in self.write.pinned:
                 raise CannotExpand(node, f"`{name}` is a number on some ways and a tensor on others", "PD12")
             raise MustBeTensors(frozenset({name}))
@@ -283,7 +284,7 @@ class Writer:
         if info is None:
             info = info_of(self.write.knowledge.kind(value))
             if info.number and self.write.knowledge.changes(value):
-                info = replace(info, tensor=True)
+                info = info.or_tensor()
         if info.other and not info.container and not info.tensor:
             raise CannotExpand(
                 value, "a way out of a `cond` returns tensors, and this is something else", "PD11"
@@ -312,10 +313,14 @@ class Writer:
         start = {name: self._start(form, name, env) for name in names}
         if not names:
             raise CannotExpand(form.node, "nothing changes from one turn of this loop to the next")
-        inner = self._turn(form, names, {**env, **start}, level)
-        joined = {name: self._joined(start[name], inner.get(name, UNBOUND)) for name in names}
-        kept, self.lines = self.lines, []
-        inner = self._turn(form, names, {**env, **joined}, level, keep=True)
+        kept, known = self.lines, start
+        while True:
+            self.lines, inner = [], {**env, **known}
+            self.block(form.body, inner, frozenset(names), level + 1)
+            more = {name: self._joined(known[name], inner.get(name, UNBOUND)) for name in names}
+            if more == known:
+                break
+            known = more
         lines, self.lines = self.lines, kept
         given = ", ".join(names)
         self._put(level, f"def {head}({given}):")
@@ -330,8 +335,7 @@ class Writer:
         self._put(level + 1, f"return ({back},)" if len(names) == 1 else f"return {back}")
         self.write.needs.add("static_while")
         self._put(level, f"{whole if len(names) == 1 else given} = static_while({head}, {body}, {whole})")
-        for name in names:
-            env[name] = self._joined(start[name], inner.get(name, UNBOUND))
+        env.update(known)
         for name in bound_in(form.body):
             if name not in names:
                 env.pop(name, None)
@@ -344,25 +348,14 @@ class Writer:
             if name in self.write.pinned and info.is_number:
                 dtype = _PINNED[info.number]
                 self._put(level, f"{name} = {self.write.number(name, dtype)}")
-                env[name] = VarInfo(tensor=True, dtype=dtype, rank=0)
+                env[name] = scalar(dtype)
             elif name in self.write.pinned and info.number == "bool" and not (info.other or info.unknown):
                 self._put(level, f"{name} = {self.write.as_tensor(name)}")
-                env[name] = VarInfo(tensor=True, dtype="bool", rank=0)
-
-    def _turn(self, form: Loop, names: list[str], env: Env, level: int, *, keep: bool = False) -> Env:
-        """What the names are after a turn of a loop, whose body is written if it is to be kept."""
-        kept = self.lines
-        if not keep:
-            self.lines = []
-        self.block(form.body, env, frozenset(names), level + 1)
-        if not keep:
-            self.lines = kept
-        return env
+                env[name] = scalar("bool")
 
     def _joined(self, start: VarInfo, end: VarInfo) -> VarInfo:
-        if start.is_number:
-            return replace(start.joined(end), tensor=True, unbound=False, is_alias=False)
-        return replace(start.joined(end), is_alias=False)
+        found = replace(start.joined(end), is_alias=False)
+        return found.or_tensor().named(is_alias=False) if start.is_number else found
 
     def _start(self, form: Loop, name: str, env: Env) -> VarInfo:
         info = env.get(name, UNBOUND)
@@ -415,11 +408,11 @@ def _of_branches(one: VarInfo, other: VarInfo) -> VarInfo:
     """What a name is that a `cond` gives, by what its branches give."""
     is_number = one.is_number or other.is_number
     if not is_number:
-        return replace(one.joined(other), is_alias=False, unbound=False)
+        return one.joined(other).named(is_alias=False)
     dtype = one.dtype or other.dtype or "float32"
     if one.is_number and other.is_number:
         dtype = NUMBER_TYPES.get(one.number, "")
-    return VarInfo(tensor=True, dtype=dtype, rank=0)
+    return scalar(dtype)
 
 
 def _begun(names: Iterable[str], block: list[Form], after: Names) -> list[str]:

@@ -214,6 +214,17 @@ class AbstractValue:
         """What any element may be, also of a tuple or list whose elements are told apart."""
         return join(self.items) if self.items else self.element
 
+    @property
+    def types(self) -> AbstractValue:
+        """Its types alone, with the dtype and rank of a tensor; it is unknown where nothing reaches it."""
+        known = self.tensor
+        if known is not None:
+            known = Tensor(known.dtype, None if known.shape is None else (Dim.ANY,) * len(known.shape))
+        unknown = self.unknown or self.is_nothing
+        return AbstractValue(
+            known, self.python, self.array, unknown, self.unbound, numeric=self.numeric and unknown
+        )
+
     def bound(self) -> AbstractValue:
         """The value of a name where it surely has one."""
         return replace(self, unbound=False) if self.unbound else self
