@@ -772,7 +772,7 @@ class Builder:
             rows, reads = name, frozenset({name})
         else:
             reads = names_read(given)
-        if any(isinstance(each, Loop) and isinstance(each.node, ast.For) for each in walk(loop.body)):
+        if any(map(_goes_through_rows, walk(loop.body))):
             if not self._has_known_length(given):
                 raise CannotExpand(
                     node, "loops over tensors of unknown sizes within each other fail in Paddle"
@@ -870,6 +870,12 @@ class _Everything(_Parts):
 
 def _only_raises(block: list[Statement]) -> bool:
     return len(block) == 1 and isinstance(block[0].node, ast.Raise) and block[0].node.exc is not None
+
+
+def _goes_through_rows(form: Form) -> bool:
+    """Whether it is a loop over the rows of a tensor."""
+    node = form.node if isinstance(form, Loop) else None
+    return isinstance(node, ast.For) and getattr(getattr(node.iter, "func", None), "id", "") != "range"
 
 
 def _walk_exits(forms: list[Form]) -> list[Exit]:

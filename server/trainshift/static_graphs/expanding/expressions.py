@@ -177,7 +177,8 @@ class Expressions:
         if self.is_counted(node) and not isinstance(node, ast.BoolOp | ast.UnaryOp):
             return self.as_tensor(self._condition(node, truth))
         if isinstance(node, ast.BoolOp | ast.UnaryOp):
-            is_asked = isinstance(node, ast.UnaryOp) and self._may_be_asked(node.operand)
+            asked = node.operand if isinstance(node, ast.UnaryOp) else None
+            is_asked = asked is not None and (self._may_be_asked(asked) or self._is_flag(asked))
             if truth is Truth.GRAPH or is_asked:
                 text = self._condition(node, truth)
                 return self.as_tensor(text) if self.may_be_python(node) else text

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from types import UnionType
 from typing import TypeAlias
 
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement, arguments, own_parts
 from trainshift.static_graphs.reading.abstract_values import NUMBERS, AbstractValue, Dim, python, tensor
 from trainshift.static_graphs.reading.entries import forward_of
 from trainshift.static_graphs.reading.frame import Frame
-from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.tables import api
 
 _ORDER = ast.Lt | ast.LtE | ast.Gt | ast.GtE
@@ -21,9 +24,39 @@ _ORDER = ast.Lt | ast.LtE | ast.Gt | ast.GtE
 _OF_NUMBERS = frozenset({"to_tensor", "assign", "full", "full_like", "where", "pow"})
 
 
+# What NumPy's arrays and tensors have, and nothing else.
+_OF_ARRAYS = frozenset({"shape", "ndim"})
+# What takes a list or tuple of tensors, and raises for anything else in it.
+_OF_LISTS = frozenset({"paddle.stack", "paddle.concat", "paddle.add_n"})
+
+
 def may_be_told(value: AbstractValue) -> bool:
     """Whether more of a value may be known by how its name is used."""
     return value.unknown or (value.tensor is not None and value.tensor.shape is None)
+
+
+class _Sign(Enum):
+    """How a name is used, and what it is or is not for that."""
+
+    HELD = "elements of it are asked for: no number"
+    TABLE = "elements of it are asked for by several indices: no number, list or string"
+    REPEATED = "it is multiplied: a number, list, string or tensor, but no dict"
+    RECKONED = "numbers are added to it, compared with it or divide it: no container"
+    ARRAY = "a function of NumPy's is given it, whose arrays have methods of the same names"
+    TENSOR = "only tensors are used so"
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What uses tell of the bindings of one function: tensors, tensors or numbers, and numbers of dimensions.
+
+    `compared` are the names that are compared with None.
+    """
+
+    tensors: frozenset[Binding] = frozenset()
+    numeric: frozenset[Binding] = frozenset()
+    ranks: Mapping[Binding, int] = field(default_factory=dict)
+    compared: frozenset[str] = frozenset()
 
 
 class Uses:
@@ -31,85 +64,76 @@ class Uses:
 
     def __init__(self, evaluate: Callable[[ast.expr, Frame], AbstractValue]) -> None:
         self._evaluate = evaluate
-        self._used: dict[Scope, frozenset[Binding]] = {}
-        self._reckoned: dict[Scope, frozenset[Binding]] = {}
-        self._compared: dict[Scope, frozenset[str]] = {}
-        self._ranks: dict[Scope, dict[Binding, int]] = {}
+        self._known: dict[Scope, _Evidence] = {}
 
     def by_use(
         self, name: str, statement: Statement | None, function: StaticFunction, value: AbstractValue
     ) -> AbstractValue:
         """What a value is known to be by how the name that is bound to it is used."""
-        bindings = function.scope.bindings.get(name, ())
-        own = [each for each in bindings if each.statement is statement]
-        rank = next(
-            (self._ranks_of(function)[each] for each in own if each in self._ranks_of(function)), None
-        )
+        known = self._evidence(function)
+        own = [each for each in function.scope.bindings.get(name, ()) if each.statement is statement]
+        rank = next((known.ranks[each] for each in own if each in known.ranks), None)
         if rank is not None and value.tensor is not None and value.tensor.shape is None:
-            known = replace(value.tensor, shape=(value.tensor.loose,) * rank, loose=Dim.ANY)
-            value = replace(value, tensor=known)
+            shaped = replace(value.tensor, shape=(value.tensor.loose,) * rank, loose=Dim.ANY)
+            value = replace(value, tensor=shaped)
         if not value.unknown:
             return value
-        if not any(each in self._used_as_tensors(function) for each in own):
-            is_numeric = any(each in self._reckoned[function.scope] for each in own)
-            return replace(value, numeric=True) if is_numeric and value.python <= NUMBERS else value
+        if known.tensors.isdisjoint(own):
+            is_numeric = value.python <= NUMBERS and not known.numeric.isdisjoint(own)
+            return replace(value, numeric=True) if is_numeric else value
         shape = (Dim.ANY,) * rank if rank is not None else None
-        may_be_none = "None" in value.python or name in self._compared[function.scope]
         found = tensor("", shape) if value.tensor is None else AbstractValue(value.tensor)
         sources = value.sources or frozenset({name if statement is None else statement.node})
         found = replace(found, sources=sources, views=value.views)
+        may_be_none = "None" in value.python or name in known.compared
         return found.joined(python("None")) if may_be_none else found
 
-    def _ranks_of(self, function: StaticFunction) -> dict[Binding, int]:
-        """How many dimensions a tensor has whose shape is taken apart: ``n, c = x.shape``."""
-        if function.scope not in self._ranks:
-            found: dict[Binding, int] = {}
-            for statement in function.statements:
-                name, rank = _taken_apart(statement.node)
-                if name:
-                    bindings = function.script.names.lookup(name, function.scope, statement)[1]
-                    found.update(dict.fromkeys(bindings, rank) if len(bindings) == 1 else {})
-            self._ranks[function.scope] = found
-        return self._ranks[function.scope]
+    def _evidence(self, function: StaticFunction) -> _Evidence:
+        if function.scope not in self._known:
+            self._known[function.scope] = _Evidence()  # where it calls itself
+            self._known[function.scope] = self._read(function)
+        return self._known[function.scope]
 
-    def _used_as_tensors(self, function: StaticFunction) -> frozenset[Binding]:
-        if function.scope not in self._used:
-            self._used[function.scope] = frozenset()  # where it calls itself
-            self._reckoned[function.scope] = frozenset()
-            found: set[Binding] = set()
-            names = function.script.names
-            arrays: set[Binding] = set()
-            held: set[Binding] = set()
-            reckoned: set[Binding] = set()
-            tables: set[Binding] = set()
-            repeated: set[Binding] = set()
-            every = [(each, [*own_parts(each.node)]) for each in function.statements]
-            compared = (name for _, nodes in every for name in _compared_with_none(nodes))
-            self._compared[function.scope] = frozenset(compared)
-            parts = [*_parts(function, every)]
-            for statement, nodes in parts:
-                for kept, used_names in (
-                    (held, _held_in(nodes)),
-                    (tables, _in_several_dimensions(nodes)),
-                    (repeated, _repeated_in(nodes)),
-                    (reckoned, _reckoned_in(nodes)),
-                    (arrays, () if function.is_entry else _given_to_numpy(nodes, function)),
-                    (found, self._handed_as_tensors(nodes, statement, function)),
-                    (found, self._replaced_where_none(nodes, statement, function)),
-                    (found, _only_tensors_in(nodes, statement, function, self._evaluate)),
-                ):
-                    for name in used_names:
-                        kept.update(names.lookup(name, function.scope, statement)[1])
-            arrays = _and_what_they_are_made_of(arrays, function, methods=True)
-            found |= held & reckoned | tables & (reckoned | repeated)
-            used = _and_what_they_are_made_of(found - arrays, function) - arrays
-            self._used[function.scope] = frozenset(used)
-            for statement, nodes in parts:
-                for one, other in _beside_each_other(nodes):
-                    if not used.isdisjoint(names.lookup(other, function.scope, statement)[1]):
-                        reckoned.update(names.lookup(one, function.scope, statement)[1])
-            self._reckoned[function.scope] = frozenset(reckoned - arrays)
-        return self._used[function.scope]
+    def _read(self, function: StaticFunction) -> _Evidence:
+        def bindings(name: str, statement: Statement | None) -> Sequence[Binding]:
+            return function.script.names.lookup(name, function.scope, statement)[1]
+
+        signs: dict[_Sign, set[Binding]] = {sign: set() for sign in _Sign}
+        every = [(each, [*own_parts(each.node)]) for each in function.statements]
+        parts = [*_parts(function, every)]
+        for statement, nodes in parts:
+            for sign, name in self._signs(nodes, statement, function):
+                signs[sign].update(bindings(name, statement))
+        held, tables, repeated, reckoned, arrays, found = signs.values()
+        arrays = _and_what_they_are_made_of(arrays, function, methods=True)
+        found |= held & reckoned | tables & (reckoned | repeated)
+        found = _and_what_they_are_made_of(found - arrays, function) - arrays
+        for statement, nodes in parts:
+            for one, other in _beside_each_other(nodes):
+                if not found.isdisjoint(bindings(other, statement)):
+                    reckoned.update(bindings(one, statement))
+        ranks: dict[Binding, int] = {}
+        for statement, _ in every:
+            name, rank = _taken_apart(statement.node)
+            known = bindings(name, statement) if name else ()
+            ranks.update(dict.fromkeys(known, rank) if len(known) == 1 else {})
+        compared = frozenset(name for _, nodes in every for name in _compared_with_none(nodes))
+        return _Evidence(frozenset(found), frozenset(reckoned - arrays), ranks, compared)
+
+    def _signs(
+        self, nodes: list[ast.AST], statement: Statement | None, function: StaticFunction
+    ) -> Iterator[tuple[_Sign, str]]:
+        """Yield the names that the expressions of a statement use, and how."""
+        for node in nodes:
+            yield from _signs_of(node)
+            if isinstance(node, ast.Call) and not function.is_entry:
+                yield from ((_Sign.ARRAY, name) for name in _given_to_numpy(node, function))
+        for names in (
+            self._handed_as_tensors(nodes, statement, function),
+            self._replaced_where_none(nodes, statement, function),
+            _only_tensors_in(nodes, statement, function, self._evaluate),
+        ):
+            yield from ((_Sign.TENSOR, name) for name in names)
 
     def _handed_as_tensors(
         self, nodes: list[ast.AST], statement: Statement | None, function: StaticFunction
@@ -160,7 +184,7 @@ class Uses:
         if isinstance(scope.node, ast.Lambda) or scope.is_generator:
             return set()
         called = StaticFunction(scope, caller.script.home(scope), caller.mode, caller.why)
-        used = self._used_as_tensors(called)
+        used = self._evidence(called).tensors
         arguments = called.node.args
         every = [*arguments.posonlyargs, *arguments.args]
         if scope.owner() is not None:
@@ -202,21 +226,18 @@ def _parts(function: StaticFunction, every: _Parts) -> Iterator[tuple[Statement 
 
 
 def _and_what_they_are_made_of(
-    found: set[Binding], function: StaticFunction, *, methods: bool = False
+    found: Iterable[Binding], function: StaticFunction, *, methods: bool = False
 ) -> set[Binding]:
     """Bindings, and those of names of which they are another name or ``name * 2``; or ``name.method()``."""
-    names, waiting = function.script.names, list(found)
-    for binding in waiting:
-        is_value = binding.kind == "value" and not binding.path
-        value = binding.value
+
+    def made_of(binding: Binding) -> Iterator[Binding]:
+        value = binding.value if binding.kind == "value" and not binding.path else None
         if methods and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
             value = value.func.value
-        for name in _parts_named(binding, value if is_value else None):
-            for other in names.lookup(name, function.scope, binding.statement)[1]:
-                if other not in found:
-                    found.add(other)
-                    waiting.append(other)
-    return found
+        for name in _parts_named(binding, value):
+            yield from function.script.names.lookup(name, function.scope, binding.statement)[1]
+
+    return set(reachable(found, made_of))
 
 
 def _parts_named(binding: Binding, value: ast.expr | None) -> Iterator[str]:
@@ -267,19 +288,17 @@ def _only_tensors_in(
     """The names that expressions of a statement use as only tensors can be."""
     names = function.script.names
 
+    joined = _lists_of_tensors(function)
+
     def is_number(part: ast.expr) -> bool:
         if isinstance(part, ast.Attribute | ast.Name):
             return evaluate(part, Frame(function.scope, statement, {})).among(*NUMBERS)
         return _is_constant(part)
 
     for node in nodes:
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-            if isinstance(node.slice, ast.Tuple) and any(map(_is_slicing, node.slice.elts)):
-                yield node.value.id
-        if isinstance(node, ast.Attribute) and node.attr == "shape" and isinstance(node.value, ast.Name):
-            if function.is_entry:  # An entry's arrays of NumPy become tensors.
-                yield node.value.id
         if not isinstance(node, ast.Call):
+            if _is_asked_as_tensor(node, statement, function, evaluate):
+                yield node.value.id  # type: ignore[attr-defined]
             continue
         func = node.func
         library = names.member_of_library(func) if isinstance(func, ast.Name | ast.Attribute) else ()
@@ -291,50 +310,34 @@ def _only_tensors_in(
             first = _only_name(node.args[0], is_number) if node.args else None
             if func.attr in api.only_tensors():
                 yield name
+            elif func.attr == "append" and name in joined and first:
+                yield first
             elif first and isinstance(func.value, ast.Name) and name == "self":
                 layer = evaluate(func, Frame(function.scope, statement, {}))
                 if any(isinstance(each, Instance) and api.layer_returns(each.cls) for each in layer.things):
                     yield first
 
 
-def _held_in(nodes: list[ast.AST]) -> Iterator[str]:
-    """The names of which elements are asked: no numbers."""
-    for node in nodes:
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-            yield node.value.id
-
-
-def _in_several_dimensions(nodes: list[ast.AST]) -> Iterator[str]:
-    """The names of which elements are asked by several indices: no numbers, lists or strings."""
-    for node in nodes:
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
-            if isinstance(node.value, ast.Name):
-                yield node.value.id
-
-
-def _repeated_in(nodes: list[ast.AST]) -> Iterator[str]:
-    """The names that are multiplied: numbers, lists or strings, or tensors, but no dicts."""
-    for node in nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            yield from (each.id for each in (node.left, node.right) if isinstance(each, ast.Name))
-
-
-def _reckoned_in(nodes: list[ast.AST]) -> Iterator[str]:
-    """The names that numbers are added to, compared with, or that are divided by some: no containers."""
-    for node in nodes:
-        sides: tuple[ast.expr, ...] = ()
-        numbers: type | UnionType = int | float
-        match node:
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id=name)):
-                yield name
-            case ast.Compare(left=left, ops=[operator, *_], comparators=[right, *_]):
-                sides = (left, right) if isinstance(operator, _ORDER) else ()
-            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Div() | ast.Pow(), right=right):
-                sides = left, right
-            case ast.BinOp(left=left, op=ast.Mult(), right=right):
-                sides, numbers = (left, right), float  # A list can be repeated.
-        if any(isinstance(getattr(each, "value", None), numbers) for each in sides):
-            yield from (each.id for each in sides if isinstance(each, ast.Name))
+def _signs_of(node: ast.AST) -> Iterator[tuple[_Sign, str]]:
+    """Yield the names that an operator is given, and how it uses them."""
+    sides: tuple[ast.expr, ...] = ()
+    numbers: type | UnionType = int | float
+    match node:
+        case ast.Subscript(value=ast.Name(id=name)):
+            yield _Sign.HELD, name
+            if isinstance(node.slice, ast.Tuple):
+                yield _Sign.TABLE, name
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id=name)):
+            yield _Sign.RECKONED, name
+        case ast.Compare(left=left, ops=[operator, *_], comparators=[right, *_]):
+            sides = (left, right) if isinstance(operator, _ORDER) else ()
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Div() | ast.Pow(), right=right):
+            sides = left, right
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            sides, numbers = (left, right), float  # A list can be repeated.
+            yield from ((_Sign.REPEATED, each.id) for each in sides if isinstance(each, ast.Name))
+    if any(isinstance(getattr(each, "value", None), numbers) for each in sides):
+        yield from ((_Sign.RECKONED, each.id) for each in sides if isinstance(each, ast.Name))
 
 
 def _beside_each_other(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
@@ -351,16 +354,17 @@ def _beside_each_other(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
             yield other, one
 
 
-def _given_to_numpy(nodes: list[ast.AST], function: StaticFunction) -> Iterator[str]:
-    """The names that NumPy's functions are given, whose arrays have methods of the same names."""
-    for node in nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
-            library = function.script.names.member_of_library(node.func)
-            if any(getattr(thing, "name", "").startswith("numpy.") for thing in library):
-                yield from (each.id for each in node.args if isinstance(each, ast.Name))
+def _given_to_numpy(node: ast.Call, function: StaticFunction) -> Iterator[str]:
+    """The names that a function of NumPy's is given."""
+    if isinstance(node.func, ast.Attribute | ast.Name):
+        library = function.script.names.member_of_library(node.func)
+        if any(getattr(thing, "name", "").startswith("numpy.") for thing in library):
+            yield from (each.id for each in node.args if isinstance(each, ast.Name))
 
 
 def _given_as_tensors(full_name: str, node: ast.Call, is_number: Callable[[ast.expr], bool]) -> Iterator[str]:
+    if full_name in _OF_LISTS and node.args and isinstance(node.args[0], ast.List | ast.Tuple):
+        yield from (_only_name(each, is_number) or "" for each in node.args[0].elts)
     operation = api.function(full_name)
     if operation is None or full_name.rpartition(".")[2] in _OF_NUMBERS:
         return
@@ -370,6 +374,52 @@ def _given_as_tensors(full_name: str, node: ast.Call, is_number: Callable[[ast.e
     for word in node.keywords:
         if word.arg in operation.tensors:
             yield _only_name(word.value, is_number) or ""
+
+
+def _is_asked_as_tensor(
+    node: ast.AST,
+    statement: Statement | None,
+    function: StaticFunction,
+    evaluate: Callable[[ast.expr, Frame], AbstractValue],
+) -> bool:
+    """Whether an element or attribute of a name is asked for that only tensors have."""
+    match node:
+        case ast.Attribute(value=ast.Name(), attr=name):
+            return function.is_entry and name in _OF_ARRAYS  # An entry's arrays of NumPy become tensors.
+        case ast.Subscript(value=ast.Name(), slice=ast.Tuple(elts=parts)) if any(map(_is_slicing, parts)):
+            return True
+        case ast.Subscript(value=ast.Name(), slice=index) if not isinstance(index, ast.Slice | ast.Constant):
+            # A graph has no index yet, and Python's containers need one.
+            frame = Frame(function.scope, statement, {})
+            return function.mode is Mode.FULL and evaluate(index, frame).is_tensor
+    return False
+
+
+def _lists_of_tensors(function: StaticFunction) -> frozenset[str]:
+    """The names of lists that Paddle joins as lists of tensors, and that nothing but `append` changes."""
+    names, scope = function.script.names, function.scope
+    joined: set[str] = set()
+    harmless: Counter[str] = Counter()
+    for node in function.own_nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[_]):
+                harmless[name] += 1
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
+                harmless[name] += 1
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Load()):
+                harmless[name] += 1
+            case ast.Call(func=ast.Attribute() | ast.Name() as func, args=[ast.Name(id=name), *_]):
+                if any(getattr(each, "name", "") in _OF_LISTS for each in names.member_of_library(func)):
+                    joined.add(name)
+                    harmless[name] += 1
+    every = Counter(
+        each.id for each in function.own_nodes if isinstance(each, ast.Name) and each.id in joined
+    )
+    return frozenset(
+        name
+        for name in joined
+        if len(scope.bindings.get(name, ())) == 1 and every[name] == harmless[name] + 1
+    )
 
 
 def _is_slicing(node: ast.expr) -> bool:
