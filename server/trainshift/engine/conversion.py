@@ -18,6 +18,7 @@ from trainshift.engine.programs import KeptClaims, analyze_program
 from trainshift.engine.versions.runtime import Runtime, settled
 from trainshift.engine.workspace import ParsedFiles, read_linked
 from trainshift.libraries.common import is_common
+from trainshift.python.garbage import uncollected
 from trainshift.python.names.script import Script, read_script
 from trainshift.python.names.workspace import MOST_CONVERTED
 from trainshift.python.source.edit import Change, Edit, Plan, Remark, apply, merge
@@ -170,7 +171,22 @@ def _convert(
     analyze: Callable[[Script], Analysis],
 ) -> Conversion:
     body = text.removeprefix(BOM)
-    script = read(body)
+    with uncollected():
+        conversion = _of_body(body, read, at, only, runtime, files, analyze)
+    bom = BOM if body is not text and len(body) < len(text) else ""
+    return replace(conversion, text=bom + conversion.text)
+
+
+def _of_body(
+    text: str,
+    read: Callable[[str], Script | ParseFailure],
+    at: tuple[str, int] | None,
+    only: str | None,
+    runtime: Runtime | None,
+    files: ParsedFiles | None,
+    analyze: Callable[[Script], Analysis],
+) -> Conversion:
+    script = read(text)
     if isinstance(script, ParseFailure):
         where = (script.line, script.column)
         reason = f"not Python: {script.message}"
@@ -182,8 +198,7 @@ def _convert(
             conversion = without_gaps(conversion, script, files)
     except RecursionError:
         return Conversion(Status.REFUSED, text, reason="the code is nested too deeply to be read")
-    bom = BOM if body is not text and len(body) < len(text) else ""
-    return replace(conversion, text=bom + conversion.text)
+    return conversion
 
 
 def without_gaps(conversion: Conversion, script: Script, files: ParsedFiles) -> Conversion:

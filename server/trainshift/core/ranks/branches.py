@@ -10,7 +10,9 @@ from typing import NamedTuple
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.training.control_flow import ControlFlow
+from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.names.script import Script
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, expression_path
 
@@ -101,13 +103,27 @@ class Branches:
 
     def _around(self, statement: Statement) -> Iterator[Branch]:
         arms = {each.parent: each.branch for each in statement.path()}
-        for outer, _ in self._flow.deciding(statement, self._asks_rank):
+        asked = self._flow.deciding(statement, self._asks_rank) if self._is_near_test(statement) else ()
+        for outer, _ in asked:
             assert isinstance(outer.node, ast.If)
             test = Occurrence(outer.node.test, outer.scope, outer)
             yield Branch(test, outer, arms.get(outer, "after"))
         function = statement.scope.function()
         if function is not None and function not in self._asked:
             yield from self._of_function(function)
+
+    def _is_near_test(self, statement: Statement) -> bool:
+        """Tell that a test of the rank stands in the function, class or file that a statement is part of."""
+        return self._code_of(statement) in self._tested
+
+    @cached_property
+    def _tested(self) -> set[Scope | Script]:
+        tests = (each for each in self._script.statements if isinstance(each.node, ast.If))
+        return {self._code_of(each) for each in tests if self._asks_rank(each)}
+
+    def _code_of(self, statement: Statement) -> Scope | Script:
+        scope = statement.scope
+        return self._script.home(scope) if scope.kind == "module" else scope
 
     def _asks_rank(self, outer: Statement) -> bool:
         assert isinstance(outer.node, ast.If)

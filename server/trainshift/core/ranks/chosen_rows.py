@@ -57,6 +57,7 @@ class ChosenRows:
         self._names = program.names
         self._seeds = program.fact(Seeds)
         self._uniformity = program.fact(Uniformity)
+        self._known: dict[tuple[ast.expr, Scope, int], tuple[tuple[Occurrence, _Of | None], ...]] = {}
 
     def draws(self, at: Occurrence) -> dict[ast.AST, Cause]:
         """Return what a rank draws for itself, or asks its clock or machine, to choose the rows of data."""
@@ -68,7 +69,10 @@ class ChosenRows:
             if cause is not None:
                 found.setdefault(cause.at.node, cause)
                 return
-            for part, of in self._behind(reached):
+            key = _key(reached)
+            if key not in self._known:
+                self._known[key] = tuple(self._behind(reached))
+            for part, of in self._known[key]:
                 if of is None:
                     values.append(part)
                 else:

@@ -123,14 +123,17 @@ class Sinks:
         if not self._program.fact(Uniformity).asks_any or not self._trained:
             return
         draws = self._program.fact(ChosenRows).draws
+        tested = [(at, draws(at)) for at in self._tested]
+        if not any(causes for _, causes in tested) and "hash" not in self._script.identifiers:
+            return
         training: dict[ast.AST, list[Divergence]] = {}
         for at in self._trained:
             for node, cause in draws(at).items():
                 training.setdefault(node, []).append(Divergence(Sink.SPLIT, at, cause))
         hashed = {node for node, cause in training.items() if self._hashes(cause[0].cause)}
         yield from (each for node in hashed for each in training.pop(node))
-        for at in self._tested:
-            for node, cause in draws(at).items():
+        for at, causes in tested:
+            for node, cause in causes.items():
                 if self._hashes(cause):
                     yield Divergence(Sink.SPLIT, at, cause)
                 elif node in training and self._is_one_draw(cause.at.scope) and at.node not in self._leading:

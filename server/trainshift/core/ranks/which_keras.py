@@ -48,7 +48,7 @@ class WhichKeras:
         """Whether a person, the project or the script itself asks for it, so that it runs on no other."""
         if self._choices.keras != KERAS_AUTO:
             return True
-        signs = self._program.whole.fact(KerasSigns)
+        signs = self._signs
         sign = signs.of_3 or (signs.of_backend if not self._choices.installed[0] else None)
         return signs.of_2 is None and sign is not None
 
@@ -62,13 +62,21 @@ class WhichKeras:
         """Whether nothing tells which it is, and it counts as Keras 2 therefore."""
         return self._choices.is_open and self._found == (KERAS_2, "")
 
+    @property
+    def _signs(self) -> KerasSigns:
+        """What the person's text says, by its own lines; edits make it no program for another Keras."""
+        program = self._program.whole
+        while program.origin is not None:
+            program = program.origin[0].whole
+        return program.fact(KerasSigns)
+
     @cached_property
     def _found(self) -> tuple[str, str]:
         """Which Keras, and what asks for it."""
         asked, why = self._choices.keras, self._choices.why_keras
         if self.is_chosen:
             return asked, ""
-        signs = self._program.whole.fact(KerasSigns)
+        signs = self._signs
         if signs.of_legacy is not None:
             return KERAS_LEGACY, signs.of_legacy.told
         if asked == KERAS_LEGACY and signs.bare is not None and not signs.names_tensorflows:
