@@ -360,6 +360,17 @@ OWN = """
 "make" = { role = "optimizer-factory", signature = "peak, steps", rate = "peak", steps = ["steps"] }
 "Report" = { role = "callback", ranks = "root" }
 "Net" = { role = "model", step = "tape" }
+
+[libraries."acme.training".Adam8]
+role = "optimizer"
+base = "tensorflow.keras.optimizers.legacy.Adam"
+signature = "blocks, learning_rate=0.01, **kwargs"
+
+[libraries."acme.training".Steps]
+role = "schedule"
+signature = "peak, every, *, low=0.0"
+rates = ["peak", "low"]
+steps = ["every"]
 """
 SCRIPT = """import tensorflow as tf
 from acme.training import Report, make
@@ -389,6 +400,41 @@ def test_people_tell_of_their_own_libraries() -> None:
     assert "optimizer = hvd.DistributedOptimizer(optimizer)\n" in found.text
 
 
+def test_classes_of_people_s_own_are_optimizers_and_schedules() -> None:
+    settings = read_settings(toml.loads(OWN), "trainshift.toml")
+    head = f"import tensorflow as tf\nfrom acme.training import Adam8, Steps\n{MODEL}"
+    for made, scaled in (
+        ("Adam8(4, 0.1)", "Adam8(4, 0.1 * hvd.size())"),
+        ("Adam8(4)", "Adam8(4, learning_rate=0.01 * hvd.size())"),
+        (
+            "Adam8(4, Steps(0.1, 300, low=0.01))",
+            "Adam8(4, Steps(0.1 * hvd.size(), 300 / hvd.size(), low=0.01 * hvd.size()))",
+        ),
+        (
+            "tf.keras.optimizers.legacy.SGD(Steps(0.1, 300))",
+            "tf.keras.optimizers.legacy.SGD(Steps(0.1 * hvd.size(), 300 / hvd.size(), low=0.0 * hvd.size()))",
+        ),
+    ):
+        text = f"{head}optimizer = {made}\nmodel.compile(optimizer)\n{FIT.format(more='')}"
+        found = convert(text, choices=settings.choices)
+        assert found.status is Status.CONVERTED, found.reason
+        assert not found.withheld
+        assert f"optimizer = {scaled}\n" in found.text
+        assert "optimizer = hvd.DistributedOptimizer(optimizer)\n" in found.text
+        assert convert(found.text, choices=settings.choices).text == found.text
+
+
+def test_a_table_of_people_s_own_replaces_the_one_before() -> None:
+    text = f"import tensorflow as tf\nfrom acme.training import Adam8\n{MODEL}optimizer = Adam8(4, 0.1)\n"
+    text += f"model.compile(optimizer)\n{FIT.format(more='')}"
+    known = read_settings(toml.loads(OWN), "trainshift.toml")
+    other = read_settings(toml.loads(OWN.replace('"blocks, learning', '"learning')), "trainshift.toml")
+    forgotten = read_settings(toml.loads('[libraries."acme.training"]\n'), "trainshift.toml")
+    for settings in (known, forgotten, other, known):
+        found = convert(text, choices=settings.choices)
+        assert ("0.1 * hvd.size()" in found.text) == (settings is known)
+
+
 def test_models_of_people_s_own_are_refused() -> None:
     settings = read_settings(toml.loads(OWN), "trainshift.toml")
     text = "import tensorflow as tf\nfrom acme.training import Net\n\nmodel = Net()\n"
@@ -399,5 +445,8 @@ def test_models_of_people_s_own_are_refused() -> None:
 def test_wrong_settings_name_their_place() -> None:
     with pytest.raises(SettingsError, match=r'libraries."acme"."log".*needs a role'):
         read_settings(toml.loads('[libraries.acme]\nlog = { role = "logs" }'), "trainshift.toml")
+    wrong = 'Adam = { role = "optimizer", signature = "", base = "acme.Base" }'
+    with pytest.raises(SettingsError, match="no known class of TensorFlow"):
+        read_settings(toml.loads(f"[libraries.acme]\n{wrong}"), "trainshift.toml")
     with pytest.raises(SettingsError, match=r"must be the name of a module"):
         read_settings(toml.loads('[libraries."acme tracking"]\n'), "trainshift.toml")

@@ -15,15 +15,22 @@ SCRIPT = """import numpy as np
 import tensorflow as tf
 import wandb
 from acme import tracking
+from acme.training import BlockAdam, Steps
 
 wandb.init(project="demo")
 tracking.start()
 x = np.zeros((64, 4), "float32")
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-model.compile("sgd", "mse")
+model.compile(BlockAdam(4, Steps(0.1, 300)), "mse")
 model.fit(x, x[:, :1], callbacks=[tf.keras.callbacks.EarlyStopping("loss")])
 """
-OWN = '[libraries."acme.tracking"]\nstart = { role = "tracker" }\n'
+OWN = """[libraries."acme.tracking"]
+start = { role = "tracker" }
+
+[libraries."acme.training"]
+BlockAdam = { role = "optimizer", signature = "blocks, learning_rate=0.01" }
+Steps = { role = "schedule", signature = "peak, every", rates = ["peak"], steps = ["every"] }
+"""
 
 
 async def test_hovers_tell_what_a_library_s_member_is(tmp_path: Path) -> None:
@@ -36,3 +43,5 @@ async def test_hovers_tell_what_a_library_s_member_is(tmp_path: Path) -> None:
         assert text == "`wandb.init`: a tracker: left to rank 0."
         assert "a tracker" in await session.hover(document, document.text.index("tracking.start"))
         assert "on every rank" in await session.hover(document, document.text.index("EarlyStopping"))
+        assert "rate scaled" in await session.hover(document, document.text.index("BlockAdam(4"))
+        assert "a schedule" in await session.hover(document, document.text.index("Steps(0.1"))

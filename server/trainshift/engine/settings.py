@@ -18,7 +18,7 @@ from trainshift.engine.own_codes import (
     UNSUPPORTED_VERSION,
     UNUSED_SUPPRESSION,
 )
-from trainshift.libraries import entries
+from trainshift.libraries import api, entries
 from trainshift.libraries.entries import Table
 from trainshift.python.lazy import cached_property
 from trainshift.restrictions import HAZARDS, RESTRICTIONS
@@ -157,7 +157,8 @@ class Settings:
 
     @property
     def choices(self) -> Choices:
-        """What was chosen of conversions."""
+        """What was chosen of conversions; the classes of people's own libraries are known from here on."""
+        api.declare(self.libraries)
         return Choices(**self.chosen, libraries=self.libraries)  # type: ignore[arg-type]
 
     def is_on(self, code: str) -> bool:
@@ -246,6 +247,10 @@ def _libraries(where: str, key: str, value: object) -> dict[str, Table]:
             if problem := entries.problem_of_people(said):
                 raise SettingsError(where, f'{place}."{name}"', problem)
         found[module] = entries.read(module, _table(where, place, members))
+        for name, entry in found[module].items():
+            if entry.base and not api.is_class(entry.base):
+                problem = f'has "{entry.base}" as its base, which is no known class of TensorFlow.'
+                raise SettingsError(where, f'{place}."{name}"', problem)
     return found
 
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from trainshift.libraries.entries import entry
+from trainshift.libraries import entries
+from trainshift.libraries.entries import Table, entry
 
 PATH = Path(__file__).with_name("tensorflow_api.json")
 KERAS_3_PATH = Path(__file__).with_name("keras3_api.json")
@@ -124,6 +125,13 @@ class Signature:
 def canonical(name: str) -> str | None:
     """The one name under which the class or function `name` is recorded, None if it is unknown."""
     return resolve(name, _data()) or (name if _base(name) else None)
+
+
+def declare(own: Mapping[str, Table]) -> None:
+    """Make the classes known that people's own entries tell of."""
+    if entries.declare(own):
+        for each in (canonical, is_subclass, last_names, returns):
+            each.cache_clear()
 
 
 def _base(name: str) -> str:

@@ -86,7 +86,9 @@ KEYS: Mapping[Role, frozenset[str]] = {
 """What an entry of a role may say beside what any may say."""
 NEEDED: Mapping[Role, frozenset[str]] = {
     Role.MODEL: frozenset({"step"}),
+    Role.OPTIMIZER: frozenset({"signature"}),
     Role.OPTIMIZER_FACTORY: frozenset({"signature", "rate"}),
+    Role.SCHEDULE: frozenset({"signature", "rates"}),
     Role.CALLBACK: frozenset({"ranks"}),
     Role.TRAINS: frozenset({"reason"}),
     Role.COUNTS: frozenset({"signature", "steps"}),
@@ -115,7 +117,7 @@ FLAGS = frozenset(
     }
 )  # fmt: skip
 """The keys that say whether something is so."""
-NOT_OF_PEOPLE = frozenset({Role.OPTIMIZER, Role.SCHEDULE, Role.OPENER, Role.DRAWS, Role.VALUE})
+NOT_OF_PEOPLE = frozenset({Role.OPENER, Role.DRAWS, Role.VALUE})
 """The roles that only the committed data may tell of."""
 _BASES = {
     Role.MODEL: "tensorflow.keras.Model",
@@ -170,8 +172,38 @@ Table = Mapping[str, Entry]
 @cache
 def entry(full_name: str) -> Entry | None:
     """Return what is known of a library's member, None if nothing is."""
+    if (declared := of_people(full_name, _declared)) is not None:
+        return declared
     package, _, below = full_name.partition(".")
     return find(below, table(package)) if below else None
+
+
+_declared: dict[str, Table] = {}
+"""People's own optimizers and schedules, by module: classes that the whole process knows, as TensorFlow's."""
+
+
+def declare(own: Mapping[str, Table]) -> bool:
+    """Make people's own classes of optimizers and schedules known; whether that changes what is known.
+
+    The tables of a module replace those that were declared of it before.
+    """
+    classes = {
+        module: {name: each for name, each in table.items() if each.role in (Role.OPTIMIZER, Role.SCHEDULE)}
+        for module, table in own.items()
+    }
+    changed = {
+        module: table
+        for module, table in classes.items()
+        if _data_of(table) != _data_of(_declared.get(module, {}))
+    }
+    _declared.update(changed)
+    if changed:
+        entry.cache_clear()
+    return bool(changed)
+
+
+def _data_of(table: Table) -> dict[str, Mapping[str, Any]]:
+    return {name: each.data for name, each in table.items()}
 
 
 def is_known(full_name: str) -> bool:
@@ -328,19 +360,14 @@ def problem(said: object) -> str:
 
 
 def problem_of_people(said: object) -> str:
-    """Return what is wrong with an entry of people's own; "" if nothing is.
-
-    What an optimizer or a schedule descends from is asked of the committed data alone.
-    """
+    """Return what is wrong with an entry of people's own; "" if nothing is."""
     if wrong := problem(said):
         return wrong
     assert isinstance(said, Mapping)
     if stray := FACTS & set(said):
         return f'cannot state "{min(stray)}".'
     if Role(said["role"]) in NOT_OF_PEOPLE:
-        return (
-            f'cannot have the role "{said["role"]}"; derive the class from one of Keras, which is followed.'
-        )
+        return f'cannot have the role "{said["role"]}".'
     if said["role"] == Role.MODEL.value and said["step"] != "tape":
         return 'needs no entry: a model whose step is not its own "tape" is taken for a Keras model.'
     return ""

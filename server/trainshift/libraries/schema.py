@@ -9,7 +9,9 @@ from trainshift.libraries.entries import COMMON, FLAGS, KEYS, LISTS, NEEDED, NOT
 
 _ROLES = {
     Role.MODEL: "A Keras model whose own tape applies the gradients in `fit`.",
+    Role.OPTIMIZER: "A class of optimizers.",
     Role.OPTIMIZER_FACTORY: "A function that makes an optimizer.",
+    Role.SCHEDULE: "A class of learning rate schedules.",
     Role.CALLBACK: "A callback of `fit`.",
     Role.WRITER: "What writes a file.",
     Role.WRITER_OBJECT: "What makes an object that writes.",
@@ -24,6 +26,7 @@ _ROLES = {
 }
 _KEYS = {
     "argument": "The argument that keeps other ranks quiet.",
+    "averages": "`tape`: it averages by a wrapped tape alone, and nothing in `fit`.",
     "base": "The class of TensorFlow that it descends from.",
     "before": "The method of the class that keeps other ranks quiet, called before.",
     "begins": "How the text begins that makes it act.",
@@ -40,6 +43,7 @@ _KEYS = {
     "path": "The argument that names the file.",
     "ranks": "`root`: on rank 0 alone; `every`: on all ranks.",
     "rate": "The argument of the learning rate.",
+    "rates": "The arguments that are learning rates.",
     "reason": "Why it is not converted, in words for the report.",
     "remote": "It acts where its last argument is on another machine.",
     "returns": "What it gives: an optimizer, or a pair with a schedule.",
@@ -58,7 +62,7 @@ _KEYS = {
 def schema() -> dict[str, Any]:
     """Return the schema of the table `libraries`: modules, their members, and an entry for each."""
     roles = [role for role in Role if role not in NOT_OF_PEOPLE]
-    keys = sorted({key for role in roles for key in KEYS[role] | COMMON} - {"role"} - {"averages", "rates"})
+    keys = sorted({key for role in roles for key in KEYS[role] | COMMON} - {"role"})
     entry = {
         "type": "object",
         "required": ["role"],
