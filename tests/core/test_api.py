@@ -14,7 +14,9 @@ SCHEDULES = "tensorflow.keras.optimizers.schedules."
 FAMILIES = {
     name: value
     for name, value in vars(api).items()
-    if name.isupper() and name not in {"PATH", "KERAS_3_PATH", "MIRRORS", "TENSORFLOW_1"}
+    if name.isupper()
+    and not name.startswith("_")
+    and name not in {"PATH", "KERAS_3_PATH", "MIRRORS", "TENSORFLOW_1"}
 }
 
 
@@ -54,6 +56,11 @@ FAMILIES = {
         ("tensorflow.autodiff.GradientTape", "tensorflow.GradientTape"),
         ("tensorflow.config.experimental.set_visible_devices", "tensorflow.config.set_visible_devices"),
         ("keras.applications.resnet50.ResNet50", "tensorflow.keras.applications.ResNet50"),
+        ("keras.src.optimizers.Adam", "tensorflow.keras.optimizers.Adam"),
+        ("keras.src.optimizers.adam.Adam", "tensorflow.keras.optimizers.Adam"),
+        ("keras.src.layers.core.dense.Dense", "tensorflow.keras.layers.Dense"),
+        ("keras.src.optimizers.schedules.learning_rate_schedule.CosineDecay", SCHEDULES + "CosineDecay"),
+        ("keras.src.backend.common.Nothing", None),
         ("tensorflow.keras.layers.MaxPool2D", "tensorflow.keras.layers.MaxPooling2D"),
         ("tensorflow.contrib.opt.AdamWOptimizer", None),
         ("tensorflow.contrib", None),

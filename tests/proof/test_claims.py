@@ -342,6 +342,13 @@ def test_the_rank_that_ended_first_is_named() -> None:
     assert (found.verdict, found.says) == ("fails", "Rank 1 ended, and rank 0 waited for it in vain.")
 
 
+def test_a_download_of_every_rank_is_not_put_on_rank_0_alone() -> None:
+    told = {"train.py:3": "Downloading data from https://example.org/mnist.npz"}
+    loads = replace(run(record(1, printed_at=told)), stdout=f"{told['train.py:3']}\n")
+    found = judged([run(record(0)), loads])["output"]
+    assert (found.verdict, found.do[:28]) == ("fails", "Let rank 0 download first, a")
+
+
 def test_what_other_ranks_log_is_told_apart_from_what_they_print() -> None:
     logs = replace(run(record(1)), stderr="INFO:tensorflow:loss = 0.5\n")
     found = judged([run(record(0)), logs])["output"]

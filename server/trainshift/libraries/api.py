@@ -69,6 +69,8 @@ MIRRORS = (
     ("tensorflow.keras.layers.experimental.preprocessing.", "tensorflow.keras.layers."),
 )
 
+_KERAS_SOURCE = "keras.src."
+
 # What a name of the plain module meant in TensorFlow 1: tried last.
 TENSORFLOW_1 = ("tensorflow.", "tensorflow.compat.v1.")
 
@@ -255,6 +257,12 @@ def resolve(name: str, data: Data) -> str | None:
 
 def _spellings(name: str) -> Iterator[str]:
     yield name
+    if name.startswith(_KERAS_SOURCE):
+        # Its modules lie below those that are public: keras.src.optimizers.adam.Adam.
+        *modules, last = name.removeprefix(_KERAS_SOURCE).split(".")
+        for depth in range(len(modules), -1, -1):
+            yield ".".join(["tensorflow.keras", *modules[:depth], last])
+        return
     for mirror, module in (*MIRRORS, TENSORFLOW_1):
         if name.startswith(mirror):
             name = module + name[len(mirror) :]

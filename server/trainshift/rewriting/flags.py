@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.list_members import members
 from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.fits import Fits, is_compiled_optimizer
@@ -23,7 +24,7 @@ from trainshift.libraries.methods import named
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Instance, UserInstance, Value
-from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments, dotted
+from trainshift.python.syntax.chunk_syntax import Binding, Site, Statement, arguments, dotted
 from trainshift.rewriting.keras.first_batches import FirstBatches
 from trainshift.rewriting.keras.set_weights import SetWeights
 from trainshift.rewriting.target import Target
@@ -83,13 +84,32 @@ class Flags:
 
     def _is_served(self, step: Step) -> bool:
         """Whether the callback of `fit` broadcasts what a step trains; for Keras 3 all the model holds."""
-        held = dotted(step.receiver).startswith("self.") and self._target.is_keras3
         if not self._program.fact(Executions).custom_model(step.site.scope):
             return False
         # That of Keras 2 broadcasts after the first batch alone.
-        return held or (
+        return (self._target.is_keras3 and self._is_of_model(step)) or (
             is_compiled_optimizer(step)
             and (self._target.is_keras3 or not self._program.fact(FirstBatches).takes_several(step))
+        )
+
+    def _is_of_model(self, step: Step) -> bool:
+        """Whether the model has the optimizer of a step in an attribute, alone or among others."""
+        if dotted(step.receiver).startswith("self."):
+            return True
+        if not isinstance(step.receiver, ast.Name):
+            return False
+        _, bindings = self._script.names.lookup(step.receiver.id, step.site.scope, step.statement)
+        return bool(bindings) and all(map(self._is_from_model, bindings))
+
+    def _is_from_model(self, binding: Binding) -> bool:
+        """Whether a name is given an optimizer, or one of several, that an attribute of the model holds."""
+        names = self._script.names
+        parts = ast.walk(binding.value) if binding.value is not None else ()
+        return any(
+            names.may_be(names.values(*held[:3]), *api.OPTIMIZERS)
+            for part in parts
+            if isinstance(part, ast.Attribute) and dotted(part).startswith("self.")
+            for held in members(self._script, part, binding.scope, binding.statement).elements
         )
 
     @cached_property

@@ -32,11 +32,13 @@ from collections.abc import Iterator
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.ranks.list_members import members
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import VARIABLE_LISTS, Gradient, Steps, Tape, is_plain
 from trainshift.libraries import api
+from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Display, Instance, Value
 from trainshift.python.source.edit import Change, Edit, Withheld
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
@@ -112,8 +114,6 @@ def _averaged(program: Program, gradient: Gradient) -> Change | Withheld:
     reason, kind = _against(program, gradient)
     if gradient.wrapped:
         reason = reason or _SOMETIMES
-    if not reason and kind == "nested":
-        reason = "for Keras 3 the gradient must be taken of a list of variables"
     if not reason and site.in_fstring:
         reason = "the call is inside an f-string; give it a statement of its own"
     if reason:
@@ -123,6 +123,10 @@ def _averaged(program: Program, gradient: Gradient) -> Change | Withheld:
     frame = Frame(f"[None if grad is None else {hvd}.allreduce(grad{more}) for grad in ", "]", ELEMENT)
     if kind == "variable":
         frame = handed_to(f"{hvd}.allreduce", more)
+    elif kind == "nested":
+        average = f"lambda grad: None if grad is None else {hvd}.allreduce(grad{more})"
+        tf = program.at(site).fact(Prerequisites).tf
+        frame = Frame(f"{tf}.nest.map_structure({average}, ", ")", ARGUMENT)
     edits = tuple(program.fact(Layout).put(site.node, site, frame))
     title = f"Average the gradients of {_receiver(gradient) or 'the tape'} over all ranks"
     given = program.script.text(site.node, site)
@@ -252,6 +256,9 @@ def _against(program: Program, gradient: Gradient) -> tuple[str, str]:
 def _kind(program: Program, sources: ast.expr, gradient: Gradient) -> str:
     """What the gradient is taken of: "list", "variable", "nested" or "unknown"."""
     site = gradient.site
+    held = members(program.script, sources, site.scope, site.statement).elements
+    if any(_is_list(program, each) for each in held):
+        return "nested"
     if _is_variable_list(program, sources, site.scope, site.statement):
         return "list"
     if isinstance(sources, ast.Subscript) and isinstance(sources.slice, ast.Constant):
@@ -260,10 +267,7 @@ def _kind(program: Program, sources: ast.expr, gradient: Gradient) -> str:
     known = set()
     for value in program.names.site_values(sources, site):
         if isinstance(value, Display):
-            nested = isinstance(value.node, ast.Dict | ast.DictComp) or any(
-                _is_list(program, part, value) for part in getattr(value.node, "elts", [])
-            )
-            known.add("nested" if nested else "list")
+            known.add("nested" if isinstance(value.node, ast.Dict | ast.DictComp) else "list")
         elif isinstance(value, Instance) and program.names.is_a(value, *api.VARIABLE):
             known.add("variable")
         elif isinstance(value, Instance) and not api.is_class(value.cls) and value.cls != "builtins.next":
@@ -295,10 +299,11 @@ def _is_variable_list(program: Program, node: ast.expr, scope: Scope, statement:
     )
 
 
-def _is_list(program: Program, node: ast.expr, inside: Display) -> bool:
-    if isinstance(node, ast.Attribute) and node.attr in ("trainable_variables", "trainable_weights"):
+def _is_list(program: Program, at: Occurrence) -> bool:
+    """Whether what a gradient is taken of holds a list of variables there, and not a variable."""
+    if isinstance(at.node, ast.Attribute) and at.node.attr in ("trainable_variables", "trainable_weights"):
         return True
-    values = program.names.values(node, inside.scope, inside.statement)
+    values = program.names.values(*at[:3])
     return bool(values) and all(isinstance(value, Display) for value in values)
 
 

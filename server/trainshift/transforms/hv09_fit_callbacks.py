@@ -40,7 +40,7 @@ from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.own_horovod import BROADCAST
 from trainshift.core.training.executions import Executions
-from trainshift.core.training.fits import Fit, hides
+from trainshift.core.training.fits import Fit, Fits, hides
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries.entries import Role as Known
 from trainshift.python.names.values import Instance
@@ -184,6 +184,8 @@ def _decisions(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
         decisions.append(f"{', '.join(unknown)} (unknown) {run(unknown)} on every rank")
     decisions += [f"{name} {said}" for name, said in callbacks.notes]
     decisions += _of_warm_up(program, callbacks)
+    if program.fact(Fits).is_loaded_compiled(callbacks.fit):
+        decisions.append("the learning rate of the loaded model stays as it was saved, and is not scaled")
     data = program.fact(DividedData)
     if data.of(callbacks.fit.site.statement) is None and not hides(
         program.script, callbacks.fit.site, "steps_per_epoch"

@@ -74,7 +74,10 @@ def propose(program: Program) -> Proposals:
         for compile in program.fact(Compiled).to_run_without_xla:
             yield _after(program, compile, "{model}.jit_compile = False", _TITLE_XLA)
         for fit in program.fact(Compiled).loaded:
-            yield _before_fit(program, fit)
+            helper = program.at(fit.site).fact(Helpers).names[DISTRIBUTE]
+            yield _before_fit(program, fit, f"{helper}({{model}})", _TITLE_3)
+        for fit in program.fact(Compiled).loaded_with_xla:
+            yield _before_fit(program, fit, "{model}.jit_compile = False", _TITLE_XLA)
         return
     for compile in program.fact(Fits).compiles:
         compiled = method_argument(compile.site, "jit_compile")
@@ -127,14 +130,12 @@ def _after(program: Program, compile: Compile, line: str, title: str) -> Change 
     return Change("HV10", title, target, edits, layout.isolate(site.statement), decisions=tuple(decisions))
 
 
-def _before_fit(program: Program, fit: Fit) -> Change:
-    """For Keras 3, have a model average that is loaded with its optimizer, right before it is fitted."""
+def _before_fit(program: Program, fit: Fit, line: str, title: str) -> Change:
+    """A line above the fit of a model that is loaded with its optimizer, for Keras 3."""
     site, layout, script = fit.site, program.fact(Layout), program.script
-    helper = program.at(site).fact(Helpers).names[DISTRIBUTE]
-    edits = (layout.before(site.statement, [f"{helper}({script.text(fit.model, site)})"]),)
-    decision = "the learning rate of the loaded model stays as it was saved, and is not scaled"
+    edits = (layout.before(site.statement, [line.format(model=script.text(fit.model, site))]),)
     target = script.statement_span(site.statement)
-    return Change("HV10", _TITLE_3, target, edits, layout.isolate(site.statement), decisions=(decision,))
+    return Change("HV10", title, target, edits, layout.isolate(site.statement))
 
 
 def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:

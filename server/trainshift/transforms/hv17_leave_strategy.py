@@ -52,10 +52,10 @@ def propose(program: Program) -> Proposals:
     for left in origin.fact(Leaving).left:
         former = origin.script.statement_span(left.statement)
         edits = []
-        for span in left.counts:
+        for span, member in left.shown:
             at = passage.forward(span.start)
             file = program.linked(program.script.at(at)[0])
-            edits.append(Edit(at, at + span.end - span.start, f"{file.fact(Prerequisites).hvd}.size()"))
+            edits.append(Edit(at, at + span.end - span.start, f"{file.fact(Prerequisites).hvd}.{member}"))
         at = passage.forward(former.start)
         yield Change(
             "HV17", left.title, Span(at, at), tuple(edits), decisions=tuple(left.decisions), former=former

@@ -155,10 +155,23 @@ class Steps:
             traced = self._executions.is_traced(site.scope)
             step = Step(site, function.value, pairs, [], owners or [], traced, variables=variables)
             step.gradients = self._gradients_of(step)
+            if site.name == APPLY and variables is None:
+                self._take_sources(step)
             steps.append(step)
         alone = [step for step in steps if self._is_alone(step)]
         shared = self._optimizers(*(step for step in steps if step not in alone))
         return [step for step in steps if step not in alone or not shared.isdisjoint(self._optimizers(step))]
+
+    def _take_sources(self, step: Step) -> None:
+        """Of ``apply(grads)``, take what the gradients are of for what the optimizer was built with."""
+        if len(step.gradients) != 1 or step.gradients[0].site.scope is not step.site.scope:
+            return
+        taken = step.gradients[0].site
+        sources = argument(taken.node, 1, "sources")
+        if sources is None or not is_plain(sources):
+            return
+        step.models = self._owners(sources, taken.scope, taken.statement) or []
+        step.variables = sources
 
     @property
     def _applied(self) -> Iterator[Site]:

@@ -37,12 +37,17 @@ from trainshift.proving.observed.record import Record
 
 HOLDS, FAILS, NOT_SEEN = "holds", "fails", "not seen"
 FEWEST_STEPS = 2
+_KERAS_DOWNLOADS = "Downloading data from "
 AVERAGE = "Wrap the tape: hvd.DistributedGradientTape(tape); for model.fit, the optimizer."
 AVERAGE_ON_KERAS3 = (
     "Give the optimizer what hvd.allreduce makes of each gradient: Horovod's wraps fail on Keras 3."
 )
 SET_ON_ALL = "Something besides the steps sets them: let all ranks do so alike, or before the broadcast."
 AWAIT = "Let all ranks wait until one has written"
+DOWNLOAD = (
+    "Let rank 0 download first, and the others wait: hvd.broadcast(0, root_rank=0) below its download, "
+    "and then the same line on every rank."
+)
 BY_HAND = (
     "Gradients are taken, but nobody has seen an optimizer, or the script itself, set variables by them."
 )
@@ -359,15 +364,14 @@ def data(seen: Seen) -> Found:
 
 def output(seen: Seen) -> Found:
     """What each rank printed and wrote, and which lines of the script did."""
-    found = Found(do="Put it under: if hvd.rank() == 0:")
+    found = Found()
     # What a process that could not be finished left on standard error says why.
     ranks = [replace(run, native="", stderr="") if is_failed(run) else run for run in seen.ranks]
     faults = [*judge.printed(seen.original, ranks), *judge.wrote(seen.original, ranks)]
     if seen.is_cut or not seen.before.optimizers or any(map(is_failed, seen.ranks)):
         faults = [fault for fault in faults if not fault.startswith("rank0-")]
     found.fails = sentences(faults)
-    if faults and all("wrote to sys.stderr" in fault for fault in faults):
-        found.do = "Let rank 0 alone log: put what logs, or turns logging on, under: if hvd.rank() == 0:"
+    found.do = _what_quietens(seen, faults)
     found.code = "HV08" if any("wrote-" in fault.partition(":")[0] for fault in faults) else "HV07"
     for rank, record in enumerate(seen.records):
         if rank and faults:
@@ -389,6 +393,16 @@ def output(seen: Seen) -> Found:
     rank_0 = f"In {counted(seen.steps, 'step')} rank 0" if seen.is_cut else "Rank 0"
     found.says = f"{rank_0} printed {printed} and wrote {wrote}, the others nothing."
     return found
+
+
+def _what_quietens(seen: Seen, faults: list[str]) -> str:
+    """What to do about what the other ranks print or write."""
+    printed = [what for record in seen.records[1:] for what in record.printed_at.values()]
+    if printed and all(what.startswith(_KERAS_DOWNLOADS) for what in printed):
+        return DOWNLOAD
+    if faults and all("wrote to sys.stderr" in fault for fault in faults):
+        return "Let rank 0 alone log: put what logs, or turns logging on, under: if hvd.rank() == 0:"
+    return "Put it under: if hvd.rank() == 0:"
 
 
 def silence(seen: Seen) -> str:

@@ -12,7 +12,7 @@ from trainshift.core.training.fits import Compile, Fit, Fits
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import is_plain
 from trainshift.python.lazy import cached_property
-from trainshift.python.syntax.chunk_syntax import dotted
+from trainshift.python.syntax.chunk_syntax import Site, dotted
 from trainshift.rewriting.target import Target
 
 _XLA = "jit_compile"
@@ -32,22 +32,51 @@ class Compiled:
         return [
             each
             for each in self._all
-            if self.averages(each) and not own.is_distributed(model_of(each), each.site)
+            if self.averages(each)
+            and not own.is_distributed(model_of(each), each.site)
+            and not self._is_told_at_fit(each)
         ]
 
     @cached_property
     def loaded(self) -> list[Fit]:
         """The fits, outside of loops, of models that are loaded with an optimizer which is to average."""
-        fits, own = self._program.fact(Fits), self._program.fact(OwnHorovod)
+        own = self._program.fact(OwnHorovod)
+        return [
+            each
+            for each in self._told_at_fit
+            if self._program.fact(Fits).own_tape(each.model, each.site) is None
+            and not own.is_distributed(each.model, each.site)
+        ]
+
+    @cached_property
+    def loaded_with_xla(self) -> list[Fit]:
+        """The fits of loaded models whose own tape averages, before which XLA is still to be switched off."""
+        return [
+            each
+            for each in self._told_at_fit
+            if self._program.fact(Fits).own_tape(each.model, each.site) is not None
+            and not self._has_no_xla(each.model, each.site)
+        ]
+
+    @cached_property
+    def _told_at_fit(self) -> list[Fit]:
+        """The fits of models that may be loaded with their optimizer, above which what they need stands."""
+        fits = self._program.fact(Fits)
         return [
             each
             for each in (fits.fits if self._program.fact(Target).is_keras3 else ())
             if fits.is_loaded_compiled(each)
             and is_plain(each.model)
             and not self._program.fact(ControlFlow).repeats(each.site.statement)
-            and fits.own_tape(each.model, each.site) is None
-            and not own.is_distributed(each.model, each.site)
         ]
+
+    def _is_told_at_fit(self, compile: Compile) -> bool:
+        """Whether all fits of what is compiled may be of a loaded model as well."""
+        fits = self._program.fact(Fits)
+        own = [
+            each for each in fits.fits if any(made.site is compile.site for made in fits.compiles_of(each))
+        ]
+        return bool(own) and all(each in self._told_at_fit for each in own)
 
     def is_averaged_loaded(self, fit: Fit) -> bool:
         """Whether a model that is loaded with its optimizer averages, or is made to, where it is fitted."""
@@ -60,7 +89,13 @@ class Compiled:
     @cached_property
     def to_run_without_xla(self) -> list[Compile]:
         """Those of models whose own tape averages, after which XLA is still to be switched off."""
-        return [each for each in self._all if not self.averages(each) and not self._has_no_xla(each)]
+        return [
+            each
+            for each in self._all
+            if not self.averages(each)
+            and not self._has_no_xla(model_of(each), each.site)
+            and not self._is_told_at_fit(each)
+        ]
 
     def averages(self, compile: Compile) -> bool:
         """Whether the optimizer averages, and not a tape of the model's own."""
@@ -72,10 +107,10 @@ class Compiled:
         own = [each for each in fits.own_compiles if each.own_tape is not None]
         return [*fits.compiles, *own] if self._program.fact(Target).is_keras3 else []
 
-    def _has_no_xla(self, compile: Compile) -> bool:
-        model, function = dotted(model_of(compile)), compile.site.scope.function()
+    def _has_no_xla(self, model: ast.expr, site: Site) -> bool:
+        name, function = dotted(model), site.scope.function()
         return any(
-            dotted(each.base) == model != ""
+            dotted(each.base) == name != ""
             and each.binding.scope.function() is function
             and isinstance(each.binding.value, ast.Constant)
             and each.binding.value.value is False

@@ -43,8 +43,9 @@ for v in self.model.weights], root_rank=0)
     def on_train_batch_end(self, batch, logs=None):
         if not self.is_done:
             held = [*vars(self.model).values()]
-            for each in vars(self.model).values():
-                held += each.values() if isinstance(each, dict) else each if isinstance(each, list) else []
+            for each in [*held]:
+                if isinstance(each, (list, tuple, dict)):
+                    held.extend(each.values() if isinstance(each, dict) else each)
             optimizers = [each for each in held if isinstance(each, {tf}.keras.optimizers.Optimizer)]
             for variables in [self.model.weights, *(each.variables for each in optimizers)]:
                 {hvd}.broadcast_variables([v if isinstance(v, {tf}.Variable) else v.value \

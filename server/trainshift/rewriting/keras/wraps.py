@@ -161,7 +161,7 @@ class Wraps:
             if not self._is_keras3 and (cls := keras.librarys_tape(fit.model, fit.site)):
                 self._hide(fit.site, _OWN_STEP.format(cls=cls))
                 continue
-            if keras.is_loaded_compiled(fit):
+            if keras.is_loaded_compiled(fit) and keras.own_tape(fit.model, fit.site) is None:
                 self._hide(
                     fit.site,
                     f"{model} may be loaded with its optimizer, which cannot be wrapped; compile it again",

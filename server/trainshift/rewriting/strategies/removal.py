@@ -44,12 +44,15 @@ _COMMENT = "a comment stands in the way"
 
 @dataclass(slots=True)
 class Left:
-    """What becomes of one statement: a title, what was decided, and where it shows the number of replicas."""
+    """What becomes of one statement: a title, what was decided, and what it shows of the strategy.
+
+    `shown` are the places, with the member of Horovod that is shown there instead.
+    """
 
     statement: Statement
     title: str
     decisions: list[str] = field(default_factory=list)
-    counts: list[Span] = field(default_factory=list)
+    shown: list[tuple[Span, str]] = field(default_factory=list)
 
 
 class Removal:
@@ -127,7 +130,9 @@ class Removal:
         if not use.sure:
             raise NotUnderstood("it may be something else too")
         parent, node = use.parent, use.statement.node
-        if isinstance(parent, ast.Attribute):
+        if (name := _class_name(use)) is not None and self._is_shown(use):
+            self._note(use, "Name Horovod").shown.append((self._span_of(use, name), "__name__"))
+        elif isinstance(parent, ast.Attribute):
             self._leave_member(use, parent)
         elif isinstance(node, ast.Assign | ast.AnnAssign) and parent is node and use.node is node.value:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -247,9 +252,9 @@ class Removal:
 
     def _count(self, use: Use, member: ast.Attribute) -> None:
         """A rank counts for one replica; where the number is shown, it is that of the ranks."""
-        if any(isinstance(each, ast.JoinedStr) for each in use.around) or self._is_shown(use):
+        if self._is_shown(use):
             span = self._span_of(use, member)
-            self._note(use, "Tell the number of ranks").counts.append(span)
+            self._note(use, "Tell the number of ranks").shown.append((span, "size()"))
             return
         product = use.around[1] if len(use.around) > 1 else None
         if isinstance(product, ast.AugAssign) and isinstance(product.op, ast.Mult | ast.FloorDiv):
@@ -271,6 +276,8 @@ class Removal:
     def _is_shown(self, use: Use) -> bool:
         """Whether a value is only printed, logged or formatted."""
         for each in use.around:
+            if isinstance(each, ast.JoinedStr):
+                return True
             if not isinstance(each, ast.Call):
                 continue
             site = self._script.site_of(each)
@@ -284,8 +291,8 @@ class Removal:
 
     def _span_of(self, use: Use, member: ast.Attribute) -> Span:
         """Where a member stands; in an f-string positions cannot be trusted before Python 3.12."""
-        span, code = self._script.span(member, use.statement), dotted(member)
-        if self._text[span.start : span.end] == code or not code:
+        span, code = self._script.span(member, use.statement), ast.unparse(member)
+        if self._text[span.start : span.end] == code:
             return span
         text = next((each for each in use.around[::-1] if isinstance(each, ast.JoinedStr)), None)
         if text is None:
@@ -407,6 +414,14 @@ class Removal:
             raise NotUnderstood(f"another file imports {imported_name(binding)} alone")
         self._left.setdefault(statement, Left(statement, "Import no strategy"))
         self._drop(statement.node, self._script.span(alias, statement))
+
+
+def _class_name(use: Use) -> ast.Attribute | None:
+    """The expression around a strategy that names its class: `strategy.__class__.__name__`."""
+    cls, name = use.parent, use.around[1] if len(use.around) > 1 else None
+    is_class = isinstance(cls, ast.Attribute) and cls.attr == "__class__"
+    is_class = is_class or (isinstance(cls, ast.Call) and dotted(cls.func) == "type" and len(cls.args) == 1)
+    return name if is_class and isinstance(name, ast.Attribute) and name.attr == "__name__" else None
 
 
 def _shown(use: Use) -> ast.expr:
