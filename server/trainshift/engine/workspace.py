@@ -26,6 +26,7 @@ _MOST_ABOVE = 2
 # What holds other people's files, or none.
 _FOREIGN = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "env"})
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.M)
+_PYTHONPATH = re.compile(r"^[ \t]*(?:export[ \t]+)?PYTHONPATH[ \t]*=[ \t]*(.*?)[ \t]*$", re.M)
 _ROOT_MARKS = frozenset({".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg", "trainshift.toml"})
 
 
@@ -171,6 +172,20 @@ class ParsedFiles:
     def names(self, path: str, other: str) -> bool:
         """Whether a word of an import of the file at `path` may mean the `other` file."""
         return _module_of(other) in self._imported_words(path)
+
+    def python_path(self, directory: str) -> list[str]:
+        """The directories in the PYTHONPATH of the `.env` in or above `directory`, in the same project."""
+        for _ in range(_MOST_LEVELS):
+            if ".env" in self._entries(directory):
+                text = self._text_of(posixpath.join(directory, ".env")) or ""
+                given = ":".join(each.strip("'\"") for each in _PYTHONPATH.findall(text))
+                parts = given.replace("${workspaceFolder}", directory).split(":")
+                known = [part for part in parts if part and "$" not in part]
+                return [posixpath.normpath(posixpath.join(directory, part)) for part in known]
+            if self.is_root(directory):
+                break
+            directory = posixpath.dirname(directory)
+        return []
 
     def _around(self, directory: str) -> _Around:
         """The files of the project of a directory; without a project, those that are nearest."""

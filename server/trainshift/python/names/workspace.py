@@ -2,8 +2,8 @@
 
 Modules are looked for as Python would find them if the script were run from its own directory or
 from one above it, up to the workspace's root: relative imports, packages with and without an
-``__init__.py``, ``src/`` layouts; what is found nowhere there, beside the file that imports it.  One that
-is not found is unknown; cycles do no harm.
+``__init__.py``, ``src/`` layouts, what the script puts on `sys.path`, the PYTHONPATH of a `.env`; what is
+found nowhere there, beside the file that imports it.  One that is not found is unknown; cycles do no harm.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.linked import LinkedScript
 from trainshift.python.names.memo import Memo
 from trainshift.python.names.script import Script
+from trainshift.python.names.search_path import search_path
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, for_type_checkers
 from trainshift.python.syntax.code import Code
 
@@ -47,6 +48,9 @@ class Files(Protocol):
     def may_be_imported(self, path: str) -> bool:
         """Whether another file of the project may import the one at `path`."""
 
+    def python_path(self, directory: str) -> list[str]:
+        """The directories in the PYTHONPATH of the `.env` in or above `directory`."""
+
 
 class _Rewritten:
     """Files of which some read otherwise than they do."""
@@ -56,6 +60,7 @@ class _Rewritten:
         self._files = files
         self.has_file, self.has_modules = files.has_file, files.has_modules
         self.is_root, self.may_be_imported = files.is_root, files.may_be_imported
+        self.python_path = files.python_path
 
     def read(self, path: str) -> Code | None:
         """What a file would say."""
@@ -161,10 +166,9 @@ class Workspace:
 
     def _trail(self, script: LinkedScript, full_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The packages and the module that a dotted name leads through, and the names left over."""
-        directory = posixpath.dirname(script.path)
-        key = (directory, full_name)
+        key = (posixpath.dirname(script.path), full_name)
         if key not in self._modules:
-            self._modules[key] = self._find(directory, full_name)
+            self._modules[key] = self._find(*key)
         return self._modules[key]
 
     def _find(self, directory: str, full_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -210,13 +214,23 @@ class Workspace:
 
     @cached_property
     def _first_places(self) -> list[str]:
-        """Where Python looks first, whichever file imports: beside the root, and above it.
+        """Where Python looks first, whichever file imports: beside the root, above it, and on `sys.path`.
 
         A root that has relative imports is run as a module, for which Python does not look beside it.
         """
-        own, *above = self._places(posixpath.dirname(self.root.path))
+        own, *above = places = [*self._places(posixpath.dirname(self.root.path))]
         is_module = any(binding.full_name.startswith(".") for binding in self.root.imports)
-        return [*above, own] if is_module else [own, *above]
+        added: dict[bool, list[str]] = {True: [], False: []}
+        for directory, first in search_path(self.root.code, self.root.path):
+            # Where Python is started is not known: beside the root, or above it.
+            added[first] += [posixpath.normpath(posixpath.join(each, directory)) for each in places]
+        usual = [*above, own] if is_module else [own, *above]
+        return [
+            *added[True],
+            *usual,
+            *self._files.python_path(posixpath.dirname(self.root.path)),
+            *added[False],
+        ]
 
     def _places(self, directory: str) -> Iterator[str]:
         for _ in range(_MOST_LEVELS):
