@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
+from trainshift.python.names.classes import is_decorated, is_property
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Edit, apply
 from trainshift.python.source.offset_map import OffsetMap
@@ -138,10 +139,8 @@ def _refused(program: Program, function: Scope) -> str:
         return "a function within another one is not made static; move it out"
     if isinstance(node, ast.AsyncFunctionDef) or function.is_generator:
         return "Paddle makes no generator or `async` function static"
-    for decorator in getattr(node, "decorator_list", ()):
-        last = decorator.attr if isinstance(decorator, ast.Attribute) else getattr(decorator, "id", "")
-        if last in ("property", "cached_property", "setter", "getter", "deleter"):
-            return "Paddle makes no property static"
+    if is_property(function) or is_decorated(function, "setter", "getter", "deleter"):
+        return "Paddle makes no property static"
     if is_excluded(script, function):
         return "Paddle is told to leave this function as it is"
     owner = function.owner()

@@ -149,10 +149,18 @@ def exits(function: StaticFunction, loop: Statement, *kinds: type[ast.stmt]) -> 
     found = []
     for each in loop.walk():
         if each.scope is function.scope and isinstance(each.node, kinds):
-            around = function.loops_around(each)
-            if loop in (around if isinstance(each.node, ast.Return) else around[:1]):
+            if loop in function.left_by(each) and loop in function.loops_around(each):
                 found.append(each)
     return found
+
+
+def drops_break(function: StaticFunction, node: ast.stmt) -> bool:
+    """Whether Paddle leaves a `for` as it is, and drops its `break` (PD07)."""
+    return (
+        isinstance(node, ast.For)
+        and isinstance(node.iter, ast.Call)
+        and not is_call_of(function, node.iter, "builtins.range", "builtins.enumerate")
+    )
 
 
 def may_be_unrolled(function: StaticFunction, loop: Statement) -> bool:

@@ -38,8 +38,6 @@ from trainshift.static_graphs.reporting import exits as leaving
 _ELSE = re.compile(r"\s*else\s*:")
 _NUMBER = VarInfo(python("int"))
 _COUNTER = _NUMBER.joined(scalar("int64"))
-_LOOPS = ast.For | ast.While
-_SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _CONTAINERS = frozenset({"list", "tuple", "dict", "str", "layer"})
 
 
@@ -104,31 +102,26 @@ class Builder:
         end = self._lines_of(statement.node)[1]
         if not statement.branches:
             return end
-        line, column = end + 1, statement_column(statement)
-        last = end
-        while line <= len(self.source.line_starts):
-            if line in self.comments and not self._line(line)[: self.comments[line].column].strip():
-                if self.comments[line].column <= column:
-                    break
-                last = line
-            elif self._line(line).strip():
-                break
-            line += 1
-        return last
+        return self._with_comments(end, statement_column(statement) + 1)
 
     def last_line(self, block: list[Statement]) -> int:
         """The last line of a function's body, with the comments that belong to it."""
-        last, column = self._end_of(block[-1]), statement_column(block[0])
-        line = last + 1
-        while line <= len(self.source.line_starts):
-            if line in self.comments and not self._line(line)[: self.comments[line].column].strip():
-                if self.comments[line].column < column:
+        return self._with_comments(self._end_of(block[-1]), statement_column(block[0]))
+
+    def _with_comments(self, last: int, least: int) -> int:
+        """The last line of what ends on one, with the comments right below it that stand at least so deep."""
+        for line in range(last + 1, len(self.source.line_starts) + 1):
+            if self._is_comment(line):
+                if self.comments[line].column < least:
                     break
                 last = line
             elif self._line(line).strip():
                 break
-            line += 1
         return last
+
+    def _is_comment(self, line: int) -> bool:
+        """Whether nothing but a comment stands on a line."""
+        return line in self.comments and not self._line(line)[: self.comments[line].column].strip()
 
     def _tail(self, end: int) -> str:
         """The comment that stands right behind a statement."""
@@ -197,9 +190,7 @@ class Builder:
 
     def _header_end(self, block: list[Statement]) -> int:
         line = self._first_line(block[0]) - 1
-        while not self._line(line).strip() or (
-            line in self.comments and not self._line(line)[: self.comments[line].column].strip()
-        ):
+        while not self._line(line).strip() or self._is_comment(line):
             line -= 1
         return line
 
@@ -445,15 +436,7 @@ class Builder:
         """Whether a statement leaves what becomes part of the graph."""
         if not self._is_wanted(statement) and self.wanted is not None:
             return False
-        for above in statement.ancestors():
-            if above.scope is not self.know.function.scope or isinstance(above.node, _SCOPES):
-                return False
-            is_loop = isinstance(above.node, _LOOPS)
-            if self._is_graph(above):
-                return True
-            if is_loop and not isinstance(statement.node, ast.Return):
-                return False
-        return False
+        return any(map(self._is_graph, self.know.function.left_by(statement)))
 
     def _kept(self, statement: Statement, leading: list[str], *, is_chained: bool = False) -> Kept:
         """A compound statement of Python's; `is_chained` tells that it stays an `elif`."""

@@ -23,6 +23,7 @@ from trainshift.static_graphs.expanding.words import (
 )
 from trainshift.static_graphs.reading.abstract_values import NUMBERS
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
+from trainshift.static_graphs.tables.api import is_in_place
 
 _GUARDED = "a graph looks at both sides, and the left one may guard the right"
 KEEP = (ast.Is, ast.IsNot)
@@ -542,14 +543,14 @@ class Expressions:
         base, name = self.knowledge.kind(method.value), method.attr
         if name in TO_NUMPY and (base.tensor is not None or base.unknown):
             raise CannotExpand(node, f"`.{name}()` needs the value of a tensor{_YET}", "PD03")
-        if _is_in_place(name):
+        if is_in_place(name):
             raise CannotExpand(node, f"`{name}` writes into a tensor", "PD21")
 
     def _check_library(self, node: ast.Call, full_name: str, *, takes_tensors: bool) -> None:
         if full_name.startswith(FROZEN):
             raise CannotExpand(node, "a graph keeps what this gave at the first call", "PD24")
         if full_name.startswith("paddle."):
-            if _is_in_place(full_name):
+            if is_in_place(full_name):
                 raise CannotExpand(node, f"`{full_name}` writes into a tensor", "PD21")
         elif full_name not in _OPERATORS and takes_tensors:
             if full_name.partition(".")[0] in _OF_VALUES:
@@ -705,8 +706,3 @@ def operand_text(text: str, node: ast.expr) -> str:
 
 def short(text: str) -> str:
     return " ".join(text.split())[:60]
-
-
-def _is_in_place(name: str) -> bool:
-    """Whether a function or method writes into its first tensor, by what Paddle calls such."""
-    return name.endswith("_") and not name.endswith("__")

@@ -206,18 +206,12 @@ class Knowledge:
         for statement in self.function.statements:
             if not isinstance(statement.node, ast.Break | ast.Continue | ast.Return):
                 continue
-            around = [
-                each
-                for each in statement.ancestors()
-                if each.scope is self.function.scope
-                and isinstance(each.node, (*_COMPOUND, ast.Match))
-                and self._tested_with(each.node, known) is not Truth.PYTHON
-            ]
-            for loop in self.function.loops_around(statement):
-                if any(each is not loop and loop in each.ancestors() for each in around):
-                    found.add(loop.node)
-                if not isinstance(statement.node, ast.Return):
-                    break
+            is_graph = False
+            for each in self.function.left_by(statement):
+                if is_graph and isinstance(each.node, ast.For | ast.While):
+                    found.add(each.node)
+                is_compound = isinstance(each.node, (*_COMPOUND, ast.Match))
+                is_graph |= is_compound and self._tested_with(each.node, known) is not Truth.PYTHON
         self._left[known] = frozenset(found)
         return self._left[known]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import takewhile
 
 from trainshift.core.finding import Finding
 from trainshift.core.layout import Layout
@@ -23,7 +24,7 @@ from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.python.syntax.precedence import handed_to
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
-from trainshift.static_graphs.reporting import Judge, exits, is_call_of
+from trainshift.static_graphs.reporting import Judge, drops_break, exits, is_call_of
 
 _RAISES = "raises: python while pred change from bool to variable"
 
@@ -43,7 +44,7 @@ def check(program: Program) -> Iterator[Finding]:
                     "Begin with a tensor.",
                 )
                 continue
-        elif _is_iterated(function, node):
+        elif drops_break(function, node):
             continue
         begins = function.truth(node) if not isinstance(node, ast.While) else begins
         if begins is not Truth.PYTHON:
@@ -79,24 +80,10 @@ def _is_set_by_tensors(function: StaticFunction, loop: Statement, test: ast.expr
     return False
 
 
-def _is_iterated(function: StaticFunction, node: ast.stmt) -> bool:
-    """Whether Paddle leaves a `for` as it is, and drops its `break` (PD07)."""
-    return (
-        isinstance(node, ast.For)
-        and isinstance(node.iter, ast.Call)
-        and not is_call_of(function, node.iter, "builtins.range", "builtins.enumerate")
-    )
-
-
 def _conditions(function: StaticFunction, leaving: Statement, loop: Statement) -> list[Statement]:
     """The conditions on tensors between a loop and what leaves it."""
-    found = []
-    for each in leaving.ancestors():
-        if each is loop:
-            break
-        if function.may_be_graph(each.node):
-            found.append(each)
-    return found
+    inside = takewhile(lambda each: each is not loop, leaving.ancestors())
+    return [each for each in inside if function.may_be_graph(each.node)]
 
 
 def _fixed(judge: Judge, function: StaticFunction, loop: Statement) -> Change | None:

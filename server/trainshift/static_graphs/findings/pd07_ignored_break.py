@@ -21,16 +21,14 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.static_graphs.reporting import Judge, exits, is_call_of
+from trainshift.static_graphs.reporting import Judge, drops_break, exits
 
 
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD07")
     for function, loop in judge.loops():
         node = loop.node
-        if not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call):
-            continue
-        if is_call_of(function, node.iter, "builtins.range", "builtins.enumerate"):
+        if not drops_break(function, node) or not isinstance(node, ast.For):
             continue
         if function.kind(node.iter).may_be_tensor:
             continue

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reporting import Judge, exits, is_call_of
+from trainshift.static_graphs.reporting import Judge, drops_break, exits, is_call_of
 
 
 def check(program: Program) -> Iterator[Finding]:
@@ -69,15 +69,8 @@ def _is_unpacked(function: StaticFunction, node: ast.For) -> bool:
         and len(node.target.elts) == 2
         and all(isinstance(each, ast.Name) for each in node.target.elts)
     )
-    return not (is_pair and is_call_of(function, node.iter, "builtins.enumerate")) and not _is_dropped(
+    return not (is_pair and is_call_of(function, node.iter, "builtins.enumerate")) and not drops_break(
         function, node
-    )
-
-
-def _is_dropped(function: StaticFunction, node: ast.For) -> bool:
-    """Whether Paddle drops the `break` instead (PD07)."""
-    return isinstance(node.iter, ast.Call) and not is_call_of(
-        function, node.iter, "builtins.range", "builtins.enumerate"
     )
 
 

@@ -18,6 +18,7 @@ from itertools import pairwise
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.python.flow.exits import RETURN, completions
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.branch_merge import difference
 from trainshift.static_graphs.reading.abstract_values import constant
@@ -86,14 +87,8 @@ def _goes_on_around(function: StaticFunction, returned: Statement) -> bool:
 
 
 def _returns(block: list[Statement]) -> bool:
-    """Whether a block ends by a `return` on all its ways, as far as that stands there."""
-    if not block:
-        return False
-    last = block[-1]
-    if isinstance(last.node, ast.If):
-        ways = [last.branches.get(name, []) for name in ("body", "orelse")]
-        return all(map(_returns, ways))
-    return isinstance(last.node, ast.Return)
+    """Whether a block ends by a `return` on all its ways."""
+    return completions([each.node for each in block]) == {RETURN}
 
 
 def _problem(

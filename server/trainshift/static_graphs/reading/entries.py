@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainshift.python.names.classes import is_decorated
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Function, Instance, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, imported_name, root_name
@@ -51,10 +52,9 @@ def no_place(script: Script, function: Scope, *, if_unseen: str) -> str:
     owner = function.owner()
     if owner is None:
         return ""
-    decorators = [getattr(each, "id", "") for each in getattr(function.node, "decorator_list", ())]
-    if "classmethod" in decorators:
+    if is_decorated(function, "classmethod"):
         return "Paddle cannot make a class method static"
-    if "staticmethod" in decorators or is_layer(script, owner):
+    if is_decorated(function, "staticmethod") or is_layer(script, owner):
         return ""
     bases = script.names.ancestry(owner)
     node = owner.node

@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 
 from trainshift.core.program import Program
 from trainshift.libraries.containers import ADDING, METHODS, MUTATING
+from trainshift.python.names.classes import is_property
 from trainshift.python.names.memo import Revisable
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import (
@@ -384,7 +385,7 @@ class Evaluator:
             held = join([*given, *self._registered(thing, name)])
             held = self.host.from_heap(self._filled(held, name, thing.scope), name)
             method = self.home(thing.scope).names.function_named(thing.scope, name)
-            if method is not None and any(_last(each) == "property" for each in _decorators(method)):
+            if method is not None and is_property(method):
                 return self.host.called(method, thing, (), {}, frame, None)
             if method is not None:
                 held = held.joined(python("function", things=frozenset({Function(method, thing)})))
@@ -964,14 +965,6 @@ def _is_own_item(node: ast.expr, frame: Frame) -> bool:
     if root is None or frame.function is None or isinstance(node.value, ast.Attribute):  # type: ignore[attr-defined]
         return False
     return root.id in frame.function.scope.bindings or root.id in frame.function.closure
-
-
-def _last(node: ast.expr) -> str:
-    return getattr(node, "attr", "") or getattr(node, "id", "")
-
-
-def _decorators(function: Scope) -> list[ast.expr]:
-    return list(getattr(function.node, "decorator_list", ()))
 
 
 def _unseen(node: ast.expr, frame: Frame) -> AbstractValue:

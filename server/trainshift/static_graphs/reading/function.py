@@ -11,6 +11,7 @@ from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.liveness import Liveness
 from trainshift.python.flow.names import Names
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.classes import is_decorated
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function, UserInstance
 from trainshift.python.syntax.chunk_syntax import FunctionNode, Scope, Statement
@@ -93,9 +94,7 @@ class StaticFunction:
     @property
     def takes_self(self) -> bool:
         """Whether its first parameter is the object whose method it is."""
-        decorators = getattr(self.scope.node, "decorator_list", ())
-        is_static = any(getattr(each, "id", "") == "staticmethod" for each in decorators)
-        return self.scope.owner() is not None and not is_static
+        return self.scope.owner() is not None and not is_decorated(self.scope, "staticmethod")
 
     @property
     def positional(self) -> list[ast.arg]:
@@ -196,16 +195,31 @@ class StaticFunction:
                 found.append(each)
         return found
 
-    def loops_around(self, statement: Statement) -> list[Statement]:
-        """The loops around a statement, innermost first, as `break` sees them."""
+    def left_by(self, statement: Statement) -> list[Statement]:
+        """The compound statements that a `return` leaves, or a `break` or `continue`; innermost first."""
         found, below = [], statement
         for each in statement.ancestors():
-            if each.scope is not self.scope:
+            if below.scope is not self.scope or each.scope is not self.scope:
                 break
-            if isinstance(each.node, ast.For | ast.AsyncFor | ast.While) and below.branch == "body":
-                found.append(each)
+            found.append(each)
+            if not isinstance(statement.node, ast.Return) and _is_loop_of(each, below):
+                break
             below = each
         return found
+
+    def loops_around(self, statement: Statement) -> list[Statement]:
+        """The loops around a statement, innermost first, as `break` sees them."""
+        around = [each for each in statement.ancestors() if each.scope is self.scope]
+        return [
+            each
+            for each, below in zip(around, [statement, *around], strict=False)
+            if _is_loop_of(each, below)
+        ]
+
+
+def _is_loop_of(around: Statement, below: Statement) -> bool:
+    """Whether a statement is a loop, in the body of which another one stands."""
+    return isinstance(around.node, ast.For | ast.AsyncFor | ast.While) and below.branch == "body"
 
 
 def title_of(function: Scope) -> str:
