@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Scope, children
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, FunctionNode, Scope, children
 
 
 class NameUse(NamedTuple):
@@ -32,7 +32,7 @@ def owner_of(name: str, scope: Scope) -> Scope | None:
     return None
 
 
-def name_uses(function: ast.FunctionDef | ast.Lambda, scope: Scope) -> Iterator[NameUse]:
+def name_uses(function: FunctionNode, scope: Scope) -> Iterator[NameUse]:
     """The names in the body of a function whose scope is `scope`, those in functions inside it included.
 
     Annotations are left out.

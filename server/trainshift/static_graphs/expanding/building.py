@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from trainshift.libraries.containers import ADDING
-from trainshift.python.flow.names import names_bound, names_read
+from trainshift.python.flow.names import Names, names_bound, names_read
 from trainshift.python.source.comments import Comments
 from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
 from trainshift.static_graphs.expanding.exits import leave_kept, leave_loop
@@ -674,7 +673,7 @@ class Builder:
             return text
         name = self.fresh("start")
         known = info_of(self.know.kind(first))
-        loop.before.append(Plain([f"{name} = {text}"], names_read(first), (name,), gives={name: known}))
+        loop.before.append(_binding(name, text, names_read(first), known))
         return name
 
     def _may_be_rows(self, value: AbstractValue, target: ast.expr) -> bool:
@@ -701,7 +700,7 @@ class Builder:
         end = call.args[1] if len(given) > 1 else call.args[0]
         if not isinstance(end, ast.Constant | ast.Name) or names_read(end) & changed:
             name = self.fresh("stop")
-            loop.before.append(Plain([f"{name} = {last}"], names_read(end), (name,), gives={name: _COUNTER}))
+            loop.before.append(_binding(name, last, names_read(end), _COUNTER))
             last, reads = name, frozenset({name})
         else:
             reads = names_read(end)
@@ -720,23 +719,11 @@ class Builder:
             if begin & self.know.became_tensors
             else _NUMBER
         )
-        loop.before.append(Plain([f"{counter} = {start}"], begin, (counter,), gives={counter: known}))
+        loop.before.append(_binding(counter, start, begin, known))
         if own:
-            loop.before.append(
-                Plain(
-                    [f"{node.target.id} = {counter}"],
-                    frozenset({counter}),
-                    (node.target.id,),
-                    gives={node.target.id: replace(known, is_alias=True)},
-                )
-            )
-            inside = Plain(
-                [f"{node.target.id} = {counter}"],
-                frozenset({counter}),
-                (node.target.id,),
-                gives={node.target.id: replace(_COUNTER, is_alias=True)},
-            )
-            loop.body.insert(0, inside)
+            name, reads_counter = node.target.id, frozenset({counter})
+            loop.before.append(_binding(name, counter, reads_counter, known.named(is_alias=True)))
+            loop.body.insert(0, _binding(name, counter, reads_counter, _COUNTER.named(is_alias=True)))
         loop.test = Code(f"{counter} {'<' if sign > 0 else '>'} {last}", reads | {counter})
         loop.steps[counter] = (
             f"{counter} - {step[1:].strip()}" if step.startswith("-") else f"{counter} + {step}"
@@ -749,9 +736,7 @@ class Builder:
         rows = self.write.text(given)
         if not isinstance(given, ast.Name) or given.id in changed:
             name = self.fresh("rows")
-            loop.before.append(
-                Plain([f"{name} = {rows}"], names_read(given), (name,), gives={name: VarInfo(tensor())})
-            )
+            loop.before.append(_binding(name, rows, names_read(given), VarInfo(tensor())))
             rows, reads = name, frozenset({name})
         else:
             reads = names_read(given)
@@ -761,7 +746,7 @@ class Builder:
                     node, "loops over tensors of unknown sizes within each other fail in Paddle"
                 )
         counter = self.fresh("index")
-        loop.before.append(Plain([f"{counter} = 0"], frozenset(), (counter,), gives={counter: _NUMBER}))
+        loop.before.append(_binding(counter, "0", frozenset(), _NUMBER))
         length = self.write.length(rows, is_sure=self.know.kind(given).is_tensor)
         loop.test = Code(f"{counter} < {length}", reads | {counter})
         loop.steps[counter] = f"{counter} + 1"
@@ -770,14 +755,8 @@ class Builder:
             assert isinstance(target, ast.Tuple)
             name = self.write.source_of(target.elts[0])
             number = f"{counter} + {start}" if start and start != "0" else counter
-            first.append(
-                Plain(
-                    [f"{name} = {number}"],
-                    frozenset({counter, start}) if start.isidentifier() else frozenset({counter}),
-                    (name,),
-                    gives={name: replace(_COUNTER, is_alias=True)},
-                )
-            )
+            reads_number = frozenset({counter, start} if start.isidentifier() else {counter})
+            first.append(_binding(name, number, reads_number, _COUNTER.named(is_alias=True)))
             target = target.elts[1]
         bound = names_bound(target)
         gives = {
@@ -791,6 +770,11 @@ class Builder:
     def _has_known_length(self, node: ast.expr) -> bool:
         tensor = self.know.kind(node).tensor
         return tensor is not None and bool(tensor.shape) and isinstance((tensor.shape or (None,))[0], int)
+
+
+def _binding(name: str, text: str, reads: Names, known: VarInfo) -> Plain:
+    """An assignment that the expansion adds, of which is known what it gives the name."""
+    return Plain([f"{name} = {text}"], reads, (name,), gives={name: known})
 
 
 def is_elif(statement: Statement) -> bool:

@@ -6,14 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.python.flow.names import Names
+from trainshift.python.names.scoping import name_uses
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts, targets_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.reading.abstract_values import NUMBER, AbstractValue
 from trainshift.static_graphs.reading.function import StaticFunction
 
 _JOINING = frozenset({"paddle.stack", "paddle.concat", "paddle.tensor.stack", "paddle.tensor.concat"})
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.ListComp, ast.SetComp,
-           ast.DictComp, ast.GeneratorExp)  # fmt: skip
 
 
 def appended(statement: Statement) -> str:
@@ -356,15 +355,12 @@ class Held:
 
     def _uses(self, name: str) -> Iterator[ast.Name]:
         """Where a name is read; raises CannotExpand for one in a function within this one."""
-        waiting: list[tuple[ast.AST, bool]] = [(each, False) for each in self.function.node.body]  # type: ignore[union-attr]
-        while waiting:
-            node, is_inner = waiting.pop()
-            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-                if is_inner:
-                    raise CannotExpand(node, f"`{name}` is read by a function within this one", "PD25")
-                yield node
-            inner = is_inner or isinstance(node, _SCOPES)
-            waiting += [(each, inner) for each in ast.iter_child_nodes(node)]
+        function = self.function
+        for use in name_uses(function.node, function.scope):
+            if use.node.id == name and isinstance(use.node.ctx, ast.Load):
+                if use.scope is not function.scope:
+                    raise CannotExpand(use.node, f"`{name}` is read by a function within this one", "PD25")
+                yield use.node
 
 
 def _is_empty_list(node: ast.expr) -> bool:

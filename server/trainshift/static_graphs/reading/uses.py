@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.values import Instance
+from trainshift.python.syntax.call_binding import bind_call
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement, arguments, own_parts
 from trainshift.static_graphs.reading.abstract_values import NUMBERS, AbstractValue, Dim, python, tensor
 from trainshift.static_graphs.reading.entries import forward_of
@@ -149,15 +150,23 @@ class Uses:
                 continue
             callees = self._evaluate(func, Frame(function.scope, statement, {})).things
             scopes = [forward_of(function.script, each) for each in callees]
-            wanted = [self._tensors_of(each, function) for each in scopes if each is not None]
-            if not wanted or len(wanted) < len(scopes):
-                continue
-            for position, each in enumerate(node.args):
-                if isinstance(each, ast.Name) and all(position in parameters for parameters in wanted):
-                    yield each.id
-            for word in node.keywords:
-                if isinstance(word.value, ast.Name) and all(word.arg in parameters for parameters in wanted):
-                    yield word.value.id
+            wanted = [self._tensors_handed(each, node, function) for each in scopes if each is not None]
+            if wanted and len(wanted) == len(scopes):
+                yield from frozenset.intersection(*wanted)
+
+    def _tensors_handed(self, scope: Scope, call: ast.Call, caller: StaticFunction) -> frozenset[str]:
+        """Return the names that a call gives parameters which a function uses as only tensors can be."""
+        if isinstance(scope.node, ast.Lambda) or scope.is_generator:
+            return frozenset()
+        called = StaticFunction(scope, caller.script.home(scope), caller.mode, caller.why)
+        used = self._evidence(called).tensors
+        given = bind_call(call, called.node.args, int(called.takes_self)).given
+        return frozenset(
+            value.id
+            for name, value in given.items()
+            if isinstance(value, ast.Name)
+            and any(each.statement is None and each in used for each in scope.bindings.get(name, ()))
+        )
 
     def _replaced_where_none(
         self, nodes: list[ast.AST], statement: Statement | None, function: StaticFunction
@@ -178,23 +187,6 @@ class Uses:
             if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is):
                 if self._evaluate(value, Frame(function.scope, statement, {})).is_tensor:
                     yield from _compared_with_none([test])
-
-    def _tensors_of(self, scope: Scope, caller: StaticFunction) -> set[int | str]:
-        """Return the parameters that a function uses as only tensors can be, by name and by position."""
-        if isinstance(scope.node, ast.Lambda) or scope.is_generator:
-            return set()
-        called = StaticFunction(scope, caller.script.home(scope), caller.mode, caller.why)
-        used = self._evidence(called).tensors
-        arguments = called.node.args
-        every = [*arguments.posonlyargs, *arguments.args]
-        if scope.owner() is not None:
-            every = every[1:]
-        found: set[int | str] = set()
-        for position, argument in enumerate(every):
-            bindings = [each for each in scope.bindings.get(argument.arg, ()) if each.statement is None]
-            if any(each in used for each in bindings):
-                found |= {position, argument.arg}
-        return found
 
 
 def _taken_apart(node: ast.stmt) -> tuple[str, int]:
