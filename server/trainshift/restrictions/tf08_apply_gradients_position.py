@@ -40,6 +40,7 @@ from trainshift.core.finding import Finding, Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.libraries import api
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.values import Member
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import one_line
@@ -176,13 +177,13 @@ def _is_about(node: ast.Attribute) -> bool:
 
 def _expressions(statement: Statement) -> Iterator[tuple[ast.AST, Scope]]:
     """The nodes of the statement's own expressions, with the scopes they are read in."""
-    waiting: list[tuple[ast.AST, Scope]] = [(statement.node, statement.scope)]
-    while waiting:
-        node, scope = waiting.pop()
-        yield node, scope
-        for child in ast.iter_child_nodes(node):
+
+    def inside(at: tuple[ast.AST, Scope]) -> Iterator[tuple[ast.AST, Scope]]:
+        for child in ast.iter_child_nodes(at[0]):
             if not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
-                waiting.append((child, scope.facts.scope_of.get(child, scope)))
+                yield child, at[1].facts.scope_of.get(child, at[1])
+
+    return reachable([(statement.node, statement.scope)], inside)
 
 
 def _shown(node: ast.AST) -> str:

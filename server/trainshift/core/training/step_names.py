@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
-from trainshift.python.flow.traversal import closure
+from trainshift.python.flow.traversal import closure, reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.syntax.chunk_syntax import ChunkSyntax, children, last_name
@@ -62,14 +62,12 @@ def _named(facts: ChunkSyntax) -> list[tuple[str, list[ast.Call], set[str]]]:
 
 def _parts(value: ast.expr) -> Iterator[ast.AST]:
     """An expression and what it is made of; what a session runs gives values, which are no operations."""
-    waiting: list[ast.AST] = [value]
-    while waiting:
-        part = waiting.pop()
-        yield part
-        if not (
-            isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "run"
-        ):
-            waiting += children(part)
+    return reachable([value], lambda part: () if _runs(part) else children(part))
+
+
+def _runs(node: ast.AST) -> bool:
+    """Whether it is a call of a method that is named as a session's that runs operations."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run"
 
 
 def _controlled(script: Script) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, FunctionNode, Scope, children
 
 
@@ -38,13 +39,10 @@ def name_uses(function: FunctionNode, scope: Scope) -> Iterator[NameUse]:
     Annotations are left out.
     """
     body = [function.body] if isinstance(function, ast.Lambda) else function.body
-    waiting: list[tuple[ast.AST, Scope]] = [(each, scope) for each in reversed(body)]
-    while waiting:
-        node, scope = waiting.pop()
+    starts: list[tuple[ast.AST, Scope]] = [(each, scope) for each in reversed(body)]
+    for node, around in reachable(starts, lambda at: reversed(list(_parts(*at)))):
         if isinstance(node, ast.Name):
-            yield NameUse(node, scope, owner_of(node.id, scope))
-            continue
-        waiting += reversed(list(_parts(node, scope)))
+            yield NameUse(node, around, owner_of(node.id, around))
 
 
 def _parts(node: ast.AST, scope: Scope) -> Iterator[tuple[ast.AST, Scope]]:

@@ -17,6 +17,7 @@ from functools import cache
 from trainshift.core.program import Program
 from trainshift.libraries import api
 from trainshift.libraries.roles import is_wrap
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.memo import Questions
 from trainshift.python.names.occurrence import UNSEEN, Occurrence, Step
@@ -347,16 +348,11 @@ class Creations:
         """Whether the call is given an object of the kind, around which it makes another."""
         if kind is MadeKind.DATASET and last_name(site.node.func) in _JOINING:
             return True
-        waiting = arguments(site.node)
-        while waiting:
-            node = waiting.pop()
-            if isinstance(node, ast.List | ast.Tuple):
-                waiting += node.elts
-            elif isinstance(node, ast.Dict):
-                waiting += node.values
-            elif kind in self.kinds(node, site.scope, site.statement) or _is_own_target(node, site):
-                return True
-        return False
+        return any(
+            kind in self.kinds(node, site.scope, site.statement) or _is_own_target(node, site)
+            for node in reachable(arguments(site.node), _held_by)
+            if not isinstance(node, ast.List | ast.Tuple | ast.Dict)
+        )
 
     def _creation(self, site: Site, kind: MadeKind, certain: bool) -> Creation:
         path = expression_path(site.statement.node, site.node)[:-1]
@@ -459,6 +455,13 @@ def _probable(name: str) -> MadeKind | None:
     module, _, last = name.rpartition(".")
     kind = _MODULES.get(module) if api.canonical(name) is None else None
     return kind if kind is not None and last[:1].isupper() else None
+
+
+def _held_by(node: ast.expr) -> list[ast.expr]:
+    """The elements of a container that is written out."""
+    if isinstance(node, ast.Dict):
+        return node.values
+    return node.elts if isinstance(node, ast.List | ast.Tuple) else []
 
 
 def _is_own_target(node: ast.expr, site: Site) -> bool:
