@@ -29,6 +29,7 @@ from trainshift.python.syntax.chunks import ChunkCache, ParseFailure
 from trainshift.restrictions import HAZARDS
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.choice import Choice
+from trainshift.rewriting.steps.minimizing import Minimizing
 from trainshift.rewriting.strategies.leaving import Leaving
 from trainshift.transforms import TRANSFORMS
 from trainshift.transforms.rule import Transform
@@ -188,9 +189,12 @@ def analyze_script(
 
 
 def _read(program: Program) -> Program | str:
-    """The program as the rules read it, without its strategies; a text says how taking them out failed."""
+    """The program as the rules read it: without its strategies, its steps by `minimize` written out.
+
+    A text says how that failed.
+    """
     try:
-        edits = program.fact(Leaving).edits
+        edits = program.fact(Leaving).edits or program.fact(Minimizing).edits
         return edited(program, edits) if edits else program
     except RecursionError:
         raise

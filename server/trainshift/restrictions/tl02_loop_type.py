@@ -20,7 +20,8 @@ gradients.
 ## What is reported
 
 A loop under `tf.distribute`, `optimizer.minimize(...)` of TensorFlow 2, weights that are updated by hand,
-and a library that hides its `fit`. Most strategies are taken out when the script is converted (HV17).
+and a library that hides its `fit`. Most strategies are taken out when the script is converted (HV17). A step
+by `minimize` is written out where it stands alone in its statement (HV04).
 
 Harmless are two types of loop for different models: each is converted by its own rules. One model that is
 trained by both is TL03.

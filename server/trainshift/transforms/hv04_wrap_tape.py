@@ -21,6 +21,8 @@ Horovod takes a list of variables: `tape.gradient(x, w)` becomes `tape.gradient(
 nested lists go through `tf.nest`. `.jacobian`, `unconnected_gradients=` and XLA (`jit_compile=True`) do not
 work with Horovod's tape and are refused.
 
+A step by `optimizer.minimize` is written as a tape and `apply_gradients`, which is what it does.
+
 With `keras = "3"` the call becomes `[None if grad is None else hvd.allreduce(grad) for grad in
 tape.gradient(loss, weights)]`, since Horovod's tape does not know the variables of Keras 3.
 """
@@ -41,11 +43,13 @@ from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Display, Instance, Value
 from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
 from trainshift.python.syntax.precedence import ARGUMENT, ELEMENT, Frame, Level, comments, handed_to
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.choice import Choice
 from trainshift.rewriting.reductions import Form, Reductions
+from trainshift.rewriting.steps.minimizing import Minimizing
 from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
@@ -58,6 +62,7 @@ _SOMETIMES = (
 
 def propose(program: Program) -> Proposals:
     """One change for each `with` statement, or for each place where the wrap is made instead."""
+    yield from _written(program)
     taken = list(dict.fromkeys(each for step in program.fact(Steps).steps for each in step.gradients))
     yield from _perhaps_wrapped(program, taken)
     wanted = [each for each in taken if any(map(each.needs_wrap, each.tapes))]
@@ -92,6 +97,17 @@ def propose(program: Program) -> Proposals:
         else:
             wrap = _wrap(program, site.node.func.value, site)
             yield _change(program, site.statement, wrap, [gradient])
+
+
+def _written(program: Program) -> Iterator[Change]:
+    """The steps by `minimize` of what the program was made of, whose edits have been made."""
+    if program.origin is None:
+        return
+    origin, passage = program.origin
+    for each in origin.fact(Minimizing).written:
+        former = origin.script.statement_span(each.statement)
+        at = passage.forward(former.start)
+        yield Change("HV04", each.title, Span(at, at), (), former=former)
 
 
 def _with_unused_wraps(program: Program) -> set[Tape]:

@@ -45,7 +45,7 @@ from trainshift.core.training.steps import APPLY, Step, Steps, is_plain
 from trainshift.libraries import api
 from trainshift.python.names.values import Unknown
 from trainshift.python.source.edit import Change, Edit, Side, Withheld
-from trainshift.python.syntax.chunk_syntax import Scope, Statement, last_name
+from trainshift.python.syntax.chunk_syntax import Scope, Statement, dotted, last_name
 from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
 from trainshift.rewriting.edits.rank_guards import printed
 from trainshift.rewriting.flags import PAIRS_KEY, Flag, Flags
@@ -126,7 +126,8 @@ def _change(program: Program, flag: Flag) -> Change:
         variables = [f"[variable for _, variable in {name}]"]
         if target_of.is_keras3:
             variables = [target_of.known(variables[0], tf)]
-        edits += _bind_pairs(program, step, name)
+        if name != dotted(step.pairs):
+            edits += _bind_pairs(program, step, name)
     set_by_hand = program.fact(SetWeights)
     copies, kept = set_by_hand.copies(step), set_by_hand.kept(step)
     variables += [target_of.of_model(copy, tf) for copy in copies]
@@ -226,19 +227,24 @@ def _result_name(program: Program, step: Step) -> str:
 
 def _pairs_name(program: Program, step: Step) -> str:
     """The name of the list of pairs: the same for every step, as each reads it at once."""
-    ours = set()
+    if own := _own_list(program, step):
+        return own
     home = program.at(step.site)
-    for each in program.fact(Steps).steps:
-        before = program.script.preceding(each.statement) if home.holds(each.site) else None
-        if before is not None and isinstance(each.pairs, ast.Name) and isinstance(before.node, ast.Assign):
-            value = before.node.value
-            bound = {last_name(target) for target in before.node.targets}
-            made = isinstance(value, ast.List | ast.ListComp) or (
-                isinstance(value, ast.Call) and last_name(value.func) == "list"
-            )
-            if made and each.pairs.id in bound:
-                ours.add(each.pairs.id)
+    ours = {_own_list(program, each) for each in program.fact(Steps).steps if home.holds(each.site)}
     return home.script.fresh("grads_and_vars", ours)
+
+
+def _own_list(program: Program, step: Step) -> str:
+    """The name of the pairs of a step where the statement before binds it to a list; "" if it does not."""
+    before = program.script.preceding(step.statement)
+    if before is None or not isinstance(step.pairs, ast.Name) or not isinstance(before.node, ast.Assign):
+        return ""
+    value = before.node.value
+    bound = {last_name(target) for target in before.node.targets}
+    made = isinstance(value, ast.List | ast.ListComp) or (
+        isinstance(value, ast.Call) and last_name(value.func) == "list"
+    )
+    return step.pairs.id if made and step.pairs.id in bound else ""
 
 
 def _globals(program: Program, flag: Flag) -> list[Edit]:

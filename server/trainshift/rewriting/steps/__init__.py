@@ -1,0 +1,1 @@
+"""Steps of training that are written out as what they do."""
