@@ -160,6 +160,8 @@ class _Slice(Generic[T]):
             parts = [node.value] if isinstance(node, ast.DictComp) else [node.elt]
             self._next += map(inner.part, [*parts, *(generator.iter for generator in node.generators)])
         else:
+            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+                self._step(names.item(at))  # Also what is put into a container inside of another one.
             self._next += [at.part(each) for each in children(node) if isinstance(each, ast.expr)]
 
     def _call(self, node: ast.Call, at: Occurrence) -> None:

@@ -135,8 +135,13 @@ class Pace:
             if loop.pattern in _ENDS:
                 ends = not counted.isdisjoint(_ENDS[loop.pattern])
                 ends = ends or (given and loop.pattern is Pattern.ESTIMATOR)
-                found.update(dict.fromkeys((site.statement for site in loop.sites), ends))
+                sites = [each.statement for each in loop.sites if ends or not self._is_turn(each.statement)]
+                found.update(dict.fromkeys(sites, ends))
         return found
+
+    def _is_turn(self, run: Statement) -> bool:
+        """Whether a run of a session is a turn of a `for` of the script's own, and no end of a session's."""
+        return any(isinstance(each.node, ast.For) for each in self._program.fact(Iterated).above(run))
 
     def _draws_turns(self, loop: Statement) -> bool:
         """Whether a `while` counts its turns, for each of which a rank draws a batch of its own."""
