@@ -5,22 +5,35 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
+from trainshift.core.training.graph_slice import occurrences_behind
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.session_loops import MONITORED
 from trainshift.core.training.step_names import STEPPING
 from trainshift.core.training.steps import Steps
 from trainshift.libraries import api
-from trainshift.python.names.values import Function
-from trainshift.python.syntax.chunk_syntax import Site
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Function, Instance, Literal
+from trainshift.python.syntax.chunk_syntax import Site, argument, arguments
 from trainshift.rewriting.tf1.graphs import Graphs
 
+# What takes a graph from elsewhere, or an operation by its name.
+_LOADING = (
+    "import_meta_graph",
+    "import_graph_def",
+    "load",
+    "load_model",
+    "get_operation_by_name",
+    "get_tensor_by_name",
+    "get_collection",
+)
+_CHANGING = ("assign", "scatter", "Supervisor", "py_func", "numpy_function")
 _LIBRARY_STEPS = ("create_train_op", "optimize_loss")
 
 
 def unseen_run(program: Program) -> tuple[Site, str] | None:
     """A session or an Estimator that trains, if at all, where nobody sees it."""
     # Next to a tape's loop or a fit, a session is the TF1 way to set GPU options.
-    if program.fact(Loops).own:
+    if program.fact(Loops).own or _only_computes(program):
         return None
     for site in program.script.sites_calling(api.last_names(*api.SESSION, *MONITORED, *api.ESTIMATOR)):
         for name in program.names.full_names(site.node.func, site.scope, site.statement):
@@ -29,6 +42,74 @@ def unseen_run(program: Program) -> tuple[Site, str] | None:
             if api.is_subclass(name, *api.ESTIMATOR):
                 return site, "an Estimator is made here, but Trainshift cannot find what trains it"
     return None
+
+
+def _only_computes(program: Program) -> bool:
+    """Whether all that sessions run is made by functions of TensorFlow that change no variable."""
+    script = program.script
+    if any(script.sites_named(*_LOADING, *STEPPING)):
+        return False
+    runs = [site for site in script.sites_named("run", "eval") if isinstance(site.node.func, ast.Attribute)]
+    asked = [(argument(site.node, 0, "fetches"), site) for site in runs if site.name == "run"]
+    fetched = [(node, site) for node, site in asked if node is not None]
+    made = [(site.node.func.value, site) for site in runs if isinstance(site.node.func, ast.Attribute)]
+    behind = (
+        at
+        for node, site in (*fetched, *made)
+        for at in occurrences_behind(script, node, site.scope, site.statement, {})
+    )
+    return (
+        bool(runs)
+        and not any(_is_name_of_operation(program, *each) for each in fetched)
+        and all(_is_computed(program, at) for at in behind)
+        and not any(_hands_session_on(program, site) for site in script.sites)
+    )
+
+
+def _is_computed(program: Program, at: Occurrence) -> bool:
+    """Whether it is seen where a value comes from, and that making it changes no variable."""
+    names = program.names
+    if isinstance(at.node, ast.Call):
+        full = names.full_names(at.node.func, at.scope, at.statement)
+        site = program.script.site_of(at.node)
+        return all(map(_is_computation, full)) if full else bool(names.called_functions(site))
+    if isinstance(at.node, ast.Name | ast.Attribute):
+        step = names.steps_back(at)
+        if step is not None and step.sources and not step.unseen:
+            return True
+        full = names.full_names(at.node, at.scope, at.statement)
+        return bool(full) and all(map(_is_computation, full))
+    return True
+
+
+def _is_name_of_operation(program: Program, node: ast.expr, site: Site) -> bool:
+    """Whether what a session runs may be the name of an operation."""
+    parts = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
+    values = (each for part in parts for each in program.names.site_values(part, site))
+    return any(isinstance(each, Literal) and isinstance(each.value, str) for each in values)
+
+
+def _is_computation(name: str) -> bool:
+    """Whether a full name is of what computes: of a library's function that changes no variable."""
+    library, *rest = name.split(".")
+    known = library in ("tensorflow", "numpy", "builtins") and "contrib" not in rest
+    return known and not (rest and rest[-1].startswith(_CHANGING))
+
+
+def _hands_session_on(program: Program, site: Site) -> bool:
+    """Whether code that is not here may run a session, which a call gives it."""
+    names = program.names
+    if names.called_functions(site) or not any(
+        names.may_be(names.site_values(given, site), *api.SESSION, *MONITORED)
+        for given in arguments(site.node)
+        if isinstance(given, ast.Name | ast.Attribute)
+    ):
+        return False
+    full = names.full_names(site.node.func, site.scope, site.statement)
+    if not full and isinstance(site.node.func, ast.Attribute):
+        owners = names.site_values(site.node.func.value, site)
+        full = frozenset(each.cls if isinstance(each, Instance) else "" for each in owners)
+    return not full or not all(map(_is_computation, full))
 
 
 def unrun_step(program: Program) -> tuple[Site, str] | None:

@@ -1,0 +1,60 @@
+"""Sessions in which nothing is seen to train: only computing, or something that nobody sees."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainshift.engine.conversion import Status, convert
+
+GRAPH = """\
+import numpy as np
+import tensorflow as tf
+
+x = tf.placeholder(tf.float32, [None, 4])
+w = tf.Variable(tf.ones([4, 1]))
+out = tf.matmul(x, w)
+
+
+def distance(a, b):
+    return tf.reduce_sum(tf.abs(tf.subtract(a, b)))
+
+
+both = [out, distance(x, x)]
+"""
+SESSION = "with tf.Session() as sess:\n    sess.run(tf.global_variables_initializer())\n"
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "sess.run(out, {x: np.ones((2, 4))})",
+        "print(sess.run(out + 1, feed_dict={x: unknown.read()}))",
+        "sess.run(fetches=both, feed_dict={x: 1})",
+        "for each in both:\n        sess.run(each)",
+        "out.eval({x: 1})",
+        "tf.train.Saver().restore(sess, 'weights')\n    sess.run(distance(out, x))",
+    ],
+)
+def test_a_session_that_only_computes_trains_nothing(run: str) -> None:
+    assert convert(f"{GRAPH}import unknown\n{SESSION}    {run}\n").status is Status.NOTHING_FOUND
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "sess.run(w.assign(w * 2))",
+        "sess.run(tf.assign(w, w * 2))",
+        "sess.run(unknown.op)",
+        "sess.run(unknown.make(out))",
+        "sess.run('step')",
+        "unknown.train(sess)",
+        "sess.run(out)\n    unknown.train(session=sess)",
+        "tf.train.import_meta_graph('m.meta').restore(sess, 'm')\n    sess.run('step')",
+        "sess.run(tf.get_default_graph().get_operation_by_name('step'))",
+        "sess.run(tf.py_func(unknown.step, [x], tf.float32))",
+    ],
+)
+def test_a_session_in_which_something_may_train_is_refused(run: str) -> None:
+    result = convert(f"{GRAPH}import unknown\n{SESSION}    {run}\n")
+    assert result.status is Status.REFUSED
+    assert "cannot find what trains" in result.reason
