@@ -32,7 +32,7 @@ _TAKING = frozenset(
 _SORTING = frozenset({"argpartition", "argsort", "lexsort", "nargsort", "top_k"})
 _FINDING = frozenset({"argwhere", "flatnonzero", "nonzero", "where"})
 _CUTTING = frozenset(
-    {"head", "islice", "nlargest", "nsmallest", "skip", "tail", "take", "split", "array_split"}
+    {"head", "islice", "nlargest", "nsmallest", "select", "skip", "tail", "take", "split", "array_split"}
 )
 
 
