@@ -176,12 +176,39 @@ def queues(entry: Entry) -> None:
     assert found.effect is Effect.ACTS
 
 
+def reading(entry: Entry, path: str) -> str:
+    """A call that reads a path."""
+    name = entry.text("reads")
+    if name == "self":
+        return f"{entry.package}.Path({path}).{entry.pattern.rpartition('.')[2]}('*')"
+    return f"{full_name(entry)}({name}={path})"
+
+
+def lists(entry: Entry) -> None:
+    """A folder has the files that rank 0 alone writes in it when the others look."""
+    line = reading(entry, "'w'")
+    written = "with open(f'w/{len(x)}.txt', 'w') as opened:\n    opened.write('a')\n"
+    text = converted(entry, f"{FIT.format(more='')}{written}read = list({line})\n").text
+    assert f"hvd.broadcast(0, root_rank=0)\nread = list({line})\n" in text
+
+
 def reads(entry: Entry) -> None:
     """A path that rank 0 alone writes is there when the others read it."""
-    line = f"{full_name(entry)}({entry.text('reads')}=path)"
+    line = reading(entry, "path")
     written = "path = 'w.txt'\nwith open(path, 'w') as opened:\n    opened.write('a')\n"
     text = converted(entry, f"{FIT.format(more='')}{written}read = {line}\n").text
     assert f"hvd.broadcast(0, root_rank=0)\nread = {line}\n" in text
+
+
+def removes(entry: Entry) -> None:
+    """Rank 0 takes a file away when all ranks have read it."""
+    name = full_name(entry)
+    line = f"{name}('w.npy', 'v.npy')"
+    if entry.package == "pathlib":
+        line = f"pathlib.Path('w.npy').{entry.pattern.rpartition('.')[2]}('v.npy')"
+    body = f"import numpy\nread = numpy.load('w.npy')\n{line}\n{FIT.format(more='')}"
+    text = converted(entry, body).text
+    assert f"hvd.broadcast(0, root_rank=0)\nif hvd.rank() == 0:\n    {line}\n" in text
 
 
 def stays(entry: Entry) -> None:
@@ -232,10 +259,12 @@ CASES: dict[str, Callable[[Entry], None]] = {
     "hook": hook,
     "length": length,
     "level": level,
+    "lists": lists,
     "makes_files": makes_files,
     "pure": pure,
     "queues": queues,
     "reads": reads,
+    "removes": removes,
     "stays": stays,
     "summary": summary,
     "unseen": unseen,

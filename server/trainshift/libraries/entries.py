@@ -57,8 +57,8 @@ COMMON = frozenset({"role", "gives", "says"})
 FACTS = frozenset(
     {
         "acts", "applies", "calls_nothing", "collective", "deviceless", "differs", "graphless", "hook",
-        "length", "level", "makes_files", "pure", "queues", "reads", "stays", "summary", "unseen", "verbose",
-        "writes",
+        "length", "level", "lists", "makes_files", "pure", "queues", "reads", "removes", "stays", "summary",
+        "unseen", "verbose", "writes",
     }
 )  # fmt: skip
 """What an entry may state whatever its role is; of the committed data alone."""
@@ -113,7 +113,7 @@ FLAGS = frozenset(
     {
         "context", "command", "compiled", "folder", "remote", "starts", "decides", "draws", "blind", "shows",
         "splits", "applies", "calls_nothing", "collective", "deviceless", "graphless", "hook", "level",
-        "makes_files", "pure", "queues", "summary", "unseen",
+        "lists", "makes_files", "pure", "queues", "removes", "summary", "unseen",
     }
 )  # fmt: skip
 """The keys that say whether something is so."""

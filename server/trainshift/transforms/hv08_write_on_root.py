@@ -118,6 +118,8 @@ def propose(program: Program) -> Proposals:
         if isinstance(change, Change) and change.target in shared:
             change = replace(change, title=_SHARING, decisions=(_SHARED,))
         yield change
+    for read in program.fact(ReadBack).taken_away:
+        yield _wait_for_readers(program, read)
     for read in program.fact(ReadBack).all:
         yield _wait(program, read)
     for site, known in program.fact(Libraries).sites(Role.NOTED):
@@ -173,6 +175,19 @@ def _native_saves(program: Program) -> set[Span]:
 
 def _receiver(site: Site) -> ast.expr:
     return site.node.func.value if isinstance(site.node.func, ast.Attribute) else site.node.func
+
+
+def _wait_for_readers(program: Program, read: Read) -> Change:
+    """A broadcast in front of a statement that takes away what others read: rank 0 waits for them."""
+    layout, text = program.fact(Layout), program.script.text(read.path, read.site)
+    hvd = program.at(read.site).fact(Prerequisites).hvd
+    return Change(
+        "HV08",
+        f"Wait until all ranks have read {text}",
+        program.script.statement_span(read.anchor),
+        (layout.before(read.anchor, [f"{hvd}.broadcast(0, root_rank=0)"], -1),),
+        layout.isolate(read.anchor),
+    )
 
 
 def _wait(program: Program, read: Read) -> Change:

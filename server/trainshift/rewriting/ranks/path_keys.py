@@ -15,6 +15,10 @@ from trainshift.python.syntax.chunk_syntax import last_name
 
 # What begins the key of a path that the script shows; any other key is a number.
 _SHOWN = "="
+# What makes a path of another kind of one.
+_CONVERTING = ("Path", "PosixPath", "fspath", "str")
+# What puts a path together of parts.
+_JOINING = ("Path", "join", "joinpath", "str")
 
 
 class PathKeys:
@@ -50,6 +54,8 @@ class PathKeys:
         """Return where a path comes from that is a name, or what a function of the script returns."""
         if not isinstance(at.node, ast.Name | ast.Call):
             return ()
+        if (same := _same_path(at.node)) is not None:
+            return (at.part(same),)
         step = self._names.steps_back(at)
         return step.sources if step is not None else ()
 
@@ -72,6 +78,8 @@ class PathKeys:
             return _SHOWN + text
         # A path that is made of itself, as in a loop, is known by where it stands.
         parts = [self._known.get(part.node) or self._number(part.node) for part in self._needed(at)]
+        if _same_path(at.node) is not None:
+            return parts[0]
         step = self._names.steps_back(at) if self._sources(at) else None
         if step is not None and not step.unseen:
             return parts[0] if len(set(parts)) == 1 else self._number(frozenset(parts))
@@ -105,6 +113,34 @@ class PathKeys:
 def is_shown(key: str) -> bool:
     """Return whether a key is a path that the script shows, and not one known by its expression."""
     return key.startswith(_SHOWN)
+
+
+def _same_path(node: ast.expr) -> ast.expr | None:
+    """Return what an object or a text of a path is made of: ``Path(text)``; None for anything else."""
+    if not isinstance(node, ast.Call) or last_name(node.func) not in _CONVERTING:
+        return None
+    return node.args[0] if len(node.args) == 1 and not node.keywords else None
+
+
+def may_end_alike(one: ast.expr, other: ast.expr | None) -> bool:
+    """Return whether two paths may end in the same text, as far as they are written out; None may not."""
+    if other is None:
+        return False
+    ends = _end(one), _end(other)
+    return ends[0].endswith(ends[1]) or ends[1].endswith(ends[0])
+
+
+def _end(node: ast.expr) -> str:
+    """Return the text in which a path surely ends; "" if none is written out."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr) and node.values:
+        return _end(node.values[-1])
+    if isinstance(node, ast.BinOp):
+        return _end(node.right)
+    if isinstance(node, ast.Call) and node.args and last_name(node.func) in _JOINING:
+        return _end(node.args[-1])
+    return ""
 
 
 def _place(at: Occurrence) -> int:

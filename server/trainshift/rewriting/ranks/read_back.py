@@ -18,17 +18,18 @@ from trainshift.core.training.loops import Loops
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api, entries
 from trainshift.libraries.entries import ROOT
+from trainshift.libraries.methods import named
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence, of_call
-from trainshift.python.names.values import Instance, Library, Literal
+from trainshift.python.names.values import Instance, Library, Literal, Member, Value
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments
 from trainshift.python.values.call_graph import callers_around, calls_leading_to, functions_handed_to
 from trainshift.rewriting.keras.callbacks import CallbackLists
 from trainshift.rewriting.ranks.guard_forms import Form, may_differ
-from trainshift.rewriting.ranks.path_keys import PathKeys, is_shown
+from trainshift.rewriting.ranks.path_keys import PathKeys, is_shown, may_end_alike
 from trainshift.rewriting.ranks.restored import Restored
 from trainshift.rewriting.ranks.root_only import RootOnly
 
@@ -41,6 +42,9 @@ _HANDED_TO = (
 )  # fmt: skip
 # Data of which Keras reads the batches in threads of its own.
 _SEQUENCES = ("tensorflow.keras.utils.Sequence", "tensorflow.keras.utils.PyDataset")
+
+# The object of which what reads is a method, as entries say it.
+_SELF = "self"
 
 
 class Read(NamedTuple):
@@ -96,6 +100,39 @@ class ReadBack:
             and not self._is_on_root(each.site)
         ]
 
+    @cached_property
+    def taken_away(self) -> list[Read]:
+        """The calls by which rank 0 alone takes away what all ranks read before, in text order."""
+        eager = self._program.fact(Loops).runs_eagerly
+        calls = self._program.fact(RootOnly).calls if eager and self.of_all else ()
+        found: list[Read] = []
+        for call in calls:
+            path = self._taken_away_by(call.site) if call.form in _GUARDED and not call.reason else None
+            if path is not None and self._is_read_before(path, call.site):
+                waiting = self._waiting(call.site, path)
+                found += [each for each in waiting if not self._waits(each.anchor)]
+        return found
+
+    def _taken_away_by(self, site: Site) -> ast.expr | None:
+        """Return the path that a call removes or renames; None if it does neither."""
+        for value in self._program.names.callee(site):
+            if entries.fact(_name_of(value), "removes"):
+                if isinstance(value, Member) and isinstance(site.node.func, ast.Attribute):
+                    return site.node.func.value
+                return site.node.args[0] if site.node.args else None
+        return None
+
+    def _is_read_before(self, path: ast.expr, site: Site) -> bool:
+        """Return whether all ranks read a path, or what a folder has, before a call."""
+        keys = self._paths.of(of_call(site).part(path))
+        for read in self.of_all:
+            at = of_call(read.site).part(read.path)
+            if self._start(read.site.statement) < self._start(site.statement) and not keys.isdisjoint(
+                self._paths.of(at) | self._paths.of_folders(at)
+            ):
+                return True
+        return False
+
     def _is_on_root(self, site: Site) -> bool:
         """Return whether rank 0 alone makes a call, or the objects of the class that makes it."""
         horovod = self._program.fact(Horovod)
@@ -112,11 +149,30 @@ class ReadBack:
         """Whether a write stands before all that waits for it, or a function that reads runs after it."""
         start = self._start(read.anchor)
         path = of_call(read.site).part(read.path)
+        own, folders = self._paths.of(path), self._paths.of_folders(path)
+        listed = own | folders if self._lists(read.site) else frozenset()
         return any(
             written[key] < start or (is_shown(key) and self._is_late(read.site))
-            for key in self._paths.of(path) | self._paths.of_folders(path)
+            for key in own | folders
             if key in written
+        ) or any(
+            at < start and (key in listed or (key in folders and may_end_alike(read.path, other)))
+            for key, at, other in self._written_in
         )
+
+    def _lists(self, site: Site) -> bool:
+        """Return whether a call reads which files a folder has."""
+        found = map(_name_of, self._program.names.callee(site))
+        return any(entries.fact(name, "lists") for name in found if name)
+
+    @cached_property
+    def _written_in(self) -> list[tuple[str, int, ast.expr | None]]:
+        """The folders in which rank 0 alone writes, where, and the path unless the script shows it."""
+        found = []
+        for path, at in self._paths_written:
+            shown = any(map(is_shown, self._paths.of(path)))
+            found += [(key, at, None if shown else path.node) for key in self._paths.of_folders(path)]
+        return found
 
     @cached_property
     def _handed(self) -> dict[Scope, Site]:
@@ -219,11 +275,9 @@ class ReadBack:
         names = self._program.fact(Libraries).names_stating("reads")
         for site in self._script.sites_named(*sorted(names)):
             for value in self._program.names.callee(site):
-                name = (api.canonical(value.name) or value.name) if isinstance(value, Library) else ""
-                if reads := entries.fact(name, "reads"):
-                    path = argument(site.node, 0, reads)
-                    if path is not None:
-                        yield from self._waiting(site, path)
+                path = _read_by(site, value)
+                if path is not None:
+                    yield from self._waiting(site, path)
         for site in self._script.sites_named("load_weights"):
             path = self._program.fact(Restored).path(site)
             if path is not None:
@@ -236,7 +290,16 @@ class ReadBack:
 
     @cached_property
     def _written(self) -> dict[str, int]:
-        """What rank 0 alone writes: every argument that may be the path, and where it is first written."""
+        """The keys of what rank 0 alone writes, and where it is first written."""
+        found: dict[str, int] = {}
+        for path, at in self._paths_written:
+            for key in self._paths.of(path):
+                found[key] = min(at, found.get(key, at))
+        return found
+
+    @cached_property
+    def _paths_written(self) -> list[tuple[Occurrence, int]]:
+        """Every argument or receiver that may be a path which rank 0 alone writes, and where it does."""
         writing = list(self._program.fact(RootOnly).written)
         for callbacks in self._program.fact(CallbackLists).all:
             for member in callbacks.members:
@@ -244,20 +307,43 @@ class ReadBack:
                 for value in self._program.names.values(element.node, element.scope, element.statement):
                     if isinstance(value, Instance) and self._keeps(value.cls):
                         writing.append(self._script.site_of(value.node))
-        found: dict[str, int] = {}
-        for site in writing:
-            at = self._script.span(site.node, site).end
-            for given in arguments(site.node):
-                # Rewritten, the path of `open` is one on rank 0 and another on the others.
-                path = given.body if isinstance(given, ast.IfExp) else given
-                if not isinstance(path, ast.Constant) or isinstance(path.value, str):
-                    for key in self._paths.of(of_call(site).part(path)):
-                        found[key] = min(at, found.get(key, at))
-        return found
+        return [
+            (of_call(site).part(path), self._script.span(site.node, site).end)
+            for site in writing
+            for path in _places(site)
+        ]
 
     def _waits(self, statement: Statement) -> bool:
         """Whether the statement before is a broadcast, for which the other ranks wait."""
         return self._program.fact(Horovod).is_statement(self._script.preceding(statement), "broadcast")
+
+
+def _places(site: Site) -> Iterator[ast.expr]:
+    """Yield what of a call that writes may be the path, its object among it."""
+    for given in arguments(site.node):
+        # Rewritten, the path of `open` is one on rank 0 and another on the others.
+        path = given.body if isinstance(given, ast.IfExp) else given
+        if not isinstance(path, ast.Constant) or isinstance(path.value, str):
+            yield path
+    if isinstance(site.node.func, ast.Attribute) and site.name in named("path_writers"):
+        yield site.node.func.value
+
+
+def _name_of(value: Value) -> str:
+    """Return the full name of a library's function, or of a method of an object of a library's class."""
+    if isinstance(value, Library):
+        return api.canonical(value.name) or value.name
+    if isinstance(value, Member) and isinstance(value.owner, Instance):
+        return f"{value.owner.cls}.{value.name}"
+    return ""
+
+
+def _read_by(site: Site, value: Value) -> ast.expr | None:
+    """Return the path that a call reads; None if it reads none."""
+    reads = entries.fact(_name_of(value), "reads")
+    if reads == _SELF:
+        return site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
+    return argument(site.node, 0, reads) if reads else None
 
 
 def _is_elif(statement: Statement) -> bool:
