@@ -103,13 +103,18 @@ class ReadBack:
     @cached_property
     def taken_away(self) -> list[Read]:
         """The calls by which rank 0 alone takes away what all ranks read before, in text order."""
-        eager = self._program.fact(Loops).runs_eagerly
-        calls = self._program.fact(RootOnly).calls if eager and self.of_all else ()
+        if not self._program.fact(Loops).runs_eagerly or not self.of_all:
+            return []
+        guarded = {
+            call.site
+            for call in self._program.fact(RootOnly).calls
+            if call.form in _GUARDED and not call.reason
+        }
         found: list[Read] = []
-        for call in calls:
-            path = self._taken_away_by(call.site) if call.form in _GUARDED and not call.reason else None
-            if path is not None and self._is_read_before(path, call.site):
-                waiting = self._waiting(call.site, path)
+        for site in self._script.sites_named(*sorted(self._program.fact(Libraries).names_stating("removes"))):
+            path = self._taken_away_by(site) if site in guarded or self._is_on_root(site) else None
+            if path is not None and self._is_read_before(path, site):
+                waiting = self._waiting(site, path)
                 found += [each for each in waiting if not self._waits(each.anchor)]
         return found
 
