@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +52,29 @@ def defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
     return found | {each.arg: default for each, default in by_name if default is not None}
 
 
-def bind_call(call: ast.Call, arguments: ast.arguments, first: int = 0) -> BoundCall:
-    """Bind the arguments of a call to parameters; the `first` ones of these, such as `self`, are left out."""
+def bind_values(
+    arguments: ast.arguments, given: Sequence[T], words: Mapping[str, T], first: int = 0
+) -> tuple[dict[str, T], list[T]]:
+    """Bind what is given by place and by name to parameters; also return what none of these takes."""
     places = [each.arg for each in (*arguments.posonlyargs, *arguments.args)][first:]
     names = {each.arg for each in parameters(arguments)[first:]}
     names -= {each.arg for each in arguments.posonlyargs}
+    bound, surplus = dict(zip(places, given, strict=False)), list(given[len(places) :])
+    for name, value in words.items():
+        if name in names and name not in bound:
+            bound[name] = value
+        else:
+            surplus.append(value)
+    return bound, surplus
+
+
+def bind_call(call: ast.Call, arguments: ast.arguments, first: int = 0) -> BoundCall:
+    """Bind the arguments of a call to parameters; the `first` ones of these, such as `self`, are left out."""
     starred = next(
         (place for place, each in enumerate(call.args) if isinstance(each, ast.Starred)), len(call.args)
     )
-    given = dict(zip(places, call.args[:starred], strict=False))
-    surplus = call.args[len(places) : starred]
-    for word in call.keywords:
-        if word.arg is not None:
-            if word.arg in names and word.arg not in given:
-                given[word.arg] = word.value
-            else:
-                surplus.append(word.value)
+    words = {word.arg: word.value for word in call.keywords if word.arg is not None}
+    given, surplus = bind_values(arguments, call.args[:starred], words, first)
     hidden = starred < len(call.args) or any(word.arg is None for word in call.keywords)
     known = defaults(arguments)
     rest = [each.arg for each in parameters(arguments)[first:] if each.arg not in given]

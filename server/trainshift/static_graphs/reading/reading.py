@@ -18,7 +18,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function, Instance, UserInstance
 from trainshift.python.names.values import Value as Thing
-from trainshift.python.syntax.call_binding import bind_call
+from trainshift.python.syntax.call_binding import bind_call, bind_values, parameters
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement
 from trainshift.python.values.heap import Attribute
 from trainshift.static_graphs.reading.abstract_values import (
@@ -579,8 +579,7 @@ class _Walk:
         if frame.function is None or self._tries or isinstance(function.node, ast.AsyncFunctionDef):
             return UNKNOWN
         tried = StaticFunction(function, self.values.home(function), frame.function.mode, frame.function.why)
-        for argument, value in zip(tried.positional, given, strict=False):
-            tried.parameters[argument.arg] = value
+        tried.parameters.update(bind_values(tried.node.args, given, {}, int(tried.takes_self))[0])
         self._close(tried, frame)
         self._waiting.pop(tried, None)
         self._tries = True
@@ -600,24 +599,19 @@ class _Walk:
         node: ast.Call | None,
     ) -> None:
         """Give a function what a call hands it."""
-        hidden = node is not None and any(isinstance(each, ast.Starred) for each in node.args)
-        spread = node is not None and any(each.arg is None for each in node.keywords)
+        is_hidden = node is not None and (
+            any(isinstance(each, ast.Starred) for each in node.args)
+            or any(each.arg is None for each in node.keywords)
+        )
         defaults = self._defaults(function)
-        parameters = function.positional
         if node is not None and function.takes_self and isinstance(node.func, ast.Attribute):
             if any(isinstance(each, Class) for each in self._of_class(node, function)):
                 given = given[1:]
-        for position, argument in enumerate([*parameters, *function.node.args.kwonlyargs]):
-            name = argument.arg
-            if name in words:
-                value = words[name]
-            elif hidden or spread:
-                value = UNKNOWN
-            elif position < len(given) and position < len(parameters):
-                value = given[position]
-            else:
-                value = defaults.get(name, NOTHING)
-            self._give(function, name, value)
+        first = int(function.takes_self)
+        bound, _ = bind_values(function.node.args, () if is_hidden else given, words, first)
+        for argument in parameters(function.node.args)[first:]:
+            default = UNKNOWN if is_hidden else defaults.get(argument.arg, NOTHING)
+            self._give(function, argument.arg, bound.get(argument.arg, default))
 
     def _of_class(self, node: ast.Call, function: StaticFunction) -> frozenset[object]:
         assert isinstance(node.func, ast.Attribute)
