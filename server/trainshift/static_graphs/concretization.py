@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
@@ -36,6 +36,23 @@ def needs(function: StaticFunction, statement: Statement) -> Iterator[Need]:
             kind = function.kind(value)
             is_sure = kind.is_tensor or kind.tensor is None
             yield Need(node, value, what, _counted(kind), is_sure)
+
+
+def names_asked(
+    node: ast.AST, is_size: Callable[[ast.AST], bool], has_size: Callable[[ast.AST], bool]
+) -> frozenset[str]:
+    """The names of which a condition asks the number or the size, as one does before indexing."""
+    if isinstance(node, ast.Name):
+        return frozenset({node.id})
+    if isinstance(node, ast.Subscript) and not is_size(node):
+        return frozenset()
+    is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    parts = (
+        node.args
+        if isinstance(node, ast.Call) and is_method and not has_size(node)
+        else [*ast.iter_child_nodes(node)]
+    )
+    return frozenset[str]().union(*(names_asked(each, is_size, has_size) for each in parts))
 
 
 def _counted(value: AbstractValue) -> Dim | None:

@@ -10,6 +10,7 @@ from trainshift.libraries.containers import ADDING
 from trainshift.python.flow.names import Names, names_bound, names_read
 from trainshift.python.source.comments import Comments
 from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
+from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.static_graphs.expanding.exits import leave_kept, leave_loop
 from trainshift.static_graphs.expanding.expressions import Expressions, unseen
 from trainshift.static_graphs.expanding.ir import (
@@ -27,7 +28,6 @@ from trainshift.static_graphs.expanding.ir import (
     scalar,
     walk,
 )
-from trainshift.static_graphs.expanding.knowledge import unused
 from trainshift.static_graphs.expanding.named import renew, stay, taken_out
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.reading.abstract_values import AbstractValue, python, tensor
@@ -576,7 +576,7 @@ class Builder:
 
     def fresh(self, base: str) -> str:
         """A name that nobody in the function uses."""
-        name = unused(base, self.know.names | self.taken)
+        name = fresh_name(base, self.know.names | self.taken, first=2)
         self.taken.add(name)
         return name
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from trainshift.python.flow.names import names_read
 from trainshift.python.names.script import Script
 from trainshift.python.syntax.chunk_syntax import arguments
+from trainshift.static_graphs.concretization import names_asked
 from trainshift.static_graphs.expanding.ir import Code, VarInfo, info_of
 from trainshift.static_graphs.expanding.knowledge import Knowledge
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
@@ -133,7 +134,10 @@ class Expressions:
         """Whether the ones to the left of a condition decide whether it is asked: it may fail otherwise."""
         if self._stays_python(values[index - 1]):
             return True
-        guarding = frozenset[str]().union(*map(self._guarding, values[:index]))
+        known = self.knowledge
+        guarding = frozenset[str]().union(
+            *(names_asked(each, known.is_size, known.has_size) for each in values[:index])
+        )
         for each in ast.walk(values[index]):
             if isinstance(each, ast.Subscript) and not self.knowledge.is_size(each):
                 if names_read(each) & guarding:
@@ -156,20 +160,6 @@ class Expressions:
             return self._rank(node.operand)
         value = self.knowledge.kind(node)
         return 0 if value.is_python else value.tensor.rank if value.tensor is not None else None
-
-    def _guarding(self, node: ast.AST) -> frozenset[str]:
-        """The names of which a condition asks the number or the size, as one does before indexing."""
-        if isinstance(node, ast.Subscript) and not self.knowledge.is_size(node):
-            return frozenset()
-        if isinstance(node, ast.Name):
-            return frozenset({node.id})
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and not self.knowledge.has_size(node)
-        ):
-            return frozenset[str]().union(*map(self._guarding, node.args))
-        return frozenset[str]().union(*map(self._guarding, ast.iter_child_nodes(node)))
 
     def operand(self, node: ast.expr) -> str:
         """One side of a logical operator: a tensor of type bool in every way to run it."""

@@ -8,7 +8,6 @@ syntax.  So liveness and ways out are folds over forms here, and not questions t
 from __future__ import annotations
 
 import ast
-import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,6 +16,7 @@ from typing import TypeAlias
 from trainshift.python.flow.exits import leaves
 from trainshift.python.flow.names import Names, names_read
 from trainshift.python.flow.traversal import least_fixed_point
+from trainshift.python.source.comments import comments_by_line
 from trainshift.static_graphs.reading.abstract_values import NUMBER, AbstractValue, Tensor, tensor
 from trainshift.static_graphs.reading.abstract_values import UNBOUND as UNBOUND_VALUE
 
@@ -332,12 +332,11 @@ def again(forms: Sequence[Form]) -> list[Form]:
 def _bare(form: Plain) -> Plain:
     """A statement without its comments."""
     lines = list(form.lines)
-    told = (each.removeprefix("\0") + "\n" for each in form.lines)
-    for token in tokenize.generate_tokens(partial(next, told, "")) if "#" in "".join(lines) else ():
-        if token.type == tokenize.COMMENT:
-            at = token.start[0] - 1
-            mark = "\0" if lines[at].startswith("\0") else ""
-            lines[at] = mark + lines[at].removeprefix("\0")[: token.start[1]].rstrip()
+    text = "\n".join(each.removeprefix("\0") for each in lines)
+    for comment in comments_by_line(text).values():
+        whole = lines[comment.line - 1]
+        mark = "\0" if whole.startswith("\0") else ""
+        lines[comment.line - 1] = mark + whole.removeprefix("\0")[: comment.column].rstrip()
     return replace(form, lines=[each for each in lines if each.strip("\0 \t\1")], leading=[], beside="")
 
 

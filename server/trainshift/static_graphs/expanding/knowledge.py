@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from trainshift.python.flow.names import Names, names_bound
@@ -45,7 +45,11 @@ class Knowledge:
     def name(self, base: str) -> str:
         """The name of something that is used right below: what else is called so may be bound again."""
         scopes = (each for each in ast.walk(self.function.node) if isinstance(each, _NAMED))
-        return base if all(_is_used_below(scope, base) for scope in scopes) else unused(base, self.names)
+        return (
+            base
+            if all(_is_used_below(scope, base) for scope in scopes)
+            else fresh_name(base, self.names, first=2)
+        )
 
     @cached_property
     def became_tensors(self) -> Names:
@@ -356,11 +360,6 @@ def _summands(node: ast.expr) -> Iterator[ast.Name]:
 
 def _is_identity(node: ast.AST) -> bool:
     return isinstance(node, ast.Compare) and all(isinstance(each, ast.Is | ast.IsNot) for each in node.ops)
-
-
-def unused(base: str, names: Container[str]) -> str:
-    """A name that is none of some."""
-    return fresh_name(base, names, first=2)
 
 
 def _is_used_below(scope: ast.AST, name: str) -> bool:

@@ -18,7 +18,9 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.python.flow.names import names_read
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.syntax.chunk_syntax import own_parts
+from trainshift.static_graphs.concretization import names_asked
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.reporting import Judge
 
@@ -55,12 +57,7 @@ def _conditions(statement: ast.stmt) -> set[ast.AST]:
             found.add(node.operand)
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "bool":
             found.update(node.args[:1])
-    waiting = list(found)
-    for node in waiting:
-        if isinstance(node, ast.BoolOp):
-            found.update(node.values)
-            waiting += node.values
-    return found
+    return set(reachable(found, lambda node: node.values if isinstance(node, ast.BoolOp) else ()))
 
 
 def _changes(function: StaticFunction, node: ast.BoolOp) -> bool:
@@ -79,7 +76,7 @@ def _guards(function: StaticFunction, node: ast.BoolOp) -> bool:
     for index, left in enumerate(node.values[:-1]):
         if not function.kind(left).may_be_tensor or not isinstance(left, ast.Compare):
             continue
-        tested = _asked(left)
+        tested = names_asked(left, _is_size, _is_size)
         sized = {
             each.value.id
             for part in ast.walk(left)
@@ -95,13 +92,5 @@ def _guards(function: StaticFunction, node: ast.BoolOp) -> bool:
     return False
 
 
-def _asked(node: ast.AST) -> frozenset[str]:
-    """The names of which a test asks the number or the size, as one does before indexing."""
-    if isinstance(node, ast.Name):
-        return frozenset({node.id})
-    if isinstance(node, ast.Subscript) and getattr(node.value, "attr", "") != "shape":
-        return frozenset()
-    parts: list[ast.AST] = [*ast.iter_child_nodes(node)]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        parts = [*node.args]
-    return frozenset[str]().union(*map(_asked, parts))
+def _is_size(node: ast.AST) -> bool:
+    return isinstance(node, ast.Subscript) and getattr(node.value, "attr", "") == "shape"

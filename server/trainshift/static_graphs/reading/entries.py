@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.classes import is_decorated
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Function, Instance, UserInstance, Value
@@ -117,30 +118,21 @@ def _calling(script: Script, wanted: frozenset[str]) -> Iterator[Site]:
 
 
 def _given(script: Script, node: ast.expr, site: Site) -> Iterator[Scope]:
-    """The functions that are made static where an expression is given."""
-    waiting: list[Value] = ordered(script.names.values(node, site.scope, site.statement))
-    seen: set[Value] = set()
-    for value in waiting:
-        if value in seen:
-            continue
-        seen.add(value)
-        if isinstance(value, Instance):
-            first = argument(value.node, 0, "function", "layer")
-            if value.cls in TO_STATIC and first is not None:
-                inner = script.site_of(value.node)
-                waiting += script.names.values(first, inner.scope, inner.statement)
-            continue
+    """The functions that are made static where an expression is given: of a layer, its `forward`."""
+
+    def inside(value: Value) -> Iterable[Value]:
+        first = argument(value.node, 0, "function", "layer") if isinstance(value, Instance) else None
+        if first is None or not isinstance(value, Instance) or value.cls not in TO_STATIC:
+            return ()
+        inner = script.site_of(value.node)
+        return script.names.values(first, inner.scope, inner.statement)
+
+    for value in ordered(reachable(script.names.values(node, site.scope, site.statement), inside)):
         if isinstance(value, UserInstance):
-            yield from _saved_with(script, value)
+            forward = script.names.function_named(value.scope, "forward")
+            yield from [forward] if forward is not None else []
         elif isinstance(value, Function):
             yield value.scope
-
-
-def _saved_with(script: Script, value: UserInstance) -> Iterator[Scope]:
-    """A layer's `forward`."""
-    found = script.names.function_named(value.scope, "forward")
-    if found is not None:
-        yield found
 
 
 def _decorating(script: Script, function: Scope, wanted: frozenset[str]) -> Iterator[ast.expr]:

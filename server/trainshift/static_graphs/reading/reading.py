@@ -14,6 +14,7 @@ from trainshift.core.program import Program
 from trainshift.python.flow.exits import leaves
 from trainshift.python.flow.names import names_read
 from trainshift.python.flow.solver import Diverges
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function, Instance, UserInstance
@@ -317,22 +318,20 @@ class _Walk:
             and self.program.script.names.is_self(func, site.scope)
         )
 
-    def _callees(self, things: Iterable[Thing], seen: frozenset[Thing] = frozenset()) -> Iterator[Scope]:
-        names = self.program.script.names
-        for value in things:
-            if value in seen:
-                continue
+    def _callees(self, things: Iterable[Thing]) -> Iterator[Scope]:
+        for value in reachable(things, self._made_static):
+            function = value.scope if isinstance(value, Function) else None
             if isinstance(value, UserInstance):
-                function = names.function_named(value.scope, "forward")
-                if function is not None:
-                    yield function
-            elif isinstance(value, Instance) and value.cls in TO_STATIC:
-                if value.node.args:
-                    site = self.program.script.site_of(value.node)
-                    given = self.values.evaluate(value.node.args[0], Frame(site.scope, site.statement, {}))
-                    yield from self._callees(given.things, seen | {value})
-            elif isinstance(value, Function):
-                yield value.scope
+                function = self.program.script.names.function_named(value.scope, "forward")
+            if function is not None:
+                yield function
+
+    def _made_static(self, value: Thing) -> Iterable[Thing]:
+        """Return what `to_static` was given, where a value is what it gave."""
+        if not isinstance(value, Instance) or value.cls not in TO_STATIC or not value.node.args:
+            return ()
+        site = self.program.script.site_of(value.node)
+        return self.values.evaluate(value.node.args[0], Frame(site.scope, site.statement, {})).things
 
     # Reading
 

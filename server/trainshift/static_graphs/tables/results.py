@@ -276,13 +276,16 @@ def _parts(given: Given) -> tuple[list[Tensor], bool]:
     return ([element.tensor] if element is not None and element.tensor is not None else []), False
 
 
+def _dtype_and_axis(parts: Sequence[Tensor], given: Given) -> tuple[str, int | None]:
+    """The dtype of tensors that are put together, and along which dimension they are."""
+    dtypes = {each.dtype for each in parts}
+    return dtypes.pop() if len(dtypes) == 1 else "", _integer(given.get("axis") or constant(0))
+
+
 def _concatenated(given: Given) -> AbstractValue:
     parts, is_whole = _parts(given)
-    if not parts:
-        return tensor()
-    dtypes, axis = {each.dtype for each in parts}, _integer(given.get("axis") or constant(0))
-    dtype = dtypes.pop() if len(dtypes) == 1 else ""
-    shape = parts[0].shape
+    dtype, axis = _dtype_and_axis(parts, given)
+    shape = parts[0].shape if parts else None
     if shape is None or axis is None or not -len(shape) <= axis < len(shape):
         return tensor(dtype)
     at = axis % len(shape)
@@ -294,10 +297,8 @@ def _concatenated(given: Given) -> AbstractValue:
 
 def _stacked(given: Given) -> AbstractValue:
     parts, is_whole = _parts(given)
-    if not parts:
-        return tensor()
-    dtypes, axis = {each.dtype for each in parts}, _integer(given.get("axis") or constant(0))
-    dtype, shape = dtypes.pop() if len(dtypes) == 1 else "", parts[0].shape
+    dtype, axis = _dtype_and_axis(parts, given)
+    shape = parts[0].shape if parts else None
     if shape is None or axis is None:
         return tensor(dtype)
     at = axis % (len(shape) + 1)
