@@ -429,7 +429,12 @@ class Builder:
         if isinstance(node, ast.Break | ast.Continue | ast.Return) and self._leaves(statement):
             value = node.value if isinstance(node, ast.Return) else None
             return [Exit(_word(node), node, leading, self.beside(node), value)]
-        return [self._plain(statement, leading)]
+        outer = self.write.cuts_gradients
+        items = (item for each in statement.walk() for item in getattr(each.node, "items", ()))
+        self.write.cuts_gradients = outer or any(map(self._cuts_gradients, items))
+        found = self._plain(statement, leading)
+        self.write.cuts_gradients = outer
+        return [found]
 
     def _leaves(self, statement: Statement) -> bool:
         """Whether a statement leaves what becomes part of the graph."""
@@ -448,6 +453,9 @@ class Builder:
         parts = [(name, block) for name, block in statement.branches.items() if block]
         parts = parts[:1] if is_loop else parts
         is_whole = isinstance(node, ast.With) or (isinstance(node, ast.If) and len(parts) > 1)
+        outer = self.write.cuts_gradients
+        cuts = isinstance(node, ast.With) and any(map(self._cuts_gradients, node.items))
+        self.write.cuts_gradients = outer or cuts
         for index, (name, block) in enumerate(parts):
             above = self._above_else(parts[index - 1][1], block) if name == "orelse" else []
             if name == "orelse" and is_elif(block[0]) and not self._is_graph(block[0]):
@@ -463,7 +471,13 @@ class Builder:
                 head.lines[0] = without_elif(head.lines[0])
             head.lines[:0] = above
             blocks.append((head, self.block(block, head_line, until)))
-        return Kept(blocks, node, leading, is_loop, is_whole)
+        self.write.cuts_gradients = outer
+        return Kept(blocks, node, leading, is_loop, is_whole, cuts)
+
+    def _cuts_gradients(self, item: ast.withitem) -> bool:
+        """Whether tensors may lose their gradients within a context manager."""
+        names = self.know.function.named.get(item.context_expr, frozenset())  # type: ignore[call-overload]
+        return not names or any(each.endswith(("no_grad", "set_grad_enabled")) for each in names)
 
     def _afterwards(self, statement: Statement) -> list[Form]:
         """What the `else` of a loop does, which runs after one that nothing leaves."""

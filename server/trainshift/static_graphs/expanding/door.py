@@ -21,12 +21,13 @@ from trainshift.static_graphs.expanding.building import Builder
 from trainshift.static_graphs.expanding.exits import finished
 from trainshift.static_graphs.expanding.expressions import Expressions
 from trainshift.static_graphs.expanding.helpers import HELPERS, helper
+from trainshift.static_graphs.expanding.ir import Branch, Form, Loop, live_before, walk
 from trainshift.static_graphs.expanding.knowledge import Knowledge
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
 from trainshift.static_graphs.expanding.words import GENERATED
 from trainshift.static_graphs.expanding.writing import Writer
 from trainshift.static_graphs.reading.abstract_values import OPEN_SIZES
-from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.reading.reading import Reading
 from trainshift.static_graphs.reporting import name_of_paddle
 
@@ -242,6 +243,7 @@ def _edits_of(
     last = builder.last_line(block)
     end = source.line_end(source.line_starts[last - 1])
     forms = builder.block(block, source.line_of(start), last + 1)
+    _check_functions(function, forms)
     if not write.rules or (write.rules.keys() == {"PS11"} and not _asks_for_unknown_sizes(function)):
         return None
     _refuse_findings(program, function)
@@ -287,6 +289,19 @@ def _check_function(program: Program, function: StaticFunction, write: Expressio
         raise CannotExpand(node, "a generator or `async` function is not expanded")
     if any(function in each.callees() for each in reachable([function], StaticFunction.callees)):
         raise CannotExpand(node, "it calls itself, and a graph has no recursion", "PD04")
+
+
+def _check_functions(function: StaticFunction, forms: list[Form]) -> None:
+    """Refuse branches that call now one function and then another: SOT takes the first one for all."""
+    own = function.scope.bindings
+    for form in walk(forms) if function.mode is not Mode.FULL else ():
+        read = live_before([form], frozenset()) if isinstance(form, Branch | Loop) else frozenset()
+        for each in ast.walk(form.node) if read and form.node is not None else ():
+            if isinstance(each, ast.Name) and each.id in read and "function" in function.kind(each).python:
+                bindings = own.get(each.id, ())
+                if len(bindings) > 1 or any(one.kind not in ("function", "value") for one in bindings):
+                    what = f"`{each.id}` may be several functions, of which SOT takes the first one for all"
+                    raise CannotExpand(each, f"{what}; write `full_graph=True`")
 
 
 def _lambdas(program: Program, function: StaticFunction) -> dict[ast.Lambda, StaticFunction]:

@@ -55,6 +55,7 @@ class Expressions:
         self.rules: dict[str, ast.AST] = {}
         self.needs: set[str] = set()
         self.pinned: frozenset[str] = frozenset()
+        self.cuts_gradients = False
         self.lambdas: dict[ast.Lambda, StaticFunction] = {}
         self.taken_out: set[ast.NamedExpr] = set()
         self.staying: set[ast.NamedExpr] = set()
@@ -397,8 +398,13 @@ class Expressions:
         """A number as a tensor."""
         return f'{self.paddle}.full([], {text}, dtype="{dtype}")'
 
-    def owned(self, text: str, info: VarInfo) -> str:
-        """A tensor of its own for a name that stays what it is, whether it is a tensor or a number."""
+    def owned(self, node: ast.AST, text: str, info: VarInfo, *, is_outer: bool) -> str:
+        """A tensor of its own for a name that stays what it is, whether it is a tensor or a number.
+
+        It `is_outer` if the tensor may be one from outside of the `with` around it.
+        """
+        if self.cuts_gradients and is_outer and not info.dtype.startswith(("int", "uint", "bool")):
+            raise CannotExpand(node, f"`{short(text)}` would lose its gradient in this `with`; move it out")
         if info.is_tensor:
             return f"{self.paddle}.assign({text})"
         self.needs.add("static_value")
@@ -414,7 +420,7 @@ class Expressions:
         is_name = isinstance(node, ast.Name | ast.Attribute | ast.Subscript)
         if is_name and (info.is_tensor or info.is_assignable):
             self.applied("PS17", node)
-            return self.owned(text, info)
+            return self.owned(node, text, info, is_outer=True)
         if isinstance(node, ast.Name | ast.Attribute) and info.unknown:
             raise CannotExpand(node, unseen(short(text)))
         return text

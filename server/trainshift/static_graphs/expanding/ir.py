@@ -168,7 +168,7 @@ class Exit:
 class Kept:
     """A compound statement that stays Python, around one that does not.
 
-    If it `is_whole`, one of its blocks runs.
+    If it `is_whole`, one of its blocks runs.  It may be a `with` in which tensors lose their gradients.
     """
 
     blocks: list[tuple[Plain, list[Form]]]
@@ -176,6 +176,7 @@ class Kept:
     leading: list[str] = field(default_factory=list)
     is_loop: bool = False
     is_whole: bool = False
+    cuts_gradients: bool = False
 
 
 @dataclass(slots=True)

@@ -115,18 +115,25 @@ class Writer:
             self._pin(bound_in([form]), env, level)
         ends: list[Env] = []
         before = dict(env)
+        cuts, within = self.write.cuts_gradients, before
+        if form.cuts_gradients:  # All that is known before may have a gradient, as another name for it has.
+            self.write.cuts_gradients = True
+            within = {name: replace(info, is_alias=True) for name, info in before.items()}
         if form.is_loop:
             for _, block in form.blocks:
                 live = live | live_before(block, live)
         for head, block in form.blocks:
             self._put_all(level, head.lines)
-            inner = dict(before)
+            inner = dict(within)
             if head.node is not None:
                 for part in own_parts(head.node):
                     if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
                         inner[part.id] = info_of(self.write.knowledge.kind(part)).named(is_alias=False)
             self.block(block, inner, live, level + 1, returns=returns or self._returns(block))
-            ends.append(inner)
+            ends.append(
+                {name: before[name] if info is within.get(name) else info for name, info in inner.items()}
+            )
+        self.write.cuts_gradients = cuts
         if not form.is_whole:
             ends.append(before)
         for name in {name for end in ends for name in end}:
@@ -248,7 +255,7 @@ class Writer:
         write.applied("PS17", node)
         if info.dtype == "int64" and info.rank == 0:
             return write.number(name, "int64")
-        return write.owned(name, info)
+        return write.owned(node, name, info, is_outer=info.is_alias)
 
     def _held(self, node: ast.AST, name: str, info: VarInfo) -> str:
         """A container as a function of the graph gives it on: with tensors of its own."""
@@ -400,8 +407,8 @@ class Writer:
         is_counted = end.dtype == "int64" and end.rank == 0 and name in self.write.knowledge.counted
         if end.is_alias and end.tensor and (end.number == "int" or is_counted):
             return self.write.number(name, "int64")
-        if end.is_alias and end.is_tensor:
-            return f"{self.write.paddle}.assign({name})"
+        if end.is_alias and (end.is_tensor or end.unknown):
+            return self.write.owned(form.node, name, end, is_outer=True)
         return name
 
 
