@@ -400,6 +400,10 @@ class Writer:
                 raise CannotExpand(form.node, f"{what} are a tensor first and then a number", "PD12")
             if not end.number:
                 self.write.same(form.node, start, end, what)
+        return self._given_on(form.node, name, start, end)
+
+    def _given_on(self, node: ast.AST, name: str, start: VarInfo, end: VarInfo) -> str:
+        """The text of a name at the end of a turn: a tensor of its own, where another name stands for it."""
         if end.is_number:
             return self.write.number(
                 name, start.dtype or ("float32" if end.number == "float" else NUMBER_TYPES[end.number])
@@ -408,7 +412,7 @@ class Writer:
         if end.is_alias and end.tensor and (end.number == "int" or is_counted):
             return self.write.number(name, "int64")
         if end.is_alias and (end.is_tensor or end.unknown):
-            return self.write.owned(form.node, name, end, is_outer=True)
+            return self.write.owned(node, name, end, is_outer=True)
         return name
 
 
