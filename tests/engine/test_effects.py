@@ -43,6 +43,25 @@ def found(text: str, code: str, settings: Settings | None = None) -> list[Diagno
     return [each for each in check(text, settings).diagnostics if each.code == code]
 
 
+def test_the_conversion_copes_with_nothing_that_it_refuses() -> None:
+    loop = (
+        LOOP.replace("def step", "@tf.function(jit_compile=True)\ndef step")
+        + "for x, y in data:\n    step(x, y)\n"
+    )
+    assert convert(loop).status is Status.REFUSED
+    (alias,) = found(loop, "TF03")
+    assert (alias.severity, alias.effect, alias.message.endswith(COPES)) == (
+        Severity.INFORMATION,
+        None,
+        False,
+    )
+    apart = files_in_memory(
+        {"/p/train.py": "import steps\nfor x, y in data:\n    steps.step(x, y)\n", "/p/steps.py": loop}
+    )
+    report = check(loop, path="/p/steps.py", files=apart)
+    assert not any(each.message.endswith(COPES) for each in report.diagnostics)
+
+
 def test_what_the_conversion_copes_with_is_information_and_says_so() -> None:
     assert not convert(LOOP + "for x, y in data:\n    step(x, y)\n").doubts
     (alias,) = found(LOOP + "for x, y in data:\n    step(x, y)\n", "TF03")

@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 B = TypeVar("B", bound=Body)
 Demanded: TypeAlias = "Callable[[], Runtime | None]"
 """Gives what a script's project demands of the versions that it runs on, if anything."""
-Weigh: TypeAlias = Callable[[Finding], Effect]
+Weigh: TypeAlias = "Callable[[Finding], Effect | None]"
 
 COPES = "The conversion copes with it."
 """What the message of a violated finding ends in from which nothing follows."""

@@ -30,12 +30,16 @@ _GUARDED = {rule.code: frozenset(guard.code for guard in rule.guards) for rule i
 
 def outcomes_of(analysis: Analysis) -> tuple[Outcome, ...]:
     """What the conversion of a program refuses, withholds and doubts, by place."""
-    return tuple(
+    found = [
         Outcome(script.path, place, codes, effect)
         for span, codes, effect in _done(analysis)
         if codes
         for script, place in (analysis.place(span),)
-    )
+    ]
+    if analysis.outlook.refused or any(each.essential for each in analysis.withheld):
+        paths = {script.path for script in analysis.program.script.scripts}
+        found += [Outcome(path, Span(0, 0), frozenset(), Effect.REFUSES) for path in sorted(paths)]
+    return tuple(found)
 
 
 def _done(analysis: Analysis) -> Iterator[tuple[Span, frozenset[str], Effect]]:

@@ -15,7 +15,10 @@ from trainshift.python.source.source import Span
 
 
 class Outcome(NamedTuple):
-    """What a conversion does at a place of the file at `path`, and the codes of what it may do it for."""
+    """What a conversion does at a place of the file at `path`, and the codes of what it may do it for.
+
+    One without codes tells that all of the program is refused.
+    """
 
     path: str
     span: Span
@@ -28,7 +31,10 @@ class Effects:
 
     def __init__(self, outcomes: Iterable[Outcome]) -> None:
         self._by_code: dict[str, list[Outcome]] = {}
-        for outcome in sorted(outcomes, key=lambda each: each.span):
+        known = sorted(outcomes, key=lambda each: each.span)
+        is_refused = any(not each.codes for each in known)
+        self._otherwise = None if is_refused else Effect.NONE
+        for outcome in known:
             for code in outcome.codes:
                 self._by_code.setdefault(code, []).append(outcome)
         self._starts = {code: [each.span.start for each in own] for code, own in self._by_code.items()}
@@ -38,15 +44,15 @@ class Effects:
             for code, own in self._by_code.items()
         }
 
-    def of(self, finding: Finding) -> Effect:
-        """What the conversion does because of a finding."""
+    def of(self, finding: Finding) -> Effect | None:
+        """What the conversion does because of a finding; None where it does nothing for another reason."""
         own = self._by_code.get(finding.code)
         if own is None or finding.settled:
-            return Effect.NONE
+            return self._otherwise
         related = (each.span for each in finding.related if each.script is None)
         spans = (finding.span, *finding.concerns, *related)
         found = (each.effect for span in spans for each in self._at(finding.code, own, span))
-        return max(found, default=Effect.NONE)
+        return max(found, default=self._otherwise)
 
     def _at(self, code: str, own: list[Outcome], span: Span) -> Iterator[Outcome]:
         index = bisect_left(self._starts[code], span.end) - 1
