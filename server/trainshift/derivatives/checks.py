@@ -18,7 +18,7 @@ from trainshift.derivatives.reading.sources import Sources, whole_numbers
 from trainshift.derivatives.sequences import changed_sequences
 from trainshift.derivatives.tables import table
 from trainshift.python.rewrite import terms
-from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, arguments
 from trainshift.python.syntax.slotted_ast import kind_of
 
 _STATEMENTS: dict[type[ast.AST], str] = {
@@ -274,7 +274,7 @@ class Checks:
             if name in _ASSIGNING:
                 self.refuse(node, f"{text} changes a tf.Variable")
                 return
-            given = [*node.args, *(each.value for each in node.keywords)]
+            given = arguments(node)
             if (dotted_name(node.func.value) or "").startswith("builtins."):
                 self.refuse(node, f"no derivative of {text} is known")
                 return
@@ -300,7 +300,7 @@ class Checks:
         ) or not isinstance(node.func, ast.Name | ast.Attribute):
             self._callee(reader, node)
             return
-        for part in (*node.args, *(each.value for each in node.keywords)):
+        for part in arguments(node):
             made = (dotted_name(node.func) or "numpy").startswith(("numpy", "tensorflow"))
             if made and dotted_name(part) in _NO_NUMBERS:
                 text = ast.unparse(node.func)
@@ -311,19 +311,19 @@ class Checks:
         if not reader.value(node):
             return
         dotted = dotted_name(node.func)
-        arguments = list(node.args)
+        operands = list(node.args)
         if dotted is None and isinstance(node.func, ast.Attribute):
             dotted = method(node.func.attr)
-            arguments.insert(0, node.func.value)
+            operands.insert(0, node.func.value)
             if node.func.attr in ("reshape", "transpose"):
-                arguments = arguments[:2]
+                operands = operands[:2]
         if dotted in ORDERED and {each.arg for each in node.keywords} <= ORDERED[dotted]:
             return
         if dotted == "builtins.dict" and terms.entries(node):
             return
         if dotted in ("builtins.enumerate", "builtins.zip", "builtins.reversed"):
             return
-        row = nodes.row(dotted or "", arguments, node)
+        row = nodes.row(dotted or "", operands, node)
         text = ast.unparse(node.func)
         if dotted in _SETS:
             self.refuse(node, _SET)
@@ -332,8 +332,8 @@ class Checks:
             which = ""
             if dotted in ("numpy.einsum", "tensorflow.einsum"):
                 which = ": its subscripts are not written out"
-                if isinstance(arguments[0], ast.Constant):
-                    which = f" for {ast.unparse(arguments[0])}: an index comes twice, or is left open"
+                if isinstance(operands[0], ast.Constant):
+                    which = f" for {ast.unparse(operands[0])}: an index comes twice, or is left open"
             self.refuse(node, f"no derivative of {text} is known{which}")
             return
         for each in node.keywords:
@@ -341,12 +341,12 @@ class Checks:
                 self.refuse(node, f"out= of {text} changes an array")
             elif each.arg is not None and row.param(each.arg) not in (*row.params, "dtype", "keepdims"):
                 self.refuse(node, f"no derivative of {text} with {each.arg}= is known")
-        if len(arguments) > len(row.params):
-            self.refuse(node, f"no derivative of {text} with {len(arguments)} arguments is known")
+        if len(operands) > len(row.params):
+            self.refuse(node, f"no derivative of {text} with {len(operands)} arguments is known")
         if row.name.startswith("_"):
             return
         for param, value in [
-            *zip(row.params, arguments, strict=False),
+            *zip(row.params, operands, strict=False),
             *((row.param(k.arg), k.value) for k in node.keywords if k.arg),
         ]:
             if param in row.only and ast.unparse(value) not in row.only[param]:
@@ -454,7 +454,7 @@ class Checks:
             case ast.AugAssign(ast.Subscript(place), _, value):
                 return [place], [value]
             case ast.Call():
-                given = [*node.args, *(each.value for each in node.keywords)]
+                given = arguments(node)
                 if isinstance(node.func, ast.Attribute):
                     changing = node.func.attr in (*CHANGING, "pop", *LOSING)
                     own = changing and reader.function.dotted(node.func) is None

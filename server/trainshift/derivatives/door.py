@@ -226,7 +226,7 @@ def _taken(module: Module, helpers: Collection[str]) -> tuple[Refusal, ...]:
     if module.script.code.bound_names.isdisjoint(helpers):
         return ()
     found = []
-    for node in (each for statement in module.body for each in terms.walk(statement)):
+    for node in terms.inside(module.body):
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name) if name not in module.helpers:
                 pass

@@ -34,7 +34,7 @@ def _changed(reader: Reader, loop: ast.For, source: ast.expr) -> Iterator[ast.AS
     name, text = root_of(source), ast.unparse(source)
     # What gets another value meanwhile is gone through as a copy on the way back.
     copied = reader.whole.reverse and name in terms.names_bound(loop.body)
-    for each in (part for line in loop.body for part in terms.walk(line)):
+    for each in terms.inside(loop.body):
         match each:
             case ast.Subscript(ctx=ast.Store()):
                 own = copied and root_of(each) == name
@@ -60,7 +60,7 @@ def _copied_views(reader: Reader, loop: ast.For) -> Iterator[tuple[ast.AST, str]
                 name = root_of(base)
             case _:
                 continue
-        for inner in (part for line in loop.body for part in terms.walk(line)):
+        for inner in terms.inside(loop.body):
             own = isinstance(inner, ast.Call) and name in changed_by_call(reader, inner)
             if isinstance(inner, ast.Subscript) and isinstance(inner.ctx, ast.Store):
                 own = root_of(inner) == name and not terms.names_read(inner.slice) & keys

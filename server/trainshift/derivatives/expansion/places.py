@@ -63,7 +63,7 @@ def _placed(
     target = terms.stored(target)
     reader.function.local |= terms.names_bound([target])
     body = copy.deepcopy(node.body)
-    for each in (part for line in body for part in terms.walk(line)):
+    for each in terms.inside(body):
         if isinstance(each, ast.stmt) and not terms.names_read(each).isdisjoint(names):
             origin(each).is_verbatim = False
     body = [_Named(names).visit(each) for each in body]
@@ -90,15 +90,13 @@ def _can(reader: Reader, node: ast.For, name: str, source: ast.expr, shared: set
     asked, given = terms.names_read(source) | {name}, terms.names_bound(node.body)
     if frozenset((name, base)) not in shared or isinstance(getattr(source, "slice", None), ast.Slice):
         return False
-    if asked & (given | function.foreign) or any(
-        asked & terms.names_read(each.node) for each in function.nested.values()
-    ):
+    if asked & (given | function.foreign | function.captured_inside):
         return False
     aliases = reader.whole.aliases(function)
     others = aliases.with_names({base}) | {base}
     # What only loops name is an element: a change of it is none of what has it.
     others = {each for each in others if not _only_gone_through(function.assignments(each))} | {base}
-    for each in (part for line in node.body for part in terms.walk(line)):
+    for each in terms.inside(node.body):
         match each:
             case ast.Subscript(ctx=ast.Store()) if root_of(each) in others:
                 if depth(each) <= depth(source) + 1 and not _elsewhere(each, source):

@@ -3,8 +3,9 @@ depends on them.
 
 Varied goes forward and useful backward.  Both are known of a variable as a whole, since it has one tangent or
 adjoint wherever it stands.  So they are sparse analyses: variables are the nodes of the graph, and its edges
-are the assignments that `derivatives/reading/reader.py` finds; `use` and `feed` close the useful ones over
-these at once.  What depends on kinds may grow with each reading, and readings go on until nothing does.
+are the assignments that `derivatives/reading/reader.py` finds.  `feed` notes an edge, and `use` makes useful
+all from which a variable can be reached.  What varies depends on kinds as well, so readings go on until
+nothing grows.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ import ast
 from collections.abc import Callable, Iterable
 
 from trainshift.derivatives.reading.function import Function
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.rewrite import terms
+
+Variable = tuple[Function, str]
 
 
 def vary(function: Function, name: str) -> None:
@@ -38,27 +42,25 @@ def make_useful(function: Function, name: str) -> None:
 
 def use(function: Function, node: ast.expr) -> None:
     """Make useful what an expression reads, and what goes into that."""
-    waiting = [(function, node)]
-    while waiting:
-        function, node = waiting.pop()
-        for each in terms.walk(node):
-            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
-                for holder, name in _read_by(function, each.id):
-                    holder.useful.add(name)
-                    waiting += holder.feeding.pop(name, ())
+    for owner, name in reachable(_read_by(function, node), _behind):
+        owner.useful.add(name)
 
 
-def _read_by(function: Function, name: str) -> list[tuple[Function, str]]:
-    """Return the variables that are read where a name is, with their functions: those of a function too."""
-    owner = function.owner(name)
-    if owner is None:
-        return []
-    found = [(owner, name)]
-    if name in owner.nested:
-        inner = owner.nested[name]
-        free = (part.id for part in terms.walk(inner.node) if isinstance(part, ast.Name))
-        holders = ((inner.owner(each), each) for each in free)
-        found += [(one, each) for one, each in holders if one is not None and one is not inner]
+def _behind(variable: Variable) -> list[Variable]:
+    """Return the variables that go into one, as it becomes useful: they are asked for once."""
+    owner, name = variable
+    return [each for inner, node in owner.feeding.pop(name, ()) for each in _read_by(inner, node)]
+
+
+def _read_by(function: Function, node: ast.expr) -> list[Variable]:
+    """Return the variables that an expression reads, those included that the functions in it capture."""
+    found: list[Variable] = []
+    for name in terms.names_read(node):
+        owner = function.owner(name)
+        if owner is not None:
+            found.append((owner, name))
+            if name in owner.nested:
+                found += owner.nested[name].free
     return found
 
 

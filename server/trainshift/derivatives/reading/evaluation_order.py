@@ -14,6 +14,7 @@ from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.side_effects import asks, changed_by, changed_by_call, once
 from trainshift.derivatives.reading.sources import OF, Sources
 from trainshift.python.rewrite import terms
+from trainshift.python.syntax.chunk_syntax import arguments
 
 # What does not go before its line.
 _STAYING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Tuple, ast.List, ast.Dict)
@@ -23,7 +24,7 @@ _TOO = "which this line reads too: call it on a line of its own"
 def _asked(reader: Reader, call: ast.Call) -> set[str]:
     """What a call is given that asks whether it changes an array."""
     target = reader.target(call)
-    given = (root_of(each) for each in (*call.args, *(one.value for one in call.keywords)))
+    given = (root_of(each) for each in arguments(call))
     return {each for each in given if each} if target is not None and asks(target) else set()
 
 
@@ -173,7 +174,7 @@ def _shows_result(reader: Reader, part: ast.AST, call: ast.Call, shown: set[str]
 def _handed(reader: Reader, call: ast.Call) -> set[int]:
     """The variables that are given to a call as they are, or elements that stay: what changes in these
     meanwhile, the call sees."""
-    given = [*call.args, *(each.value for each in call.keywords)]
+    given = arguments(call)
     if isinstance(call.func, ast.Attribute):
         given.append(call.func.value)
     rebound = {name for each in reader.whole.every() for name in each.foreign}
@@ -253,6 +254,6 @@ def _read(part: ast.AST) -> Iterator[ast.Name]:
     parts: list[ast.AST] = [part]
     if isinstance(part, ast.Assign):
         parts = [part.value]
-    for node in (each for one in parts for each in terms.walk(one)):
+    for node in terms.inside(parts):
         if isinstance(node, ast.Name):
             yield node

@@ -14,7 +14,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.rewrite.renaming import identifiers
 from trainshift.python.rewrite.separate_targets import separate_targets
 from trainshift.python.rewrite.single_exit import PythonSingleExit
-from trainshift.python.rewrite.terms import copied, names_bound, own_nodes, walk
+from trainshift.python.rewrite.terms import copied, names_bound, names_read, own_nodes, walk
 from trainshift.python.syntax.call_binding import bind_call, defaults, parameters
 from trainshift.python.syntax.chunk_syntax import imported_names
 from trainshift.python.syntax.fresh_names import fresh_name
@@ -57,11 +57,13 @@ class Alias:
 class Summary:
     """What a call of a function leaves behind, by the names of what the function knows from outside.
 
-    `returned` may be in its value, and the parameters `changed` may be mutated.
+    `returned` may be in its value, and the parameters `mutated` may be changed: `changed`, if elements of
+    their kinds are.
     """
 
     returned: frozenset[str] = frozenset()
     changed: frozenset[str] = frozenset()
+    mutated: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,6 +378,26 @@ class Function:
             waiting += following
             found |= {(owner, name) for name in names if (owner := function.owner(name)) is not None}
         return frozenset(each for each in found if each[0] not in seen)
+
+    @property
+    def free(self) -> list[tuple[Function, str]]:
+        """The variables around it, with their functions, that are named in its text."""
+        owners = ((self.owner(name), name) for name in self._names)
+        return [(owner, name) for owner, name in owners if owner is not None and owner is not self]
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(each.id for each in walk(self.node) if isinstance(each, ast.Name))
+
+    @property
+    def captured_inside(self) -> set[str]:
+        """The names that functions inside read."""
+        return set[str]().union(*(each.names_read for each in self.nested.values()))
+
+    @cached_property
+    def names_read(self) -> frozenset[str]:
+        """The names that are read in its text."""
+        return frozenset(names_read(self.node))
 
     @cached_property
     def around(self) -> set[str]:

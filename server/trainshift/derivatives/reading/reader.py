@@ -15,6 +15,7 @@ from trainshift.derivatives.tables.table_numpy import CONSTANTS as OF_NUMPY
 from trainshift.derivatives.tables.table_numpy import METHODS, STILL_METHODS
 from trainshift.derivatives.tables.table_tensorflow import CONSTANTS as OF_TENSORFLOW
 from trainshift.python.rewrite import terms
+from trainshift.python.syntax.chunk_syntax import arguments
 
 # Methods of containers that give an element or the elements; those that change it.
 READING = frozenset(("get", "pop", "copy", "items", "values", "keys", "setdefault"))
@@ -213,7 +214,7 @@ class Reader:
         if kind.has("list", "tuple", "array", "dict") or isinstance(target, ast.Constant):
             return
         element = ast.Subscript(terms.copied(source), terms.copied(target), ast.Load())
-        for each in (part for node in body for part in terms.walk(node)):
+        for each in terms.inside(body):
             if isinstance(each, ast.Subscript) and terms.same(terms.copied(each), element):
                 kind.tell("dict", "box")
 
@@ -327,14 +328,7 @@ class Reader:
         """Whether a function has to be differentiated: it captures, changes or is given what varies."""
         if inner.varied & set(inner.params) or inner.returns:
             return True
-        if any(name in owner.varied for owner, name in inner.outside):
-            return True
-        for each in terms.walk(inner.node):
-            if isinstance(each, ast.Name):
-                owner = inner.owner(each.id)
-                if owner is not None and owner is not inner and each.id in owner.varied:
-                    return True
-        return False
+        return any(name in owner.varied for owner, name in (*inner.outside, *inner.free))
 
     def _call(self, node: ast.Call) -> bool:
         # What `dict` is given by name are values, whatever they are called.
@@ -431,7 +425,7 @@ class Reader:
     def _effects(self, inner: Function, node: ast.Call) -> None:
         """What a function is given is of use where the function changes something that others see."""
         if inner.acts:
-            for each in (*node.args, *(each.value for each in node.keywords)):
+            for each in arguments(node):
                 use(self.function, each)
 
     def _acts(self, value: ast.expr) -> bool:
@@ -650,9 +644,8 @@ class Reader:
         if not isinstance(target, ast.Name) or not self.whole.arrays or self.whole.tensors:
             return False
         function = self.function
-        inside = (terms.names_read(each.node) for each in function.nested.values())
         own = target.id in function.local and target.id not in function.params
-        return not own or target.id in function.shown or any(target.id in each for each in inside)
+        return not own or target.id in function.shown or target.id in function.captured_inside
 
     def by_part(self, node: ast.BinOp, left: Kind, right: Kind) -> bool:
         """Whether a list or tuple is added or multiplied part by part: the other operand is an array."""

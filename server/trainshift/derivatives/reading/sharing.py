@@ -22,6 +22,7 @@ from trainshift.python.flow.cfg import Edge, EdgeKind, Point, Role
 from trainshift.python.flow.liveness import Liveness
 from trainshift.python.flow.solver import Analysis, solve
 from trainshift.python.rewrite import terms
+from trainshift.python.syntax.chunk_syntax import arguments
 from trainshift.python.values.heap import (
     UNKNOWN,
     Attribute,
@@ -81,11 +82,8 @@ class Sharing(Analysis[Pairs]):
         self.read_beside: set[str] = set()
         self._known: dict[int, tuple[State, dict[str, Bits]]] = {}
         self._variables = self._named()
-        always = {name for _, name in function.reached}
-        for each in function.nested.values():
-            always |= terms.names_read(each.node)
-            self.rebound |= each.foreign
-        self._always = always | {function.result}
+        self.rebound |= set[str]().union(*(each.foreign for each in function.nested.values()))
+        self._always = {name for _, name in function.reached} | function.captured_inside | {function.result}
         cfg = self.flow.cfg
         self._live = Liveness(cfg, self._always)
         self._iterated = _iterated(function.body)
@@ -647,17 +645,16 @@ class Sharing(Analysis[Pairs]):
 
     def is_known_elsewhere(self, name: str) -> bool:
         """Whether a variable is also changed by a call, or has another name, such as that of a view."""
-        captured = (terms.names_read(each.node) for each in self.function.nested.values())
         partners = {each for pair in self.ever if name in pair for each in pair}
         partners -= {name, self.function.result}
-        known = bool(partners) or name in self.handed or any(name in each for each in captured)
+        known = bool(partners) or name in self.handed or name in self.function.captured_inside
         return known or any(name in self.sources(each) for each in self._views())
 
     def _views(self) -> Iterator[ast.expr]:
         """The parts of arrays that the derivative may give names of their own, and what pullbacks keep."""
         for each in terms.own_nodes(self.function.body):
             if isinstance(each, ast.Call):
-                given = [*each.args, *(one.value for one in each.keywords)]
+                given = arguments(each)
                 yield from given if self.names.callees(each) else []
             if isinstance(each, ast.Call | ast.Attribute) and self.whole.arrays:
                 yield each
@@ -700,7 +697,7 @@ class Sharing(Analysis[Pairs]):
 def changes_something(function: Function) -> bool:
     """Whether the lines of a function, or of those in it, may change a container or an array."""
     nodes = Nodes(function)
-    for node in (node for line in function.body for node in terms.walk(line)):
+    for node in terms.inside(function.body):
         match node:
             case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.Attribute(ctx=ast.Store() | ast.Del()):
                 return True
@@ -722,7 +719,8 @@ def summarized(function: Function) -> Summary:
         found = {each[1] for each in places if isinstance(each, tuple) and each[0] is function.node}
         return {*function.params} if bits & UNKNOWN else found
 
-    changed = {each for each in params(known.changed) if function.kind(each).changes}
+    mutated = params(known.changed)
+    changed = {each for each in mutated if function.kind(each).changes}
     returned: set[str] = set()
     if known.state is not None:
         inside = flow.within(known.state, known.returned) & ~points.objects.functions
@@ -733,7 +731,7 @@ def summarized(function: Function) -> Summary:
                 bits |= points.objects.intern(Object(Sort.OUTER, (owner.node, name)))
             if flow.within(known.state, bits) & inside:
                 returned.add(name_of(function, owner, name))
-    return Summary(frozenset(returned), frozenset(changed))
+    return Summary(frozenset(returned), frozenset(changed), frozenset(mutated))
 
 
 def common(one: tuple[Alias, ...], other: tuple[Alias, ...]) -> tuple[Alias, ...]:

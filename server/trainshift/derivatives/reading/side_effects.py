@@ -7,7 +7,6 @@ ahead of all of them.
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 from collections.abc import Iterator
 
@@ -15,6 +14,7 @@ from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, 
 from trainshift.derivatives.reading.reader import READING, Reader
 from trainshift.derivatives.reading.sources import name_of
 from trainshift.derivatives.tables.table_numpy import CONSTANTS
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
@@ -69,15 +69,19 @@ def changed_by_call(reader: Reader, call: ast.Call) -> set[str]:
     return found
 
 
-def asks(function: Function, known: frozenset[Function] = frozenset()) -> bool:
+def asks(function: Function) -> bool:
     """Whether a function, or one that it calls, asks when it runs whether it changes an array in place."""
-    aliases = function.whole.aliases(function)
-    if any(each.whole and each.alias.unless for each in aliases.conflicts()):
-        return True
-    reader, known = Reader(function), known | {function}
-    calls = (each for line in function.body for each in terms.walk(line) if isinstance(each, ast.Call))
-    targets = {reader.target(each) for each in calls} - known
-    return any(asks(each, known) for each in targets if each is not None)
+    conflicts = (
+        one for each in reachable([function], _called) for one in each.whole.aliases(each).conflicts()
+    )
+    return any(each.whole and each.alias.unless for each in conflicts)
+
+
+def _called(function: Function) -> Iterator[Function]:
+    """The functions of the file that one calls by their names."""
+    reader = Reader(function)
+    calls = (each for each in terms.inside(function.body) if isinstance(each, ast.Call))
+    return (target for each in calls if (target := reader.target(each)) is not None)
 
 
 def changed_by(reader: Reader, node: ast.expr) -> set[str]:
@@ -94,22 +98,10 @@ def _changed(reader: Reader, call: ast.Call) -> set[str]:
     target = reader.target(call)
     if target is None:
         return set()
-    found = {name for owner, name in target.outside if reader.function.owner(name) is owner}
-    if any(map(_changes, terms.walk(target.node))):
-        found |= terms.names_read(call) - terms.names_read(call.func)
-    return found
-
-
-def _changes(node: ast.AST) -> bool:
-    """Whether a node may change something that has a name elsewhere."""
-    match node:
-        case ast.Subscript(ctx=ast.Store()) | ast.AugAssign():
-            return True
-        case ast.Call(ast.Attribute(attr=method)):
-            return method in CHANGING_METHODS
-        case ast.Call(ast.Name(name)):
-            return f"builtins.{name}" in _NOT_TWICE or not hasattr(builtins, name)
-    return False
+    mutated = reader.whole.summary(target).mutated
+    given = (value for param, value in bound(target, call) if param in mutated)
+    outside = {name for owner, name in target.outside if reader.function.owner(name) is owner}
+    return outside.union(*map(terms.names_read, given))
 
 
 def moving(reader: Reader, node: ast.For) -> tuple[set[str], set[str]]:
@@ -124,7 +116,7 @@ def _reassigned(reader: Reader, node: ast.For) -> set[str]:
     if changed_inside(reader, node):
         found |= {name for each in terms.walk(node.iter) if (name := _copied(each)) is not None}
     sources = [each for each in terms.walk(node.iter) if isinstance(each, ast.Subscript)]
-    for each in (part for line in node.body for part in terms.walk(line)):
+    for each in terms.inside(node.body):
         if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store):
             name = root_of(each)
             if name and any(root_of(one) == name and depth(each) <= depth(one) for one in sources):
@@ -206,7 +198,7 @@ def changed_inside(reader: Reader, node: ast.For) -> bool:
     """Whether a loop's body may change what the loop goes through."""
     aliases = reader.whole.aliases(reader.function)
     given = terms.names_read(node.iter) & aliases.changed
-    for each in (part for line in node.body for part in terms.walk(line)) if given else ():
+    for each in terms.inside(node.body) if given else ():
         if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and root_of(each) in given:
             return True
         if isinstance(each, ast.Call) and (terms.names_read(each) | changed_by_call(reader, each)) & given:

@@ -9,6 +9,7 @@ from trainshift.derivatives.reading.function import Function, bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.reader import FACTS, Reader
 from trainshift.python.rewrite import terms
+from trainshift.python.syntax.chunk_syntax import arguments
 
 # What gives a part of its first argument, or the same array in another shape.
 VIEWS = frozenset(
@@ -150,7 +151,7 @@ class Sources:
         return found - terms.names_bound([each.target for each in node.generators])
 
     def _called(self, node: ast.Call) -> set[str]:
-        arguments = [*node.args, *(each.value for each in node.keywords)]
+        given = arguments(node)
         found: set[str] = set()
         callees = self.callees(node)
         for callee in callees:
@@ -161,11 +162,11 @@ class Sources:
         if callees:
             return found
         if isinstance(node.func, ast.Name) and self.function.owner(node.func.id):
-            return self._any(arguments)
+            return self._any(given)
         dotted = self.reader.function.dotted(node.func) or ""
         last = dotted.rpartition(".")[2]
         if dotted.startswith("builtins."):
-            return self._any(arguments) if last in HOLDING and not self._is_new_list(node) else set()
+            return self._any(given) if last in HOLDING and not self._is_new_list(node) else set()
         if dotted.startswith("numpy."):
             return self.sources(node.args[0]) if last in VIEWS and node.args else set()
         if not dotted and isinstance(node.func, ast.Attribute):

@@ -106,9 +106,7 @@ class Passes:
 
     def is_of_block(self, name: str) -> bool:
         """Whether a variable is assigned once, in this block, and read nowhere else and not before."""
-        if name in self.function.params or any(
-            name in terms.names_read(each.node) for each in self.function.nested.values()
-        ):
+        if name in self.function.params or name in self.function.captured_inside:
             return False
         loads, stores = self.counts
         if stores[name] != 1 or self.block.loads[name] != loads[name]:
@@ -133,8 +131,7 @@ class Passes:
     def is_read_behind(self, name: str, node: ast.stmt) -> bool:
         """Whether a variable is read below a statement of its block, or by a function inside."""
         below = self.block.statements[self.block.statements.index(node) + 1 :]
-        inside = (each.node for each in self.function.nested.values())
-        return any(name in terms.names_read(each) for each in (*below, *inside))
+        return name in self.function.captured_inside or any(name in terms.names_read(each) for each in below)
 
     @cached_property
     def counts(self) -> tuple[Counter[str], Counter[str]]:

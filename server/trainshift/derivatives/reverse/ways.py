@@ -265,7 +265,7 @@ class Ways:
     def _reassigned(self, statements: list[ast.stmt]) -> set[str]:
         """The variables that statements assign, or functions that they call."""
         found = set[str]().union(*map(terms.bound_in, statements))
-        for each in (part for line in statements for part in terms.walk(line)):
+        for each in terms.inside(statements):
             if isinstance(each, ast.Call) and not isinstance(each.func, ast.Attribute):
                 found |= changed_by_call(self.nodes.reader, each)
         return found
@@ -377,8 +377,7 @@ class Ways:
         place = self._places.pop(id(node), "")
         plain = source
         # Pullbacks of functions inside read what these capture.
-        functions = [each.node for each in self.function.nested.values()]
-        read = set[str]().union(*map(terms.names_read, [*inner, *functions]))
+        read = self.function.captured_inside.union(*map(terms.names_read, inner))
         targets = terms.names_bound([node.target])
         if not place and (_ranged(source) or isinstance(source, ast.Name)):
             if count is not None:

@@ -98,6 +98,11 @@ def walk(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+def inside(statements: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All nodes of some code, those of functions in it as well."""
+    return (node for each in statements for node in walk(each))
+
+
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes right below a node, but for contexts and operators."""
     found: list[ast.AST] = []
