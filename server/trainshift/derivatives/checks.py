@@ -106,7 +106,8 @@ class Checks:
                     (name, *_) = sorted(names - function.sequences)
                     self.refuse(each.node, f"the loop's sequence changes inside the loop: {name}")
             # What a lambda gives, and what `max` of lists is, is known only where these are written out.
-            self._shared(function, {*function.params, *terms.names_bound(function.node.body)})
+            written = {*function.params, *terms.names_bound(function.node.body)}
+            self._shared(function, written | function.slices)
         return tuple(sorted(self.found.values()))
 
     @property
@@ -496,6 +497,9 @@ class Checks:
             new = new.value
         called = isinstance(node, ast.Call) and (base is new or isinstance(node.func, ast.Name))
         match base:
+            case ast.Name() if place is not new and not isinstance(getattr(node, "func", None), ast.Name):
+                if Reader(function).kind(new).listed(self.whole.arrays):
+                    self.refuse(node, f"{text} is a copy, and is changed: give it a name in the function")
             case ast.Name(name):
                 named = name in self.whole.module.functions
                 if function.owner(name) is None and not named:

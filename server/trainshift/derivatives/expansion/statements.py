@@ -319,7 +319,9 @@ class Expander:
             case ast.Call(ast.Attribute(base, "get"), [key, *default]) if self.reader.value(node):
                 return self._got(base, key, default)
             case ast.Subscript() if self._copies(node.value):
-                return ast.Subscript(self._held(node.value), node.slice, ast.Load())
+                held = self._held(node.value)
+                self.function.slices |= terms.names_read(held)
+                return ast.Subscript(held, node.slice, ast.Load())
             case ast.Lambda():
                 name = self.function.fresh("function")
                 self.function.local.add(name)

@@ -342,13 +342,13 @@ class Sharing(Analysis[Pairs]):
                         if isinstance(value, ast.Name):
                             self.returned |= {value.id}.union(*(each for each in pairs if value.id in each))
                         else:
-                            self.returned |= self._showing_bits(state, self._value(state, value))
+                            self.returned |= self._showing(state, value)
 
     def _value(self, state: State, expr: ast.expr) -> Bits:
         return self.flow.of(state, expr)
 
-    def _showing_bits(self, state: State, bits: Bits) -> set[str]:
-        mine = self._inside(state, bits)
+    def _showing(self, state: State, value: ast.expr) -> set[str]:
+        mine = self._inside_of(state, value)
         return {name for name, theirs in self._closures(state).items() if mine & theirs}
 
     def _stored(self, node: ast.stmt, target: ast.expr, state: State, pairs: Pairs) -> None:
@@ -454,7 +454,7 @@ class Sharing(Analysis[Pairs]):
         given = dict(self.names.given(callee, call))
         changed = self.flow.changed_by.get(call, 0)
         for argument, kind in self.names.changed(callee, call, given):
-            bits = self._inside(state, self._of(state, argument)) & changed
+            bits = self._inside_of(state, argument) & changed
             if not bits:
                 continue
             root = root_of(argument) or ""
@@ -464,7 +464,7 @@ class Sharing(Analysis[Pairs]):
             self.grown |= {root}
             self._change(node, argument, kind, bits, state, pairs, deep=True)
             for other in given.values():
-                if other is argument or not self._inside(state, self._of(state, other)) & bits:
+                if other is argument or not self._inside_of(state, other) & bits:
                     continue
                 its = self._kind(other.id) if isinstance(other, ast.Name) else self.reader.kind(other)
                 if not reaches(self.whole.arrays, its, kind):
@@ -478,11 +478,11 @@ class Sharing(Analysis[Pairs]):
                     for shared in reasons:
                         self._conflict(shared, node)
 
-    def _of(self, state: State, expr: ast.expr) -> Bits:
-        """The objects that an expression may be, which may be a variable that has no name here."""
+    def _inside_of(self, state: State, expr: ast.expr) -> Bits:
+        """The objects that an expression, or a variable that has no name here, may be, with all in them."""
         if isinstance(expr, ast.Name) and expr.id in self._variables:
-            return self._bits(state, expr.id)
-        return self._value(state, expr)
+            return self._inside(state, self._bits(state, expr.id))
+        return self.flow.spread(state, self.flow.within_value(state, expr) & ~self.objects.functions)
 
     def _change(
         self,

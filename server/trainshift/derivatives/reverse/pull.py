@@ -471,6 +471,8 @@ class Pull(Writer):
             place = child.sort == "name" or (
                 child.sort == "item" and isinstance(self.path(child.expr)[0], ast.Name)
             )
+            if carried and node.target is not None and self._is_changed_copy(child, node.target.kind(param)):
+                place = False
             if carried and not place:
                 if not isinstance(made, ast.Name):
                     held = self.function.temporary()
@@ -518,7 +520,8 @@ class Pull(Writer):
                 continue
             if param in carried:
                 others = placed if param in altered else taken_up
-                place = self._handed_over(child, others)
+                is_made = target is not None and self._is_changed_copy(child, target.kind(param))
+                place = None if is_made else self._handed_over(child, others)
                 taken_up.append(child.expr)
                 placed.append(child.expr)
                 if place is None:
@@ -583,6 +586,24 @@ class Pull(Writer):
         elif child.sort == "item" and not self.in_tensor(child.expr):
             place = self.place(child.expr)
         return place if all(_apart(child.expr, each) for each in others) else None
+
+    def _is_changed_copy(self, child: Node, kind: Kind) -> bool:
+        """Whether an argument is a slice of a list, which the call changes as a parameter of a kind.
+
+        The slice is a copy: what the call leaves in it has an adjoint of its own.
+        """
+        expr = child.expr
+        if child.sort != "item" or not (
+            isinstance(expr, ast.Subscript) and isinstance(expr.slice, ast.Slice)
+        ):
+            return False
+        base = self.nodes.reader.kind(expr.value)
+        if base.has("array") or (self.whole.arrays and not base.has("list", "tuple")):
+            return False
+        if kind.has("changed") and any(each.has("changed") for each in kind.with_elements() - {kind.found()}):
+            said = f"{ast.unparse(expr)} is changed, and so is what it holds: change one of both"
+            raise self.nodes.refused(expr, said)
+        return kind.has("changed")
 
     def _made_for(self, child: Node) -> ast.expr:
         """An adjoint that is made for an argument, with what came to its value so far."""

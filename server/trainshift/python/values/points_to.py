@@ -257,6 +257,12 @@ class FunctionPoints(Analysis[State]):
         """The objects that the value of an expression may be, where it is evaluated in a state."""
         return Transfer(self, state, None).value(node)
 
+    def within_value(self, state: State, node: ast.expr) -> Bits:
+        """The objects that the value of an expression may be, with all that they may hold: what the
+        expression makes is in no state."""
+        turn = Transfer(self, state, None)
+        return turn.heap.closure(turn.value(node))
+
     def spread(self, state: State, bits: Bits) -> Bits:
         """A set of objects with all that `UNKNOWN` stands for."""
         return self._heap(state).spread(bits)
