@@ -12,6 +12,7 @@ from trainshift.derivatives.checks import Checks
 from trainshift.derivatives.choice import chosen
 from trainshift.derivatives.expansion.methods import write_out
 from trainshift.derivatives.expansion.statements import expand
+from trainshift.derivatives.file_state import read_state
 from trainshift.derivatives.forward.build import Tangents
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.kinds import Kind
@@ -185,7 +186,8 @@ def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made
 def _ask_apart(found: Made) -> Made:
     """Have a derivative ask first that what it changes of its arguments is in one place of them only.
 
-    Who calls it may give one list twice; neither adjoints nor tangents would follow both.
+    Who calls it may give one list twice, or one that the file has and the function reads; neither adjoints
+    nor tangents would follow both.
     """
     build, made = found.build, found.functions[-1]
     start = build.start
@@ -199,9 +201,14 @@ def _ask_apart(found: Made) -> Made:
     first: list[ast.stmt] = []
     kind = kinds[names[0]] if len(names) == 1 else Kind()
     alone = kind.has("array") or kind.numeric if build.arrays else kind.holds_numbers
-    if names and not alone:
+    others = sorted(read_state(build.module, build.functions)) if names else []
+    if names and (others or not alone):
+        for each in start.local.intersection(others):
+            raise _at(start.node, f"{each} is also a name of the file that is read: give it another name")
         build.helpers.add("_apart")
         asked = ast.Call(terms.name("_apart"), [], [ast.keyword(each, terms.name(each)) for each in names])
+        if others:
+            asked.args.append(ast.Dict([*map(terms.constant, others)], [*map(terms.name, others)]))
         first.append(ast.Expr(asked))
     if "value_bar" in further - kinds.keys() and (start.value.container or start.value.has("array")):
         # It may be an argument that is changed before it is read.

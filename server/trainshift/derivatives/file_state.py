@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, Whole
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import LOSING, Reader
+from trainshift.derivatives.reading.sources import Sources
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.scoping import name_uses
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import root_name
@@ -49,16 +51,44 @@ def changed_state(module: Module, names: Iterable[str], reverse: bool) -> Iterat
 
 def _changed_by(module: Module, name: str) -> set[str]:
     """The names of the file that a function changes, or what it calls."""
-    found, seen, waiting = set[str](), set[str](), [name]
-    while waiting:
-        each = waiting.pop()
-        if each not in seen:
-            seen.add(each)
-            used = _globals(module, each)
-            found |= set(used.changed)
-            called = (module.aliases.get(one, one) for one in used.read)
-            waiting += [one for one in called if one in module.functions]
-    return found
+    return {changed for each in _reached(module, [name]) for changed in _globals(module, each).changed}
+
+
+def _reached(module: Module, names: Iterable[str]) -> Iterator[str]:
+    """The functions of some names, and those that they call, or name."""
+
+    def called(name: str) -> list[str]:
+        read = (module.aliases.get(each, each) for each in _globals(module, name).read)
+        return [each for each in read if each in module.functions]
+
+    return reachable(names, called)
+
+
+def read_state(module: Module, names: Iterable[str]) -> set[str]:
+    """The variables of the file that functions of some names read, or what they call, and that may be
+    changed: no numbers."""
+    read = {each for name in _reached(module, names) for each in _globals(module, name).read}
+    return {each for each in read if _is_variable(module, each) and not _is_number(module, each)}
+
+
+def _is_variable(module: Module, name: str) -> bool:
+    """Whether a name of the file is neither a function nor something of a library."""
+    known = name in module.functions or bool(module.meaning(name).library)
+    return not known and name in module.script.module_bindings
+
+
+def _is_number(module: Module, name: str) -> bool:
+    """Whether all values that the file gives a name are written down as numbers or texts."""
+    values = [each.taken for each in module.script.module_bindings[name] if each.kind == "value"]
+    parts = (ast.Constant, ast.UnaryOp, ast.BinOp)
+    known = [
+        value is not None and all(isinstance(each, parts) for each in _operands(value)) for value in values
+    ]
+    return len(values) == len(module.script.module_bindings[name]) and all(known)
+
+
+def _operands(value: ast.expr) -> Iterator[ast.expr]:
+    return (each for each in terms.walk(value) if isinstance(each, ast.expr))
 
 
 def _globals(module: Module, name: str) -> _Globals:
@@ -89,13 +119,20 @@ def _globals(module: Module, name: str) -> _Globals:
 
 
 def changed_unseen(whole: Whole) -> Iterator[tuple[ast.AST, str]]:
-    """The calls that have no way back and change what the file has, where that also has another name.
+    """The lines that change what the file has, where that also has another name.
 
-    The way back reads it by that name when it is changed already.
+    Who reads it by that name reads no tangent, and on the way back what it is changed to.
     """
     functions = list(whole.every())
-    if not whole.reverse or not any(map(_reads_state, functions)):
+    if not any(map(_reads_state, functions)):
         return
+    if whole.reverse:
+        yield from _changed_by_call(whole, functions)
+    yield from _changed_by_alias(whole, functions)
+
+
+def _changed_by_call(whole: Whole, functions: Iterable[Function]) -> Iterator[tuple[ast.AST, str]]:
+    """The calls that have no way back, and change what the file has and others may have."""
     points = whole.points
     known: Bits = 0
     changed: list[tuple[ast.Call, Bits]] = []
@@ -116,14 +153,27 @@ def changed_unseen(whole: Whole) -> Iterator[tuple[ast.AST, str]]:
             yield node, said
 
 
+def _changed_by_alias(whole: Whole, functions: Iterable[Function]) -> Iterator[tuple[ast.AST, str]]:
+    """The statements that change what the file has by a variable of a function."""
+    for function in functions:
+        flow, reader = whole.points.of(function.node), Reader(function)
+        callees = Sources(reader).callees
+        for point, bits in flow.changed.items():
+            node = point.node
+            names = sorted(_of_file(whole.points.objects, bits)) if isinstance(node, ast.stmt) else ()
+            if node is None or not names:
+                continue
+            if any(callees(each) for each in terms.walk(node) if isinstance(each, ast.Call)):
+                continue  # What functions change is told by their calls.
+            value = getattr(node, "value", None)
+            if whole.reverse or (isinstance(value, ast.expr) and reader.value(value)):
+                yield node, f"{names[0]} is changed, which belongs to the file: give it as a parameter"
+
+
 def _reads_state(function: Function) -> bool:
     """Whether a function reads a global variable of its file."""
-    module = function.whole.module
     read = {each.id for each in terms.own_nodes(function.node.body) if isinstance(each, ast.Name)}
-    return any(
-        function.owner(name) is None and name not in module.functions and not module.meaning(name).library
-        for name in read & module.script.module_bindings.keys()
-    )
+    return any(function.owner(name) is None and _is_variable(function.whole.module, name) for name in read)
 
 
 def _of_file(objects: Objects, bits: Bits) -> set[str]:

@@ -17,6 +17,7 @@ from trainshift.derivatives.reading.side_effects import (
     moving,
     once,
     place_told,
+    unvaried,
 )
 from trainshift.derivatives.reading.sources import is_no_part, may_follow
 from trainshift.python.rewrite import terms
@@ -255,7 +256,8 @@ class Expander:
         """The target of a loop, and what its body begins with.
 
         The way back goes through the same values again, so a variable that the body sets is another one, and
-        so is one whose value the body may replace where it comes from.
+        so is one whose value the body may replace where it comes from.  An active variable that the loop
+        gives a count or a key gets it by an assignment.
         """
         match node:
             case ast.For(
@@ -275,6 +277,10 @@ class Expander:
         if not any(map(self.function.active, assigned)):
             names = {each for each in names if self.function.active(each)}
         asked = self.asked.get(id(node), [])
+        if self.function.whole.reverse:
+            # What has an adjoint elsewhere has none here.
+            active = filter(self.function.active, unvaried(self.reader, target, node.iter))
+            names |= set(filter(self.function.is_given_elsewhere, active))
         if not names or not self.function.whole.reverse:
             return target, asked
         given = {each: terms.name(self.function.fresh(each)) for each in sorted(names)}

@@ -296,10 +296,13 @@ class Forward:
             else:
                 target = terms.display([target, dots])
                 source = terms.call("zip", source, values)
-        else:
-            for each in terms.leaves(node.target):
-                if isinstance(each, ast.Name) and self.function.active(each.id):
-                    body.append(terms.assign(self.values.dot(each.id), terms.constant(0.0)))
+        # A count or a key has no tangent, whatever its variable has elsewhere.
+        given = terms.names_bound([terms.stored(target)])
+        for each in terms.leaves(node.target):
+            if isinstance(each, ast.Name) and self.function.active(each.id):
+                dot = self.values.dot(each.id)
+                if found is None or (dot not in given and self.function.is_given_elsewhere(each.id)):
+                    body.append(terms.assign(dot, terms.constant(0.0)))
         inner = [*body, *self._block(node.body)]
         other = self._block(node.orelse) if node.orelse else []
         made = ast.For(terms.stored(target), source, inner, other)
@@ -309,7 +312,11 @@ class Forward:
         """Targets and source of the tangents of what a loop goes through."""
         if not self.nodes.reader.value(source) or not self._is_active(target):
             return None
+        if self.nodes.reader.goes_through_keys(target, source):
+            return None
         match source:
+            case ast.Call(ast.Attribute(attr="keys"), []):
+                return None
             case ast.Call(func=ast.Name("enumerate"), args=[inner, *_]) if isinstance(target, ast.Tuple):
                 return self._dot_source(target.elts[1], inner)
             case ast.Call(func=ast.Name("zip"), args=args) if isinstance(target, ast.Tuple):

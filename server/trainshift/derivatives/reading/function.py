@@ -445,6 +445,11 @@ class Function:
             or (isinstance(node, ast.arguments) and name in self.params)
         ]
 
+    def is_given_elsewhere(self, name: str) -> bool:
+        """Whether a variable has more than one assignment, in whatever function."""
+        own = len(self.bindings(name)) == 1 and name not in self.foreign
+        return not own or any(name in each.foreign for each in self.whole.inside(self))
+
     def assignments(self, name: str) -> Sequence[ast.AST]:
         """The statements, loops and definitions that give a variable a value."""
         return self._assigned.get(name, ())

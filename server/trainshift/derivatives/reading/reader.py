@@ -239,17 +239,18 @@ class Reader:
                 self._assigned(target.elts[1], active, self.kind(inner).element(), inner)
             case ast.Call(func=ast.Attribute(attr="keys")):
                 self._assigned(target, False, Kind(), ast.Constant(0))
-            case _ if (
-                kind.has("dict")
-                and not isinstance(source, ast.Call)
-                and not self._may_be_list(source, target)
-            ):
+            case _ if self.goes_through_keys(target, source):
                 self._assigned(target, False, Kind(), ast.Constant(0))
             case ast.List() | ast.Tuple():
                 each = ast.Subscript(source, ast.Constant(0), ast.Load())
                 self._assigned(target, active, kind.element(), each)
             case _:
                 self._assigned(target, active, kind.element(), source)
+
+    def goes_through_keys(self, target: ast.expr, source: ast.expr) -> bool:
+        """Whether what a loop goes through is a dict, so that its target is a key."""
+        known = not isinstance(source, ast.Call) and self.kind(source).has("dict")
+        return known and not self._may_be_list(source, target)
 
     # What is varied, forward.
 

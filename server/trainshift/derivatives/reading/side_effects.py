@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, root_of
 from trainshift.derivatives.reading.reader import READING, Reader
@@ -279,6 +280,24 @@ def keys_named(reader: Reader, node: ast.For) -> ast.expr:
             new[id(each)] = terms.stored(terms.name(reader.function.fresh("key")))
     reader.function.local |= {each.id for each in new.values() if isinstance(each, ast.Name)}
     return terms.rebuilt(node.target, new)
+
+
+def unvaried(reader: Reader, target: ast.expr, source: ast.expr) -> set[str]:
+    """The variables of a loop to which it gives counts, keys or other values that do not vary."""
+    match target, source:
+        case ast.Tuple([first, second]), ast.Call(ast.Name("enumerate"), [inner, *_]):
+            return terms.names_bound([first]) | unvaried(reader, second, inner)
+        case ast.Tuple(targets), ast.Call(ast.Name("zip"), parts) if len(targets) == len(parts):
+            return set[str]().union(*map(partial(unvaried, reader), targets, parts))
+        case _, ast.Call(ast.Name("reversed" | "list" | "tuple" | "sorted"), [inner]):
+            return unvaried(reader, target, inner)
+        case ast.Tuple([key, _]), ast.Call(ast.Attribute(base, "items"), []) if reader.value(base):
+            return terms.names_bound([key])
+        case _, ast.Call(ast.Attribute(attr="keys"), []):
+            return terms.names_bound([target])
+    keys = reader.goes_through_keys(target, source)
+    known = keys or not (reader.value(source) or isinstance(source, ast.Name | ast.Subscript))
+    return terms.names_bound([target]) if known else set()
 
 
 def asked_by(index: ast.expr) -> set[str]:

@@ -14,19 +14,21 @@ from trainshift.derivatives.tables.helpers_tensorflow import HELPERS as OF_TENSO
 # Each by its name; where the file knows NumPy, the second text is taken.
 _NUMBERS = {
     "_apart": '''
-def _apart(**given):
+def _apart(others={}, /, **given):
     """Raises ValueError where one list or dict, which may be changed, stands in two places."""
     places = {}
-    def visit(x, place):
-        if not isinstance(x, tuple) and places.setdefault(id(x), place) is not place:
+    def visit(x, place, own):
+        known = places.setdefault if own else places.get
+        if not isinstance(x, tuple) and known(id(x), place) is not place:
             said = f"{places[id(x)]} and {place} are one {type(x).__name__}: pass a copy of one"
             raise ValueError(said)
         for key, each in x.items() if isinstance(x, dict) else enumerate(x):
             if isinstance(each, (dict, list, tuple)):
-                visit(each, f"{place}[{key!r}]")
-    for name, each in given.items():
-        if isinstance(each, (dict, list, tuple)):
-            visit(each, name)
+                visit(each, f"{place}[{key!r}]", own)
+    for own in (given, others):
+        for name, each in own.items():
+            if isinstance(each, (dict, list, tuple)):
+                visit(each, name, own is given)
 ''',
     **structural("0.0 * x"),
     "_add": '''
@@ -118,10 +120,10 @@ def _copied(x):
 }
 _ARRAYS = {
     "_apart": '''
-def _apart(**given):
+def _apart(others={}, /, **given):
     """Raises ValueError where one list, dict or array, which may be changed, stands in two places."""
     places, arrays = {}, {}
-    def visit(x, place):
+    def visit(x, place, own):
         if isinstance(x, np.ndarray):
             whole = x
             while getattr(whole, "base", None) is not None:
@@ -129,16 +131,19 @@ def _apart(**given):
             for other, there in arrays.setdefault(id(whole), []):
                 if np.shares_memory(x, other):
                     raise ValueError(f"{there} and {place} share an array: pass a copy of one")
-            arrays[id(whole)].append((x, place))
+            if own:
+                arrays[id(whole)].append((x, place))
         elif isinstance(x, (dict, list, tuple)):
-            if not isinstance(x, tuple) and places.setdefault(id(x), place) is not place:
+            known = places.setdefault if own else places.get
+            if not isinstance(x, tuple) and known(id(x), place) is not place:
                 said = f"{places[id(x)]} and {place} are one {type(x).__name__}: pass a copy of one"
                 raise ValueError(said)
             for key, each in x.items() if isinstance(x, dict) else enumerate(x):
                 if isinstance(each, (dict, list, tuple, np.ndarray)):
-                    visit(each, f"{place}[{key!r}]")
-    for name, each in given.items():
-        visit(each, name)
+                    visit(each, f"{place}[{key!r}]", own)
+    for own in (given, others):
+        for name, each in own.items():
+            visit(each, name, own is given)
 ''',
     **structural(
         "np.zeros(np.shape(x))", "np.reshape(bar, np.shape(x)) if isinstance(x, np.ndarray) else bar"
