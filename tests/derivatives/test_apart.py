@@ -9,10 +9,29 @@ import numpy as np
 import pytest
 from derived import loaded
 
-from trainshift.derivatives import Derived, derive
+from trainshift.derivatives import Derived, Refused, derive
 from trainshift.derivatives.reading.result import Mode
 
 TEXT = """\
+TABLE = [1.0, 2.0]
+ROWS = [TABLE, TABLE]
+HALF = 0.5
+
+
+def of_table(i):
+    return TABLE[i] * HALF
+
+
+def with_table(v, x):
+    v[0] = x * v[0]
+    return v[0] * of_table(0)
+
+
+def with_rows(v, x):
+    v[0] = x * v[0]
+    return v[0] * ROWS[0][0]
+
+
 def turned(v, w):
     both = [v, w, v]
     both[0][0] = v[0] * 2.0
@@ -78,6 +97,30 @@ def test_two_arguments_that_are_one_list(name: str, other: Any, said: str) -> No
     with pytest.raises(ValueError, match=re.escape(f"{said}: pass a copy of one")):
         made(name)(v, other(v))
     assert v == [1.5, 2.5]
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize(("name", "place"), [("with_table", "TABLE"), ("with_rows", "ROWS[0]")])
+def test_an_argument_that_is_a_list_of_the_file(name: str, place: str, mode: Mode) -> None:
+    found = derive(TEXT, name, mode)
+    assert isinstance(found, Derived)
+    assert "HALF" not in found.text.partition("_apart(")[2].partition(", v=v")[0]
+    module = loaded(found.text)
+    dots = {"v_dot": [1.0, 0.0], "x_dot": 0.0} if mode == "forward" else {}
+    with pytest.raises(ValueError, match=re.escape(f"v and {place} are one list: pass a copy of one")):
+        getattr(module, found.made)(module.TABLE, 3.0, **dots)
+    value, slopes = getattr(module, found.made)([1.0, 2.0], 3.0, **dots)
+    assert value in (1.5, 3.0)
+    assert (slopes if mode == "forward" else slopes[0][0]) == value
+
+
+def test_a_parameter_with_the_name_of_what_the_file_has_is_refused() -> None:
+    found = derive(
+        TEXT.replace("def with_table(v, x)", "def with_table(TABLE, x)").replace("v[0] ", "TABLE[0] "),
+        "with_table",
+    )
+    assert isinstance(found, Refused)
+    assert found.refusals[0].message == "TABLE is also a name of the file that is read: give it another name"
 
 
 def test_one_argument_that_holds_a_list_twice() -> None:

@@ -107,7 +107,7 @@ class Checks:
                     self.refuse(each.node, f"the loop's sequence changes inside the loop: {name}")
             # What a lambda gives, and what `max` of lists is, is known only where these are written out.
             written = {*function.params, *terms.names_bound(function.node.body)}
-            self._shared(function, written | function.slices)
+            self._shared(function, written | function.slices.keys())
         return tuple(sorted(self.found.values()))
 
     @property
@@ -388,7 +388,8 @@ class Checks:
             elif names[0] == names[1]:
                 said = f"{names[0]} gets another value and is changed{there}: give it another name"
             else:
-                said = f"two names for what is changed: {', '.join(names)}{there}"
+                written = ", ".join(function.slices.get(name, name) for name in names)
+                said = f"two names for what is changed: {written}{there}"
             self.shared.add(self.refuse(each.alias.node, said))
 
     def _begins_anew(self, shared: Alias, function: Function) -> bool:

@@ -193,24 +193,9 @@ def _ask_apart(found: Made) -> Made:
     start = build.start
     if not build.summary(start).changed and not build.aliases(start).augmented:
         return found
-    kinds = {each: start.kind(each) for each in start.params}
-    names = [each for each, kind in kinds.items() if build.arrays or not kind.numeric]
-    dots = [build.dot_names.get((start, each)) for each in names]
     further = {each.arg for each in made.args.kwonlyargs}
-    names += [each for each in dots if each in further]
-    first: list[ast.stmt] = []
-    kind = kinds[names[0]] if len(names) == 1 else Kind()
-    alone = kind.has("array") or kind.numeric if build.arrays else kind.holds_numbers
-    others = sorted(read_state(build.module, build.functions)) if names else []
-    if names and (others or not alone):
-        for each in start.local.intersection(others):
-            raise _at(start.node, f"{each} is also a name of the file that is read: give it another name")
-        build.helpers.add("_apart")
-        asked = ast.Call(terms.name("_apart"), [], [ast.keyword(each, terms.name(each)) for each in names])
-        if others:
-            asked.args.append(ast.Dict([*map(terms.constant, others)], [*map(terms.name, others)]))
-        first.append(ast.Expr(asked))
-    if "value_bar" in further - kinds.keys() and (start.value.container or start.value.has("array")):
+    first = _asked_apart(build, further)
+    if "value_bar" in further - {*start.params} and (start.value.container or start.value.has("array")):
         # It may be an argument that is changed before it is read.
         build.helpers.add("_copied")
         first.append(terms.assign("value_bar", terms.call("_copied", terms.name("value_bar"))))
@@ -222,6 +207,27 @@ def _ask_apart(found: Made) -> Made:
         made.args = same_arguments(made.args)
     made.body = [said, *first, *body]
     return found
+
+
+def _asked_apart(build: Analysis, further: set[str]) -> list[ast.stmt]:
+    """The line that asks, if any has to; `further` are the parameters that the derivative adds."""
+    start = build.start
+    kinds = {each: start.kind(each) for each in start.params}
+    names = [each for each, kind in kinds.items() if build.arrays or not kind.numeric]
+    dots = [build.dot_names.get((start, each)) for each in names]
+    names += [each for each in dots if each in further]
+    kind = kinds[names[0]] if len(names) == 1 else Kind()
+    alone = kind.has("array") or kind.numeric if build.arrays else kind.holds_numbers
+    others = sorted(read_state(build.module, build.functions)) if names else []
+    if names and (others or not alone):
+        for each in start.local.intersection(others):
+            raise _at(start.node, f"{each} is also a name of the file that is read: give it another name")
+        build.helpers.add("_apart")
+        asked = ast.Call(terms.name("_apart"), [], [ast.keyword(each, terms.name(each)) for each in names])
+        if others:
+            asked.args.append(ast.Dict([*map(terms.constant, others)], [*map(terms.name, others)]))
+        return [ast.Expr(asked)]
+    return []
 
 
 def _at(node: ast.stmt, said: str) -> Impossible:

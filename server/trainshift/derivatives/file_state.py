@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, Whole
+from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, Whole, root_of
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.reader import LOSING, Reader
 from trainshift.derivatives.reading.sources import Sources
@@ -161,13 +161,23 @@ def _changed_by_alias(whole: Whole, functions: Iterable[Function]) -> Iterator[t
         for point, bits in flow.changed.items():
             node = point.node
             names = sorted(_of_file(whole.points.objects, bits)) if isinstance(node, ast.stmt) else ()
-            if node is None or not names:
+            if node is None or not names or all(function.owner(each) is None for each in _roots(node)):
                 continue
             if any(callees(each) for each in terms.walk(node) if isinstance(each, ast.Call)):
                 continue  # What functions change is told by their calls.
             value = getattr(node, "value", None)
             if whole.reverse or (isinstance(value, ast.expr) and reader.value(value)):
                 yield node, f"{names[0]} is changed, which belongs to the file: give it as a parameter"
+
+
+def _roots(node: ast.AST) -> Iterator[str]:
+    """The variables of whose parts a statement changes something."""
+    for each in terms.walk(node):
+        match each:
+            case ast.Subscript(ctx=ast.Store()) | ast.Call(ast.Attribute()):
+                yield root_of(each.func if isinstance(each, ast.Call) else each) or ""
+            case ast.AugAssign(ast.Name(name)):
+                yield name
 
 
 def _reads_state(function: Function) -> bool:

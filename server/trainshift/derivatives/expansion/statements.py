@@ -326,7 +326,7 @@ class Expander:
                 return self._got(base, key, default)
             case ast.Subscript() if self._copies(node.value):
                 held = self._held(node.value)
-                self.function.slices |= terms.names_read(held)
+                self.function.slices |= dict.fromkeys(terms.names_read(held), ast.unparse(node.value))
                 return ast.Subscript(held, node.slice, ast.Load())
             case ast.Lambda():
                 name = self.function.fresh("function")

@@ -208,8 +208,8 @@ class Function:
         self.shown: set[str] = set()
         # The lists that hold what a loop goes through, where its body may change that.
         self.sequences: set[str] = set()
-        # Those that hold a part of a list, of which something is asked.
-        self.slices: set[str] = set()
+        # The text of the slices of which something is asked, by the names that they are given.
+        self.slices: dict[str, str] = {}
         self.nested: dict[str, Function] = {}
         self.exposed: dict[tuple[int, ...], frozenset[str]] = {}
         """By the identities of some of its statements: the names that are live before them."""

@@ -520,8 +520,7 @@ class Pull(Writer):
                 continue
             if param in carried:
                 others = placed if param in altered else taken_up
-                is_made = target is not None and self._is_changed_copy(child, target.kind(param))
-                place = None if is_made else self._handed_over(child, others)
+                place = self._handed_over(child, others, target, param)
                 taken_up.append(child.expr)
                 placed.append(child.expr)
                 if place is None:
@@ -574,12 +573,16 @@ class Pull(Writer):
             return terms.constant(None)
         return self.helper("_cells", terms.constant(0.0) if child is None else self.value(child))
 
-    def _handed_over(self, child: Node, others: Sequence[ast.expr]) -> ast.expr | None:
+    def _handed_over(
+        self, child: Node, others: Sequence[ast.expr], target: Function | None, param: str
+    ) -> ast.expr | None:
         """The adjoint of an argument itself, which a pullback adds to; None where it gets one of its own.
 
         `others` are the places that the call has to do with as well.
         """
         place: ast.expr | None = None
+        if target is not None and self._is_changed_copy(child, target.kind(param)):
+            return None
         if child.sort == "name":
             assert isinstance(child.expr, ast.Name)
             place = terms.name(self.start(child.expr.id))
