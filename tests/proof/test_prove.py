@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -327,3 +331,22 @@ def test_an_original_that_does_not_run_is_no_verdict(tmp_path: Path) -> None:
     assert (result["verdict"], result["claims"]) == ("error", [])
     assert "ValueError: no data" in result["problem"]
     assert [each["run"] for each in result["runs"]] == ["original"]
+
+
+def test_the_readme_shows_what_is_said_of_a_script_that_fails(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    script = shutil.copy(root / "fixtures" / "readme" / "by_hand.py", tmp_path)
+    (shown,) = re.findall(
+        r"\$ trainshift prove by_hand.py\n((?: {4}.*\n)+)", (root / "README.md").read_text(encoding="utf-8")
+    )
+    said = subprocess.run(
+        [sys.executable, "-m", "trainshift", "prove", "--yes", Path(script).name],
+        cwd=tmp_path,
+        env={**os.environ, "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode == 1, said.stderr
+    lines = {line.strip() for line in said.stdout.splitlines()}
+    assert {line.strip() for line in shown.splitlines()} - {"..."} <= lines
