@@ -99,11 +99,12 @@ class Uses:
         def bindings(name: str, statement: Statement | None) -> Sequence[Binding]:
             return function.script.names.lookup(name, function.scope, statement)[1]
 
+        joined = _lists_of_tensors(function)
         signs: dict[_Sign, set[Binding]] = {sign: set() for sign in _Sign}
         every = [(each, [*own_parts(each.node)]) for each in function.statements]
         parts = [*_parts(function, every)]
         for statement, nodes in parts:
-            for sign, name in self._signs(nodes, statement, function):
+            for sign, name in self._signs(nodes, statement, function, joined):
                 signs[sign].update(bindings(name, statement))
         held, tables, repeated, reckoned, arrays, found = signs.values()
         arrays = _and_what_they_are_made_of(arrays, function, methods=True)
@@ -122,7 +123,11 @@ class Uses:
         return _Evidence(frozenset(found), frozenset(reckoned - arrays), ranks, compared)
 
     def _signs(
-        self, nodes: list[ast.AST], statement: Statement | None, function: StaticFunction
+        self,
+        nodes: list[ast.AST],
+        statement: Statement | None,
+        function: StaticFunction,
+        joined: frozenset[str],
     ) -> Iterator[tuple[_Sign, str]]:
         """Yield the names that the expressions of a statement use, and how."""
         for node in nodes:
@@ -132,7 +137,7 @@ class Uses:
         for names in (
             self._handed_as_tensors(nodes, statement, function),
             self._replaced_where_none(nodes, statement, function),
-            _only_tensors_in(nodes, statement, function, self._evaluate),
+            _only_tensors_in(nodes, statement, function, self._evaluate, joined),
         ):
             yield from ((_Sign.TENSOR, name) for name in names)
 
@@ -276,11 +281,13 @@ def _only_tensors_in(
     statement: Statement | None,
     function: StaticFunction,
     evaluate: Callable[[ast.expr, Frame], AbstractValue],
+    joined: frozenset[str],
 ) -> Iterator[str]:
-    """The names that expressions of a statement use as only tensors can be."""
-    names = function.script.names
+    """The names that expressions of a statement use as only tensors can be.
 
-    joined = _lists_of_tensors(function)
+    `joined` are the names of lists of tensors.
+    """
+    names = function.script.names
 
     def is_number(part: ast.expr) -> bool:
         if isinstance(part, ast.Attribute | ast.Name):
