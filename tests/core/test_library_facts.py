@@ -11,7 +11,7 @@ from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.effects import Effects
 from trainshift.engine.conversion import Conversion, Status, convert
 from trainshift.libraries import entries
-from trainshift.libraries.divergence import _KINDS, CauseKind
+from trainshift.libraries.divergence import KINDS, CauseKind
 from trainshift.libraries.entries import Entry, Role
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script, read_script
@@ -127,7 +127,7 @@ def deviceless(entry: Entry) -> None:
 
 
 def differs(entry: Entry) -> None:
-    assert causes(entry, f"{full_name(entry)}()") == {_KINDS[entry.text("differs")]}
+    assert causes(entry, f"{full_name(entry)}()") == {KINDS[entry.text("differs")]}
 
 
 def graphless(entry: Entry) -> None:

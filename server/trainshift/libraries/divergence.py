@@ -25,13 +25,14 @@ class CauseKind(Enum):
     NET = "comes of a service"
 
 
-_KINDS = {
+KINDS = {
     "clock": CauseKind.CLOCK,
     "disk": CauseKind.DISK,
     "draw": CauseKind.DRAW,
     "machine": CauseKind.HOST,
     "service": CauseKind.NET,
 }
+"""The causes by the words of entries."""
 _DRAWING = ("sklearn", "imblearn")
 """The libraries whose draws of rows an argument fixes."""
 
@@ -70,7 +71,7 @@ CUTTING = named("cutting")
 def cause_of(full_name: str) -> CauseKind | None:
     """Return why what a library's function gives differs between processes; None if nothing says so."""
     found = entries.fact(full_name, "differs")
-    return None if found is None else _KINDS[found]
+    return None if found is None else KINDS[found]
 
 
 def applies(full_name: str) -> bool:

@@ -40,9 +40,9 @@ from trainshift.rewriting.ranks.library_calls import LibraryCalls
 from trainshift.rewriting.ranks.own_paths import OwnPaths
 from trainshift.rewriting.rates.learning_rates import LearningRates
 
-# The forms that an entry of a library tells all of.
 # The levels at which every rank would tell its progress.
 _TALKATIVE = frozenset({"INFO", "DEBUG", "info", "debug"})
+# The forms that an entry of a library tells all of.
 _BY_ENTRY = (Form.ELSEWHERE, Form.QUIET, Form.CONTEXT)
 
 
