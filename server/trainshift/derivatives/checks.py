@@ -64,7 +64,7 @@ class Checks:
     def __init__(self, whole: Analysis, wrt: Sequence[str]) -> None:
         self.whole = whole
         self.wrt = wrt
-        self.found: dict[tuple[int, int, str], Refusal] = {}
+        self.found: dict[Refusal, Refusal] = {}
         self.shared: set[Refusal] = set()
         """Those of names that share what is changed."""
 
@@ -118,10 +118,8 @@ class Checks:
 
     def refuse(self, node: ast.AST, message: str) -> Refusal:
         """Note a refusal at a place, and return it."""
-        line = getattr(node, "lineno", self.whole.start.node.lineno)
-        column = getattr(node, "col_offset", 0)
-        text = self.whole.module.lines[line - 1].encode()[:column].decode(errors="replace")
-        return self.found.setdefault((line, column, message), Refusal(line, len(text) + 1, message))
+        found = self.whole.module.refusal(node, message, self.whole.start.node)
+        return self.found.setdefault(found, found)
 
     def _syntax(self, function: Function) -> None:
         for node in terms.walk(function.node):

@@ -26,6 +26,7 @@ from trainshift.derivatives.reading.result import (
     Refusal,
     Refused,
     Shared,
+    refused_at,
 )
 from trainshift.derivatives.reverse.build import Build
 from trainshift.derivatives.reverse.transposed import transposed
@@ -132,7 +133,7 @@ def _start(module: Module, name: str, node: ast.FunctionDef) -> ast.FunctionDef:
         raise Impossible((Refusal(line, 1, said),))
     meaning = module.globals.meaning(name)
     if meaning.function is not node:
-        raise _at(
+        raise refused_at(
             node, meaning.unknown or f"{name} is bound again below: give the function a name of its own"
         )
     return module.functions[module.aliases.get(name, name)]
@@ -173,14 +174,14 @@ def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made
             raise checks.impossible
         return Made(build, build.functions_made())
     except RecursionError as wrong:
-        raise _at(node, f"{node.name} is nested too deeply to be read") from wrong
+        raise refused_at(node, f"{node.name} is nested too deeply to be read") from wrong
     except Diverges as wrong:
         said = f"it was not found out which names of {node.name} may be one: write it as smaller functions"
-        raise _at(node, said) from wrong
+        raise refused_at(node, said) from wrong
     except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as wrong:
         # A person who waits for a derivative is told in the place where reasons stand, but whose fault it is.
         said = f"a mistake of Trainshift, please report it: {type(wrong).__name__} {wrong}"
-        raise _at(node, said.strip()) from wrong
+        raise refused_at(node, said.strip()) from wrong
 
 
 def _ask_apart(found: Made) -> Made:
@@ -221,17 +222,15 @@ def _asked_apart(build: Analysis, further: set[str]) -> list[ast.stmt]:
     others = sorted(read_state(build.module, build.functions)) if names else []
     if names and (others or not alone):
         for each in start.local.intersection(others):
-            raise _at(start.node, f"{each} is also a name of the file that is read: give it another name")
+            raise refused_at(
+                start.node, f"{each} is also a name of the file that is read: give it another name"
+            )
         build.helpers.add("_apart")
         asked = ast.Call(terms.name("_apart"), [], [ast.keyword(each, terms.name(each)) for each in names])
         if others:
             asked.args.append(ast.Dict([*map(terms.constant, others)], [*map(terms.name, others)]))
         return [ast.Expr(asked)]
     return []
-
-
-def _at(node: ast.stmt, said: str) -> Impossible:
-    return Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
 
 
 def _taken(module: Module, helpers: Collection[str]) -> tuple[Refusal, ...]:

@@ -9,7 +9,7 @@ from trainshift.derivatives.forward.values import Values
 from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.reader import CHANGING, JOINT
 from trainshift.python.rewrite import terms
-from trainshift.python.rewrite.origins import origin
+from trainshift.python.rewrite.origins import comes_from
 
 
 class Forward:
@@ -38,11 +38,7 @@ class Forward:
         for node in statements:
             start = len(self.values.out)
             self._statement(node)
-            made = self.values.out[start:]
-            if made and hasattr(node, "lineno") and not origin(node).is_inline:
-                origin(made[0]).above = node.lineno
-                main = next((each for each in made if getattr(each, "lineno", None) == node.lineno), made[-1])
-                origin(main).beside = node
+            comes_from(self.values.out[start:], node)
         made, self.values.out = self.values.out, outer
         return made or [ast.Pass()]
 

@@ -13,7 +13,7 @@ from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.reading.policy import ArrayPolicy
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.rename_bound import dotted_in, rename_bound
-from trainshift.derivatives.reading.result import Impossible, Refusal
+from trainshift.derivatives.reading.result import refused_at
 from trainshift.derivatives.reading.sharing import Sharing, changes_something, summarized
 from trainshift.derivatives.tables import table
 from trainshift.derivatives.tables.helpers import OF_TAPES
@@ -67,7 +67,7 @@ class Analysis:
             if self.module.helpers.get(name) in OF_TAPES:
                 node = self.module.functions[name]
                 said = "a gradient that transposes tangents cannot be differentiated again"
-                raise Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
+                raise refused_at(node, said)
             node = rename_bound(self.module.functions[name], self.module)
             dotted, taken = dotted_in(node, self.module), self.module.names
             node = desugar_calls(node, dotted, taken, table.CONSTANTS.__contains__)
@@ -101,7 +101,7 @@ class Analysis:
             said = (
                 f"{node.name} was read {readings} times, and what depends on its parameters is still unknown"
             )
-            raise Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
+            raise refused_at(node, said)
 
     def _changed_together(self, function: Function) -> bool:
         """Notes what a function changes by whatever name, and what is active by it; whether that is news."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import chain, pairwise
 
 from trainshift.derivatives.reading.global_names import BUILTINS, GlobalNames, Meaning
-from trainshift.derivatives.reading.result import NotFound
+from trainshift.derivatives.reading.result import NotFound, Refusal
 from trainshift.derivatives.tables.helpers import helper_of
 from trainshift.derivatives.tables.rows import rows
 from trainshift.derivatives.tables.table import CONSTANTS
@@ -109,6 +109,12 @@ class Module:
     @cached_property
     def _scopes(self) -> dict[ast.AST | None, Scope]:
         return {each.node: each for each in self.script.scopes}
+
+    def refusal(self, node: ast.AST, message: str, around: ast.stmt) -> Refusal:
+        """The refusal of a node, or of the statement around it, where the node has no line of its own."""
+        line = getattr(node, "lineno", around.lineno)
+        before = self.lines[line - 1].encode()[: getattr(node, "col_offset", 0)]
+        return Refusal(line, len(before.decode(errors="replace")) + 1, message)
 
     def forget(self) -> None:
         """Free everything that was read; the module must not be used afterwards.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from trainshift.derivatives.reading.function import Function, bound
 from trainshift.derivatives.reading.reader import Reader
-from trainshift.derivatives.reading.result import Impossible, Refusal
+from trainshift.derivatives.reading.result import Impossible
 from trainshift.derivatives.tables import table, templates
 from trainshift.derivatives.tables.table_einsum import einsum
 from trainshift.derivatives.tables.table_numpy import METHODS
@@ -82,10 +82,7 @@ class Nodes:
 
     def refused(self, expr: ast.expr, said: str) -> Impossible:
         """The refusal of an expression."""
-        line = getattr(expr, "lineno", self.function.node.lineno)
-        text = self.module.lines[line - 1].encode()[: getattr(expr, "col_offset", 0)]
-        refusal = Refusal(line, len(text.decode(errors="replace")) + 1, said)
-        return Impossible((refusal,))
+        return Impossible((self.module.refusal(expr, said, self.function.node),))
 
     def _active(self, expr: ast.expr) -> bool:
         """Whether a derivative flows out of an expression: it varies, and all of what it is made of is of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,6 +37,11 @@ class Impossible(Exception):
     """There is no derivative, for these reasons."""
 
     refusals: tuple[Refusal, ...]
+
+
+def refused_at(node: ast.stmt | ast.expr, said: str) -> Impossible:
+    """The refusal of a statement or expression, for one reason."""
+    return Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
 
 
 class Shared(Impossible):

@@ -10,7 +10,7 @@ from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.kinds import Kind, meet
 from trainshift.derivatives.reading.reader import Reader
-from trainshift.derivatives.reading.result import Impossible, Refusal
+from trainshift.derivatives.reading.result import refused_at
 from trainshift.derivatives.reading.side_effects import changed_as_given
 from trainshift.derivatives.reverse.left import put_right, reads_of
 from trainshift.derivatives.reverse.shorter import shorter
@@ -129,7 +129,7 @@ class Build(Analysis):
         else:
             node = function.node
             said = f"{node.name} was gone through {runs} times, and what its way back reads is still unknown"
-            raise Impossible((Refusal(node.lineno, node.col_offset + 1, said),))
+            raise refused_at(node, said)
         del self._kept_around[function]
         if function.parent is not None:
             self._read_back[function] = kept, contents, idle
@@ -152,7 +152,7 @@ class Build(Analysis):
             if captured or (function in self.names and changed_as_given(Reader(function), name)):
                 why = "is captured by a function inside" if captured else "is changed"
                 said = f"{name} gets another value and {why}: give it another name"
-                raise Impossible((Refusal(function.node.lineno, function.node.col_offset + 1, said),))
+                raise refused_at(function.node, said)
         return rebound
 
     def _reserve(self, function: Function) -> None:

@@ -12,7 +12,6 @@ from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.liveness import Liveness
 from trainshift.python.lazy import cached_property
 from trainshift.python.rewrite import terms
-from trainshift.python.rewrite.origins import origin
 
 Back = Callable[[], None]
 """Adds the statements of the adjoint pass that belong to a part of the primal pass."""
@@ -137,15 +136,6 @@ class Passes:
     def counts(self) -> tuple[Counter[str], Counter[str]]:
         """How often the function reads each name, and how often it assigns it."""
         return terms.counted(self.function.body)
-
-    def placed(self, node: ast.stmt, start: int) -> None:
-        """Comments of a statement go with the first and the last line that is made of it."""
-        made = self.forward[start:]
-        if not made or not hasattr(node, "lineno") or origin(node).is_inline:
-            return
-        origin(made[0]).above = node.lineno
-        main = next((each for each in made if getattr(each, "lineno", None) == node.lineno), made[-1])
-        origin(main).beside = node
 
     def inner(self, back: Back) -> list[ast.stmt]:
         """The statements that a part of the way back makes."""

@@ -13,6 +13,7 @@ from trainshift.derivatives.reverse.passes import Back, Block, Passes, line_of, 
 from trainshift.derivatives.reverse.pull import Pull
 from trainshift.python.flow.exits import BREAK, completions
 from trainshift.python.rewrite import terms
+from trainshift.python.rewrite.origins import comes_from
 
 AGAIN = frozenset(("len", "isinstance"))
 
@@ -64,7 +65,7 @@ class Ways:
                 continue
             start = len(self.passes.forward)
             back = self._statement(node)
-            self.passes.placed(node, start)
+            comes_from(self.passes.forward[start:], node)
             backs.append(back)
         block, self.passes.block = self.passes.block, outer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -32,3 +33,12 @@ def origin(node: ast.stmt) -> Origin:
         found = Origin()
         node._origin = found  # type: ignore[attr-defined]
     return found
+
+
+def comes_from(made: Sequence[ast.stmt], node: ast.stmt) -> None:
+    """Have the comments of a statement go with the first and the main line that is made of it."""
+    if not made or not hasattr(node, "lineno") or origin(node).is_inline:
+        return
+    origin(made[0]).above = node.lineno
+    main = next((each for each in made if getattr(each, "lineno", None) == node.lineno), made[-1])
+    origin(main).beside = node
