@@ -26,7 +26,7 @@ Unknown are metrics of validation data that all ranks share.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.libraries import Libraries
@@ -38,7 +38,6 @@ from trainshift.core.ranks.dependence import tests_around
 from trainshift.core.ranks.for_keras2 import ForKeras2
 from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.own_horovod import OwnHorovod
-from trainshift.core.ranks.own_values import OwnValues
 from trainshift.core.ranks.sinks import Sink, Sinks
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.trails import Trails
@@ -50,6 +49,8 @@ from trainshift.core.training.loop_kinds import SESSION_PATTERNS, Loop, Pattern
 from trainshift.libraries.divergence import CauseKind
 from trainshift.libraries.entries import Role
 from trainshift.python.flow import exits
+from trainshift.python.flow.evaluation import LOOPS
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence, Step, of_call
 from trainshift.python.names.values import Function, Instance, Literal, UserInstance
 from trainshift.python.source.edit import Change, Edit
@@ -108,7 +109,7 @@ def _of_skips(program: Program, told: list[Span]) -> Iterator[Finding]:
         test = Occurrence(each.test, each.statement.scope, each.statement)
         if each.decides in (Decides.SKIPS, Decides.STEPS):
             yield hazard(program, "HZ13", Verdict.VIOLATED, test, _SKIPPED)
-        elif any(cause.kind is not CauseKind.DATA for cause in causes(test)):
+        elif any(cause.kind not in (CauseKind.DATA, CauseKind.RANK) for cause in causes(test)):
             yield hazard(program, "HZ13", Verdict.VIOLATED, test, _ENDED)
 
 
@@ -130,9 +131,9 @@ def _of_draws(program: Program) -> Iterator[Finding]:
                 yield hazard(program, "HZ13", Verdict.VIOLATED, of_call(site), message)
 
 
-def _asks_clock(program: Program, test: Occurrence) -> bool:
-    """Whether a test asks for the time, which no collective made the same on all ranks."""
-    return any(each.kind is CauseKind.CLOCK for each in program.fact(Uniformity).causes(test))
+def _asks(program: Program, kind: CauseKind, test: Occurrence) -> bool:
+    """Whether a test asks for the time, or for what the rank computed, which no collective made the same."""
+    return any(each.kind is kind for each in program.fact(Uniformity).causes(test))
 
 
 def _is_averaged(program: Program, fit: Site) -> bool:
@@ -230,18 +231,17 @@ def _of_own(
             yield hazard(program, "HZ13", Verdict.VIOLATED, statement, message)
             continue
         tests = list(tests_around(statement, None))
-        own = program.fact(OwnValues)
-        if any(_asks_clock(program, each) for each in tests):
+        if any(_asks(program, CauseKind.CLOCK, each) for each in tests):
             told.add(statement)
             yield hazard(program, "HZ13", Verdict.VIOLATED, statement, _RATE if is_rate else _BY_CLOCK)
             continue
         at_end = _ends_epoch(program, method)
         metrics = [each for test in tests for each in _logged(program, test)]
-        judged = any(map(own.judges_own, tests))
+        judged = any(_asks(program, CauseKind.DATA, each) for each in tests)
         if (averaged and at_end and not judged) or not (metrics or judged):
             continue
         told.add(statement)
-        shared = all(each.startswith("val_") for each in metrics) and own.shares_validation(fit)
+        shared = all(each.startswith("val_") for each in metrics) and _shares_validation(program, fit)
         verdict = Verdict.UNKNOWN if shared and not judged else Verdict.VIOLATED
         fixed = verdict is Verdict.VIOLATED and at_end and not judged
         by_metrics = _BY_OWN if program.fact(ForKeras2).is_keras3 else _BY_METRICS
@@ -252,7 +252,7 @@ def _of_own(
 def _logged(program: Program, test: Occurrence, seen: frozenset[ast.expr] = frozenset()) -> Iterator[str]:
     """The metrics that a test of a callback's method asks for; none of those that a collective gives."""
     trail = program.fact(Trails).behind(test)
-    if test.node in seen or program.fact(OwnValues).makes_equal(test):
+    if test.node in seen or any(each.node in program.fact(Uniformity).collected for each in trail):
         return
     for each in trail:
         name = each.node
@@ -321,7 +321,7 @@ def _by_own_metrics(
     average = "average them" if on_keras3 else f"put {_AVERAGING} before it"
     message = f"{kind} decides by this rank's own metrics, so ranks part. {average[0].upper()}{average[1:]}."
     watched = _watched(program, value, kind)
-    if watched.startswith("val_") and program.fact(OwnValues).shares_validation(site):
+    if watched.startswith("val_") and _shares_validation(program, site):
         message = (
             f"{kind} decides by this rank's own metrics. They are equal only if all ranks validate on "
             "the same "
@@ -377,8 +377,7 @@ def _of_heir(program: Program, cls: Scope) -> str:
 
 def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
     """The jumps out of a loop of the script's own, on a value that each rank has computed for itself."""
-    own = program.fact(OwnValues)
-    around = own.around(loop)
+    around = _around(program, loop)
     loops = {each for nest in around for each in nest}
     for statement in dict.fromkeys(nest[-1] for nest in around):
         for inner in statement.walk():
@@ -395,18 +394,40 @@ def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
             where = inner.branches["body"][-1] if leaf is inner else inner
             test = Occurrence(inner.node.test, inner.scope, where)
             place = test if leaf is inner or not leaves else leaf
-            if _asks_clock(program, test):
+            if _asks(program, CauseKind.CLOCK, test):
                 fix = _decided_by_root(program, test, loop)
                 message = _BY_CLOCK if leaves else _PASSED
                 yield hazard(program, "HZ13", Verdict.VIOLATED, place, message, fix=fix, asks=True)
                 continue
             tests = (test, *_tests_within(inner, statement)) if leaves else (test,)
-            found = [each for each in tests if own.is_own(each, loop)]
+            found = [each for each in tests if _asks(program, CauseKind.DATA, each)]
             if found:
                 fix = _average_of_loss(program, test, loop) or _decided_by_root(program, test, loop)
                 fix = fix if found == [test] else None
                 message = _BY_VALUE if leaves else _PASSED
                 yield hazard(program, "HZ13", Verdict.VIOLATED, place, message, fix=fix, asks=True)
+
+
+def _around(program: Program, loop: Loop) -> list[list[Statement]]:
+    """The loop statements of a training loop, those of each function innermost first."""
+    found: list[list[Statement]] = []
+    for site in reachable(loop.sites, lambda each: _callers(program, each)):
+        outer = [each for each in site.statement.path() if isinstance(each.node, LOOPS)]
+        own = [each for each in outer if each.scope.function() is site.scope.function()]
+        if own:
+            found.append(own)
+    return found
+
+
+def _callers(program: Program, site: Site) -> Sequence[Site]:
+    function = site.scope.function()
+    return program.names.callers(function)[0] if function is not None else ()
+
+
+def _shares_validation(program: Program, fit: Site) -> bool:
+    """Whether all ranks validate on the same rows in a `fit`."""
+    given = argument(fit.node, None, "validation_data")
+    return given is not None and not _asks(program, CauseKind.RANK, of_call(fit).part(given))
 
 
 def _comes_alone(program: Program, statement: Statement) -> bool:
@@ -428,13 +449,13 @@ def _looks_up(test: ast.expr) -> bool:
 
 def _of_rates(program: Program, loop: Loop, told: set[Statement]) -> Iterator[Finding]:
     """The rates that a rank sets by values of its own."""
-    own, runs = program.fact(OwnValues), program.fact(Together).runs
+    runs = program.fact(Together).runs
     for rate in program.fact(Sinks).rates_set:
         statement = rate.statement
         if statement is None or statement in told or not runs(statement.scope):
             continue
         asked = [*tests_around(statement, None), rate]
-        if any(own.is_own(each, loop) for each in asked):
+        if any(_asks(program, CauseKind.DATA, each) for each in asked):
             told.add(statement)
             yield hazard(program, "HZ13", Verdict.VIOLATED, statement, _RATE)
 
@@ -486,7 +507,7 @@ def _leaves(program: Program, block: list[Statement], loops: set[Statement]) -> 
 
 def _average_of_loss(program: Program, test: Occurrence, loop: Loop) -> Change | None:
     """The average in place of the one name by which a test comes to have the loss of a step."""
-    losses = program.fact(OwnValues).losses(loop)
+    losses = program.fact(Uniformity).losses.keys() | {each.node for each in loop.sites}
 
     def gives_loss(at: Occurrence) -> bool:
         if at.node in losses:

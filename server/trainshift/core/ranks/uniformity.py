@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import COLLECTIVE, Dependence, reads_number, tests_around
+from trainshift.core.ranks.dependence import COLLECTIVE, RANK, Dependence, reads_number, tests_around
 from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.training.alike import Alike
 from trainshift.core.training.fits import Fit, Fits
@@ -26,7 +27,7 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence, of_call
-from trainshift.python.names.values import Function
+from trainshift.python.names.values import Function, UserInstance
 from trainshift.python.syntax.chunk_syntax import (
     ItemBinding,
     Scope,
@@ -45,6 +46,20 @@ _LENGTH = "builtins.len"
 # Of which a rank may have more than another.
 _COUNTED = (CauseKind.DISK, CauseKind.HOST, CauseKind.NET)
 _AFTER_BATCH = ("on_batch_end", "on_train_batch_end")
+_KEEPING = (*api.VARIABLE, *api.SESSION, *api.MONITORED_SESSION)
+_OF_SESSIONS = api.last_names(*api.SESSION, *api.MONITORED_SESSION) | {
+    "MonitoredTrainingSession",
+    "get_session",
+}
+# What a model makes of data, besides a call of it.
+_JUDGING = frozenset({"evaluate", "predict", "test_on_batch", "predict_on_batch"})
+# What graphs get the rows of a batch by.
+_INPUTS = frozenset(
+    {
+        "placeholder", "get_next", "batch", "shuffle_batch", "batch_join", "dequeue", "dequeue_many",
+        "random_normal", "random_uniform", "normal", "uniform", "truncated_normal", "py_func",
+    }
+)  # fmt: skip
 # What tells which rows of something an index chooses by their values.
 _MASKS = (ast.Compare, ast.BoolOp, ast.UnaryOp)
 
@@ -148,17 +163,20 @@ class Uniformity:
         return self._known[key]
 
     def _find_cause(self, at: Occurrence) -> Cause | None:
-        if at.node in self._losses:
-            return _cause_of(CauseKind.DATA, self._losses[at.node])
+        if at.node in self.losses:
+            return _cause_of(CauseKind.DATA, self.losses[at.node])
         if isinstance(at.node, ast.Name) and at.node.id == self._batch_logs.get(at.scope.function(), ""):
             return _cause_of(CauseKind.DATA, self._fits[0].site)
-        if reads_number(at.node):
+        if reads_number(at.node) or at.node in self.ranks:
             called = self._script.site_of(at.node) if isinstance(at.node, ast.Call) else None
             return Cause(CauseKind.RANK, at, called)
         if not isinstance(at.node, ast.Call):
             return None
         site = self._script.site_of(at.node)
-        kind = self._kind(site)
+        kind = CauseKind.DATA if self._is_input(site) else self._kind(site)
+        if kind is None and self._judges(site):
+            self._known[at.node, at.scope] = None  # What a model is given may be what it gave before.
+            kind = CauseKind.DATA if self._is_of_own_rows(site) else None
         return _cause_of(kind, site) if kind is not None else None
 
     def _behind(self, reached: Reached) -> Iterator[Reached]:
@@ -170,6 +188,10 @@ class Uniformity:
         cause = self.cause(at)
         if cause is not None and (of is Of.VALUE or cause.kind in _COUNTED):
             return
+        fetched = list(self._fetched(at))
+        if fetched:
+            yield from ((each, Of.VALUE) for each in fetched)
+            return
         if isinstance(node, ast.Call):
             site = self._script.site_of(node)
             if node in self.collected or self._names.calls(site, *_COUNTING):
@@ -177,8 +199,8 @@ class Uniformity:
             if self._names.calls(site, _LENGTH):
                 yield from ((at.part(each), Of.COUNT) for each in node.args)
                 return
-            # What a variable begins with is broadcast.
-            if self._names.may_be(self._names.site_values(node, site), *api.VARIABLE):
+            # What a variable begins with is broadcast, and what a session is made with is not its answer.
+            if self._names.may_be(self._names.site_values(node, site), *_KEEPING):
                 return
             is_measured = of is not Of.VALUE and not (of is Of.CHOICE and is_mask(node))
             if is_measured and not self._names.called_functions(site):
@@ -239,6 +261,11 @@ class Uniformity:
         called = self._names.full_names(at.node.func, *at[1:3]) if isinstance(at.node, ast.Call) else ()
         if isinstance(at.node, ast.Call) and any(map(divergence.applies, called)):
             yield from (each for given in arguments(at.node) for each in self.returned(at.part(given)))
+        if isinstance(at.node, ast.Call):
+            callee = self._names.callee(self._script.site_of(at.node))
+            # An object that is called may keep what it is given, and go by it.
+            if any(isinstance(each, UserInstance) for each in callee):
+                yield from map(at.part, arguments(at.node))
         if isinstance(at.node, ast.Subscript):
             yield from map(of_call, self.shuffled_in_place(at.part(at.node.value)))
         if isinstance(at.node, ast.Name | ast.Attribute):
@@ -311,6 +338,24 @@ class Uniformity:
         seed = self._seeds.given(site)
         return seed is not None and self._seeds.of_seed(seed) is Order.SAME
 
+    def _judges(self, site: Site) -> bool:
+        """Tell that a call has a model make something of data."""
+        if site.name in _JUDGING:
+            return True
+        return isinstance(site.node.func, ast.Name | ast.Attribute) and self._names.may_be(
+            self._names.callee(site), *api.MODEL
+        )
+
+    def _is_of_own_rows(self, site: Site) -> bool:
+        """Tell that a model is given the batch that a loss comes of, or other rows of the rank's own."""
+        return any(each in self._tapes for each in site.statement.path()) or any(
+            self.causes(of_call(site).part(each)) for each in site.node.args[:2]
+        )
+
+    @cached_property
+    def _tapes(self) -> set[Statement | None]:
+        return {each.with_statement for each in self._program.fact(Steps).tapes}
+
     def _is_result(self, site: Site) -> bool:
         """Tell that a call asks a metric for what it has come to."""
         return (
@@ -321,14 +366,15 @@ class Uniformity:
 
     @cached_property
     def asks_any(self) -> bool:
-        """Return whether anything but data differs between ranks, even where that does not matter."""
+        """Return whether anything but data and Horovod's numbers differs, even where that does not matter."""
         causes = (self.cause(of_call(each)) for each in self._script.sites)
-        return any(each is not None and each.kind is not CauseKind.DATA for each in causes) or any(
+        asked = (each for each in causes if each is not None and each.at.node not in self.ranks)
+        return any(each.kind is not CauseKind.DATA for each in asked) or any(
             reads_number(each.node) for each in self._program.fact(ExpressionsByKind).of(ast.Subscript)
         )
 
     @cached_property
-    def _losses(self) -> dict[ast.AST, Site]:
+    def losses(self) -> dict[ast.AST, Site]:
         """The expressions that gradients are taken of, each with the call that takes them."""
         found: dict[ast.AST, Site] = {}
         for gradient in self._program.fact(Steps).gradients:
@@ -358,6 +404,40 @@ class Uniformity:
                 found[function] = names[2] if len(names) > 2 else ""
         return found
 
+    # Sessions
+
+    @cached_property
+    def _has_session(self) -> bool:
+        return not self._script.identifiers.isdisjoint(_OF_SESSIONS)
+
+    def _is_input(self, site: Site) -> bool:
+        """Tell that a call gives a graph the rows of a batch."""
+        if site.name not in _INPUTS or not self._has_session:
+            return False
+        names = self._names.full_names(site.node.func, site.scope, site.statement)
+        return any(name.startswith("tensorflow.") for name in names) or not names
+
+    def _fetched(self, at: Occurrence) -> Iterator[Occurrence]:
+        """What a session was asked for where a name holds its answer: ``v, _ = session.run([loss, op])``."""
+        key = at.node.slice if isinstance(at.node, ast.Subscript) else None
+        name = at.part(at.node.value) if isinstance(at.node, ast.Subscript) else at
+        if not self._has_session or not isinstance(name.node, ast.Name):
+            return
+        for binding in self._names.bindings(name):
+            called = binding.value
+            if not isinstance(called, ast.Call) or last_name(called.func) != "run" or not called.args:
+                continue
+            asked = replace(binding, value=called.args[0]).taken
+            if isinstance(asked, ast.List | ast.Tuple | ast.Dict):
+                asked = element_of(asked, key)
+            if asked is not None:
+                yield Occurrence(asked, binding.scope, binding.statement)
+
+    @cached_property
+    def ranks(self) -> set[ast.AST]:
+        """The calls that ask Horovod for the number of a rank."""
+        return {site.node for site in self._program.fact(Horovod).calls(*RANK)}
+
     @cached_property
     def collected(self) -> set[ast.Call]:
         """The calls of collectives, whose results all ranks share."""
@@ -366,6 +446,19 @@ class Uniformity:
 
 def _cause_of(kind: CauseKind, site: Site) -> Cause:
     return Cause(kind, of_call(site), site)
+
+
+def element_of(display: ast.List | ast.Tuple | ast.Dict, key: ast.expr | None) -> ast.expr | None:
+    """Return what a constant picks out of a list or a dict that is written out."""
+    if not isinstance(key, ast.Constant):
+        return None
+    if isinstance(display, ast.Dict):
+        pairs = zip(display.keys, display.values, strict=True)
+        named = (value for name, value in pairs if isinstance(name, ast.Constant) and name.value == key.value)
+        return next(named, None)
+    if isinstance(key.value, int) and 0 <= key.value < len(display.elts):
+        return display.elts[key.value]
+    return None
 
 
 def is_mask(node: ast.AST) -> bool:
