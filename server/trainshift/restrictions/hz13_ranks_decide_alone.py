@@ -74,7 +74,8 @@ _BY_CLOCK = "A rank stops by its own clock, and the others wait for it. Broadcas
 _BY_VALUE = "This rank leaves by a value of its own, and the others wait for it. Average it first."
 _BY_METRICS = f"A rank stops by its own metrics, and the others wait for it. Add {_AVERAGING} before."
 _BY_OWN = "A rank stops by its own metrics, and the others wait for it. Average them first."
-_SENT = "Have rank 0 draw it, and broadcast it."
+_SENT = "Have rank 0 find it, and broadcast it."
+_DRAWN = "Have rank 0 draw it, and broadcast it."
 _RATE = "This rank sets its rate by values of its own, so the rates differ in silence. Average them first."
 _PASSED = "Some ranks only come to what is done together here, by values of their own. Average them first."
 _SKIPPED = "Each rank leaves out steps by its own batch, and the others wait for it. Decide together."
@@ -120,14 +121,17 @@ def _of_draws(program: Program) -> Iterator[Finding]:
         at = each.cause.at
         if each.cause.kind in (CauseKind.DATA, CauseKind.RANK) or at.node in reported:
             continue
+        if each.sink is Sink.EPOCH:  # HZ22 tells it.
+            continue
         reported.add(at.node)
         text = one_line(program.script.text(at.node, at.scope))
-        message = f"{text} {each.cause.kind.value}: {each.sink.value}. {_SENT}"
+        advice = _DRAWN if each.cause.kind is CauseKind.DRAW else _SENT
+        message = f"{text} {each.cause.kind.value}: {each.sink.value}. {advice}"
         yield hazard(program, "HZ13", Verdict.VIOLATED, at, message)
     if not program.fact(Horovod).calls("broadcast_object"):
         for site, known in program.fact(Libraries).sites(Role.TRAINS):
             if known.flag("draws") and program.fact(Together).is_of_all(site):
-                message = f"{site.name} draws parameters on each rank: {Sink.MODEL.value}. {_SENT}"
+                message = f"{site.name} draws parameters on each rank: {Sink.MODEL.value}. {_DRAWN}"
                 yield hazard(program, "HZ13", Verdict.VIOLATED, of_call(site), message)
 
 

@@ -33,6 +33,7 @@ from __future__ import annotations
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.ranks.decisions import Decides, Decisions
+from trainshift.libraries.divergence import CauseKind
 from trainshift.python.source.edit import Change, Remark, innermost
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site
@@ -57,6 +58,13 @@ _STEP_TOGETHER = (
 _CAUGHT = "a rank that catches an error here goes on without this step; the others may wait forever"
 _SPLIT = "each rank splits the data by what `{}` draws for it alone, and tests on rows that others train on"
 _STATED = "`{}` gets a seed, so that all ranks draw alike"
+_DOES = {
+    CauseKind.DRAW: ("draw", ""),
+    CauseKind.CLOCK: ("read", " its clock"),
+    CauseKind.DISK: ("look", " at its disk"),
+    CauseKind.HOST: ("ask", " its machine"),
+}
+"""What rank 0 does to find a value that it sends, by why the value may differ."""
 _GATHERED = {Decides.SKIPS: "any", Decides.STEPS: "all"}
 """How the ranks decide together whether a step is taken."""
 
@@ -139,18 +147,23 @@ def _split(program: Program) -> Proposals:
 def _change(program: Program, mend: Mend) -> Change:
     text = _shown(program.script.text(mend.node, mend.within))
     hvd = program.at(mend.within).fact(Prerequisites).hvd
+    sink = mend.divergence.sink.value
     if mend.form is Form.TEST:
         frame = _by_root(hvd)
-        title, verb = f"Let rank 0 decide ({text})", "decides"
+        title, decision = f"Let rank 0 decide ({text})", f"rank 0 decides for all ranks ({text})"
+    elif mend.form is Form.SORTED:
+        frame = handed_to("sorted", "")
+        title, decision = f"Sort what the disk lists ({text})", f"what the disk lists is sorted ({text})"
     else:
         name = "broadcast" if mend.form is Form.TENSOR else "broadcast_object"
         frame = handed_to(f"{hvd}.{name}", ", root_rank=0")
-        title, verb = f"Let rank 0 draw for all ranks ({text})", "draws"
+        verb, how = _DOES[mend.divergence.cause.kind]
+        title = f"Let rank 0 {verb}{how} for all ranks ({text})"
+        decision = f"rank 0 {verb}s{how} for all ranks ({text})"
     edits = innermost(program.fact(Layout).put(mend.node, mend.within, frame))
-    decision = f"rank 0 {verb} for all ranks ({text}); without that {mend.divergence.sink.value}"
     statement = mend.within.statement if isinstance(mend.within, Site) else mend.within
     target = program.script.header_span(statement)
-    return Change("HV19", title, target, edits, decisions=(decision,))
+    return Change("HV19", title, target, edits, decisions=(f"{decision}; without that {sink}",))
 
 
 def _by_root(hvd: str) -> Frame:

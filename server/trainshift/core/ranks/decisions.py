@@ -7,7 +7,7 @@ what an environment gave it, such as episodes of different lengths.
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import takewhile
@@ -23,16 +23,14 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import SESSION_PATTERNS
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.libraries.containers import ADDING
 from trainshift.python.flow import exits
 from trainshift.python.flow.evaluation import LOOPS
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, arguments, last_name
 from trainshift.python.values.call_graph import statements_around
 
-_READING = frozenset({"run", "eval"})
-_GROWING = ADDING | {"update_state"}
 # What a person, or the end of the data, raises on all ranks.
 _OF_ALL = frozenset({"KeyboardInterrupt", "OutOfRangeError", "StopIteration"})
 _AGREED = ("allgather_object", "allreduce", "broadcast_object")
@@ -141,7 +139,7 @@ def _is_together(
     ):
         return False
     inside = [each for each in loop.walk() if each is not loop]
-    names, trains = _own_names(program, inside), program.fact(WhatTrains).statement_trains
+    trains = program.fact(WhatTrains).statement_trains
     for each in inside:
         if (
             each is not statement
@@ -149,7 +147,7 @@ def _is_together(
             and isinstance(each.node, (ast.If, *LOOPS))
         ):
             asked = each.node.test if isinstance(each.node, ast.If | ast.While) else each.node.iter
-            if _is_own(program, asked, names, True) or _asks(program, each, asked):
+            if _asks(program, each, asked):
                 return False
             if any(part in exits for part in each.walk()):
                 return False
@@ -218,12 +216,11 @@ def _decided(
         if isinstance(each.node, ast.If | ast.While)
         and (decides := _decides(program, each, loops)) is not None
     ]
-    names = _own_names(program, inside) if tests else set[str]()
     skips = any(decides is not Decides.END for _, _, decides in tests)
-    skipping = names | _batches(program, loop, inside) if skips else names
+    batches = _batches(program, loop, inside) if skips else set[Binding]()
     for statement, test, decides in tests:
-        own = names if decides is Decides.END else skipping
-        if _is_own(program, test, own, False) or _asks(program, statement, test):
+        skipped = batches if decides is not Decides.END else set[Binding]()
+        if _asks(program, statement, test, skipped):
             yield statement, (test, decides)
 
 
@@ -282,77 +279,66 @@ def _in_functions(
     """The early returns of training functions that depend on the batch they receive."""
     batches: dict[Site, list[ast.expr]] | None = None
     for function, tests in _returning(program, known).items():
-        inside = [each for each in program.script.statements if each.scope.function() is function]
         if batches is None:
             batches = {site: given for loop in loops for site, given in _trained(program, loop).items()}
         sites = [site for site in program.names.callers(function)[0] if site in batches]
         given = {
-            name
+            bindings[0]
             for site in sites
             for name, bindings in function.bindings.items()
             if bindings[0].kind == "parameter"
             and program.names.argument(site, function, name) in batches[site]
         }
-        names = _own_names(program, inside, given) if given else set[str]()
         for statement, test in tests:
-            if _is_own(program, test, names, False):
+            if given and _asks(program, statement, test, given):
                 yield statement, (test, Decides.SKIPS)
 
 
 def _trained(program: Program, loop: Statement) -> dict[Site, list[ast.expr]]:
     """The calls in a loop that train, each with its arguments that hold batch data."""
     inside = set(loop.walk())
-    bound = _bound(inside).keys()
     trains = program.fact(WhatTrains).site_trains
     sites = (each for each in program.script.sites if each.statement in inside and trains(each))
-    return {each: _of_batch(program, each, bound) for each in sites}
+    return {
+        site: [each for each in arguments(site.node) if _batch_in(program, of_call(site).part(each), inside)]
+        for site in sites
+    }
 
 
-def _of_batch(program: Program, site: Site, bound: Container[str]) -> list[ast.expr]:
-    """The arguments of a training call that its loop binds, without those that count turns."""
-    return [
-        each
-        for each in arguments(site.node)
-        if any(
-            isinstance(part, ast.Name)
-            and part.id in bound
-            and not _counts(program, Occurrence(part, site.scope, site.statement))
-            for part in ast.walk(each)
-        )
-    ]
+def _batch_in(program: Program, at: Occurrence, inside: Container[Statement | None]) -> set[Binding]:
+    """The bindings in a loop of the names in an expression, without those that count its turns."""
+    names = (at.part(each) for each in ast.walk(at.node) if isinstance(each, ast.Name))
+    found = ((each, program.names.bindings(each)) for each in names)
+    return {
+        binding
+        for name, bindings in found
+        for binding in bindings
+        if binding.statement in inside and not _counts(program, name)
+    }
 
 
-def _batches(program: Program, loop: Statement, inside: list[Statement]) -> set[str]:
-    """The names in a loop that hold its batches, or what the batches are taken from."""
-    bound, names = _bound(inside), set[str]()
-    given = _trained(program, loop).values()
-    asked = [Occurrence(each, loop.scope, loop) for found in given for each in found]
-    while asked:
-        at = asked.pop()
-        for part in ast.walk(at.node):
-            if not isinstance(part, ast.Name) or part.id not in bound or part.id in names:
-                continue
-            places = bound[part.id]
-            if _counts(program, Occurrence(part, at.scope, places[-1][0])):
-                continue
-            names.add(part.id)
-            asked += [Occurrence(value, where.scope, where) for where, value in places if value is not None]
-    return names
+def _batches(program: Program, loop: Statement, inside: list[Statement]) -> set[Binding]:
+    """The bindings in a loop that hold its batches, or what the batches are taken from."""
+    held = set(inside)
+    given = ((site, each) for site, found in _trained(program, loop).items() for each in found)
+    starts = {each for site, given in given for each in _batch_in(program, of_call(site).part(given), held)}
+
+    def behind(binding: Binding) -> set[Binding]:
+        if binding.value is None:
+            return set()
+        return _batch_in(program, Occurrence(binding.value, binding.scope, binding.statement), held)
+
+    return set(reachable(starts, behind))
 
 
-def _bound(inside: Iterable[Statement]) -> dict[str, list[tuple[Statement, ast.expr | None]]]:
-    """The names that statements bind, each with the statements and the values."""
-    found: dict[str, list[tuple[Statement, ast.expr | None]]] = {}
-    for statement in inside:
-        node = statement.node
-        given = [*_given(node)]
-        if isinstance(node, ast.For | ast.AsyncFor):
-            given.append((node.iter, [node.target]))
-        for value, targets in given:
-            for part in (part for target in targets for part in ast.walk(target)):
-                if isinstance(part, ast.Name):
-                    found.setdefault(part.id, []).append((statement, value))
-    return found
+def _comes_of(program: Program, at: Occurrence, bindings: Container[Binding]) -> bool:
+    """Whether a value is computed of what one of some bindings gives its name."""
+    return any(
+        binding in bindings
+        for each in program.fact(Uniformity).behind(at)
+        if isinstance(each.node, ast.Name)
+        for binding in program.names.bindings(each)
+    )
 
 
 def _counts(program: Program, at: Occurrence) -> bool:
@@ -383,14 +369,12 @@ def _numbers(program: Program, binding: Binding, value: ast.expr, path: tuple[ob
     return "builtins.range" in names
 
 
-def _asks(program: Program, statement: Statement, node: ast.expr) -> bool:
+def _asks(program: Program, statement: Statement, node: ast.expr, batches: Collection[Binding] = ()) -> bool:
     """Whether a test depends on an environment, on the clock, on a draw, or on a rank's own data."""
-    if isinstance(node, ast.Call) and program.fact(Horovod).is_call(program.script.site_of(node), *_AGREED):
-        return False
     at = Occurrence(node, statement.scope, statement)
     if program.fact(Worlds).asked_by(at):
-        return True
-    return bool(program.fact(Uniformity).causes(at))
+        return not _is_agreed(program, node)
+    return bool(program.fact(Uniformity).causes(at)) or (bool(batches) and _comes_of(program, at, batches))
 
 
 def _leaves(program: Program, statement: Statement, loops: Container[Statement | None]) -> bool:
@@ -408,48 +392,3 @@ def _is_of_library(program: Program, statement: Statement) -> bool:
     names = program.names.full_names(raised, statement.scope, statement) if raised is not None else ()
     packages = {name.partition(".")[0] for name in names}
     return any(map(program.fact(Libraries).roles, packages - {"builtins", "tensorflow"}))
-
-
-def _own_names(program: Program, inside: Iterable[Statement], given: Iterable[str] = ()) -> set[str]:
-    """The given names, and those that hold what these lead to, or a step, a session, or a world gives."""
-    names, size = set(given), -1
-    while len(names) > size:  # A name may be computed from another one.
-        size = len(names)
-        for statement in inside:
-            for value, targets in _given(statement.node):
-                if _is_own(program, value, names, True):
-                    parts = (part for target in targets for part in ast.walk(target))
-                    names.update(part.id for part in parts if isinstance(part, ast.Name))
-    return names
-
-
-def _given(node: ast.AST) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
-    """What a statement gives to what: a name, or a container that it puts it into."""
-    match node:
-        case ast.Assign(value=value, targets=targets):
-            yield value, targets
-        case (
-            ast.AugAssign(value=value, target=target)
-            | ast.AnnAssign(value=ast.expr() as value, target=target)
-        ):
-            yield value, [target]
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr=name), args=given)):
-            if name in _GROWING and isinstance(owner, ast.Name):
-                for each in given:
-                    yield each, [owner]
-
-
-def _is_own(program: Program, node: ast.expr, names: set[str], of_steps: bool) -> bool:
-    """Whether a value comes of one of these names, or `of_steps`, which it takes itself."""
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name) and part.id in names:
-            return True
-        if isinstance(part, ast.Call):
-            site = program.script.site_of(part)
-            if program.fact(Horovod).is_call(site, *_AGREED):
-                return False
-            if of_steps and (program.fact(WhatTrains).site_trains(site) or site.name in _READING):
-                return True
-            if of_steps and site.name in worlds.ASKING and isinstance(part.func, ast.Attribute):
-                return True
-    return False

@@ -29,7 +29,14 @@ from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Values
-from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments
+from trainshift.python.syntax.chunk_syntax import (
+    COMPREHENSIONS,
+    Scope,
+    Site,
+    argument,
+    arguments,
+    expression_path,
+)
 from trainshift.python.values.made_objects import MadeObjects
 
 # What of a layer is each rank's own, or none of its shape.
@@ -57,6 +64,7 @@ class Sink(Enum):
     TURNS = "ranks would take different numbers of steps"
     LENGTH = "ranks would have different numbers of batches"
     UPDATE = "ranks would apply different gradients"
+    EPOCH = "ranks would begin at different epochs"
     WEIGHTS = "ranks would go on with different weights"
     PATH = "ranks would look for different files"
     SPLIT = "ranks would test on rows that others train on"
@@ -101,7 +109,7 @@ class Sinks:
             if isinstance(at.node, ast.Constant) or (sink, at.node, of) in asked:
                 continue
             asked.add((sink, at.node, of))
-            if sink in (Sink.UPDATE, Sink.WEIGHTS):
+            if sink in (Sink.UPDATE, Sink.WEIGHTS) and not is_test:
                 if not self._program.fact(Uniformity).asks_any:
                     continue
                 # What ranks compute of data is averaged, or of data that they share.
@@ -109,7 +117,7 @@ class Sinks:
                 reached = [each for each in drawn if each.kind is not CauseKind.DATA]
             else:
                 reached = causes(at, of)
-            if sink is not Sink.TURNS:
+            if sink not in (Sink.TURNS, Sink.EPOCH):
                 # Weights are broadcast, wherever they were read; nothing tells how often others step.
                 reached = [each for each in reached if each.site is None or each.site.name not in _PRESENCE]
             # What goes by Horovod's own numbers is meant to differ.
@@ -173,8 +181,9 @@ class Sinks:
         for statement in self._script.statements:
             if isinstance(statement.node, ast.For) and trains(statement):
                 found.append(Occurrence(statement.node.iter, statement.scope, statement))
+        is_under_tape = self._program.fact(Uniformity).is_under_tape
         for site in self._calls_of_models:
-            if self._is_under_tape(site):
+            if is_under_tape(site):
                 found += map(of_call(site).part, site.node.args[:1])
         return found
 
@@ -188,8 +197,9 @@ class Sinks:
             given = argument(site.node, None, "validation_data")
             if given is not None:
                 found.append(of_call(site).part(given))
+        is_under_tape = self._program.fact(Uniformity).is_under_tape
         for site in self._calls_of_models:
-            if not self._is_under_tape(site):
+            if not is_under_tape(site):
                 found += map(of_call(site).part, site.node.args[:1])
         return found
 
@@ -203,13 +213,6 @@ class Sinks:
             and self._names.may_be(self._names.callee(site), *api.MODEL)
             and any(isinstance(each, Instance) for each in self._names.callee(site))
         ]
-
-    @cached_property
-    def _tapes(self) -> set[Statement | None]:
-        return {each.with_statement for each in self._program.fact(Steps).tapes}
-
-    def _is_under_tape(self, site: Site) -> bool:
-        return any(each in self._tapes for each in site.statement.path())
 
     def _all(self) -> Iterator[_Arrival]:
         for site in self._program.fact(Rates).made:
@@ -246,6 +249,8 @@ class Sinks:
             around = site.statement.ancestors() if site.statement is not None else ()
             if given is not None and any(isinstance(each.node, LOOPS) and trains(each) for each in around):
                 yield _Arrival(Sink.WEIGHTS, of_call(site).part(given))
+                tests = tests_around(site.statement, None)
+                yield from (_Arrival(Sink.WEIGHTS, each, is_test=True) for each in tests)
 
     def _is_averaged(self, node: ast.AST) -> bool:
         """Tell that an expression gives gradients, which ranks average, or weights, which they begin with."""
@@ -275,15 +280,18 @@ class Sinks:
             for site in loop.sites if loop.is_call else ():
                 if isinstance(site.node.func, ast.Attribute):
                     yield _Arrival(Sink.MODEL, of_call(site).part(site.node.func.value))
-                epochs, steps, size, data = (
+                epochs, first, steps, size, data = (
                     argument(site.node, position, name)
                     for position, name in (
                         (None, "epochs"),
+                        (None, "initial_epoch"),
                         (None, "steps_per_epoch"),
                         (None, "batch_size"),
                         (0, "x"),
                     )
                 )
+                if first is not None:
+                    yield _Arrival(Sink.EPOCH, of_call(site).part(first))
                 for given in (epochs, steps, size):
                     if given is not None:
                         yield _Arrival(Sink.TURNS, of_call(site).part(given))
@@ -292,11 +300,22 @@ class Sinks:
         trains = self._program.fact(WhatTrains).statement_trains
         for statement in self._script.statements:
             if isinstance(statement.node, ast.For) and trains(statement):
-                at = Occurrence(statement.node.iter, statement.scope, statement)
-                if self._counts(at):
-                    yield _Arrival(Sink.TURNS, at)
-                else:
-                    yield _Arrival(Sink.LENGTH, at, of=Of.LENGTH)
+                yield self._of_turns(Occurrence(statement.node.iter, statement.scope, statement))
+        trains_alone = self._program.fact(WhatTrains).site_trains
+        for site in self._script.sites:
+            if not trains_alone(site):
+                continue
+            if isinstance(site.node.func, ast.Name | ast.Subscript | ast.Call | ast.IfExp):
+                yield _Arrival(Sink.OPTIMIZER, of_call(site).part(site.node.func))
+            for above in expression_path(site.statement.node, site.node) if site.deferred else ():
+                for generator in above.generators if isinstance(above, COMPREHENSIONS) else ():
+                    inner = Occurrence(generator.iter, site.statement.scope, site.statement)
+                    yield self._of_turns(inner)
+
+    def _of_turns(self, at: Occurrence) -> _Arrival:
+        """Return what arrives where a loop that trains goes through something."""
+        counts = self._counts(at)
+        return _Arrival(Sink.TURNS, at) if counts else _Arrival(Sink.LENGTH, at, of=Of.LENGTH)
 
     @cached_property
     def rates_set(self) -> list[Occurrence]:

@@ -16,9 +16,11 @@ from typing import NamedTuple, TypeAlias
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import COLLECTIVE, RANK, Dependence, reads_number, tests_around
 from trainshift.core.ranks.seeds import Order, Seeds
+from trainshift.core.ranks.trails import Trails
 from trainshift.core.training.alike import Alike
 from trainshift.core.training.fits import Fit, Fits
 from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.loop_kinds import FITTING
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api, divergence
@@ -137,6 +139,21 @@ class Uniformity:
         `is_uniform` tells which expressions the caller knows to be so, or leaves to others.
         """
 
+        found: dict[ast.AST, Cause] = {}
+        for each, matters in self._slice((at, of), is_uniform):
+            cause = None if is_uniform(each.node) else self.cause(each)
+            # The order of what is drawn changes no length.
+            if cause is not None and (
+                matters is Of.VALUE or (matters is Of.COUNT and cause.kind in _COUNTED)
+            ):
+                found.setdefault(cause.at.node, cause)
+        return list(found.values())
+
+    def behind(self, at: Occurrence) -> Iterator[Occurrence]:
+        """Yield what a value is computed of, itself first; nothing behind a cause, or what all share."""
+        return (each for each, _ in self._slice((at, Of.VALUE), lambda node: False))
+
+    def _slice(self, start: Reached, is_uniform: Callable[[ast.AST], bool]) -> Iterator[Reached]:
         def behind(reached: Reached) -> Iterable[Reached]:
             if is_uniform(reached[0].node):
                 return ()
@@ -145,15 +162,7 @@ class Uniformity:
                 self._slices[key] = tuple(self._behind(reached))
             return self._slices[key]
 
-        found: dict[ast.AST, Cause] = {}
-        for each, matters in reachable([(at, of)], behind, _key):
-            cause = None if is_uniform(each.node) else self.cause(each)
-            # The order of what is drawn changes no length.
-            if cause is not None and (
-                matters is Of.VALUE or (matters is Of.COUNT and cause.kind in _COUNTED)
-            ):
-                found.setdefault(cause.at.node, cause)
-        return list(found.values())
+        return reachable([start], behind, _key)
 
     def cause(self, at: Occurrence) -> Cause | None:
         """Return why an expression itself gives each rank something else; it is asked for often."""
@@ -173,7 +182,7 @@ class Uniformity:
         if not isinstance(at.node, ast.Call):
             return None
         site = self._script.site_of(at.node)
-        kind = CauseKind.DATA if self._is_input(site) else self._kind(site)
+        kind = CauseKind.DATA if at.node in self._inputs else self._kind(site)
         if kind is None and self._judges(site):
             self._known[at.node, at.scope] = None  # What a model is given may be what it gave before.
             kind = CauseKind.DATA if self._is_of_own_rows(site) else None
@@ -183,7 +192,7 @@ class Uniformity:
         """What an expression has its value from, one step back; nothing behind a cause or a count."""
         at, of = reached
         node = at.node
-        if isinstance(node, ast.Attribute) and node.attr in _SHAPE:
+        if isinstance(node, ast.Attribute) and (node.attr in _SHAPE or self._counts_epochs(node, at)):
             return
         cause = self.cause(at)
         if cause is not None and (of is Of.VALUE or cause.kind in _COUNTED):
@@ -193,19 +202,8 @@ class Uniformity:
             yield from ((each, Of.VALUE) for each in fetched)
             return
         if isinstance(node, ast.Call):
-            site = self._script.site_of(node)
-            if node in self.collected or self._names.calls(site, *_COUNTING):
-                return
-            if self._names.calls(site, _LENGTH):
-                yield from ((at.part(each), Of.COUNT) for each in node.args)
-                return
-            # What a variable begins with is broadcast, and what a session is made with is not its answer.
-            if self._names.may_be(self._names.site_values(node, site), *_KEEPING):
-                return
-            is_measured = of is not Of.VALUE and not (of is Of.CHOICE and is_mask(node))
-            if is_measured and not self._names.called_functions(site):
-                yield from self._length_of(site, of)
-                return
+            yield from self._behind_call(node, at, of)
+            return
         if isinstance(node, ast.Name | ast.Attribute):
             for item in (*self._names.additions(at), *self.nested(at)):
                 yield from ((each, Of.VALUE) for each in self.tests_of(item, at.statement))
@@ -213,6 +211,44 @@ class Uniformity:
             yield from ((each, Of.VALUE) for each in self._sources(at))
         else:
             yield from self._measured(at, of)
+
+    def _behind_call(self, node: ast.Call, at: Occurrence, of: Of) -> Iterator[Reached]:
+        """What the result of a call comes of, one step back."""
+        site = self._script.site_of(node)
+        functions = self._names.called_functions(site)
+        is_value = of is Of.VALUE or (of is Of.CHOICE and is_mask(node))
+        if node in self.collected or self._names.calls(site, *_COUNTING):
+            return
+        if self._names.calls(site, _LENGTH):
+            yield from ((at.part(each), Of.COUNT) for each in node.args)
+        # What a variable begins with is broadcast, and what a session is made with is not its answer.
+        elif self._names.may_be(self._names.site_values(node, site), *_KEEPING):
+            return
+        elif is_value:
+            yield from ((each, Of.VALUE) for each in self._sources(at))
+        elif functions:
+            yield from (each for function in functions for each in self._turns_of(function))
+            yield from self._measured(at, of)
+        else:
+            yield from self._length_of(site, of)
+
+    def _counts_epochs(self, node: ast.Attribute, at: Occurrence) -> bool:
+        """Tell that a history is asked for the numbers of its epochs, which all ranks have gone through."""
+        step = self._names.steps_back(at.part(node.value)) if node.attr == "epoch" else None
+        return step is not None and any(
+            isinstance(each.node, ast.Call) and last_name(each.node.func) in FITTING for each in step.sources
+        )
+
+    @staticmethod
+    def _turns_of(function: Scope) -> Iterator[Reached]:
+        """What decides how often a generator yields: its loops, and the tests around."""
+        for _, where in function.yields:
+            yield from ((each, Of.VALUE) for each in tests_around(where, None))
+            for above in where.ancestors() if where is not None else ():
+                if isinstance(above.node, ast.While) and above.scope is function:
+                    yield Occurrence(above.node.test, above.scope, above), Of.VALUE
+                elif isinstance(above.node, ast.For) and above.scope is function:
+                    yield Occurrence(above.node.iter, above.scope, above), Of.LENGTH
 
     def _measured(self, at: Occurrence, of: Of) -> Iterator[Reached]:
         """What the length of an expression that is no call comes of."""
@@ -348,9 +384,13 @@ class Uniformity:
 
     def _is_of_own_rows(self, site: Site) -> bool:
         """Tell that a model is given the batch that a loss comes of, or other rows of the rank's own."""
-        return any(each in self._tapes for each in site.statement.path()) or any(
+        return self.is_under_tape(site) or any(
             self.causes(of_call(site).part(each)) for each in site.node.args[:2]
         )
+
+    def is_under_tape(self, site: Site) -> bool:
+        """Return whether a tape records a call."""
+        return any(each in self._tapes for each in site.statement.path())
 
     @cached_property
     def _tapes(self) -> set[Statement | None]:
@@ -410,12 +450,15 @@ class Uniformity:
     def _has_session(self) -> bool:
         return not self._script.identifiers.isdisjoint(_OF_SESSIONS)
 
-    def _is_input(self, site: Site) -> bool:
-        """Tell that a call gives a graph the rows of a batch."""
-        if site.name not in _INPUTS or not self._has_session:
-            return False
-        names = self._names.full_names(site.node.func, site.scope, site.statement)
-        return any(name.startswith("tensorflow.") for name in names) or not names
+    @cached_property
+    def _inputs(self) -> set[ast.AST]:
+        """The calls that give graphs the rows of batches, of which losses that are minimized come."""
+        behind, found = self._program.fact(Trails).behind, set[ast.AST]()
+        for site in self._script.sites_named("minimize", "compute_gradients") if self._has_session else ():
+            loss = argument(site.node, 0, "loss")
+            parts = behind(of_call(site).part(loss), of_data=True) if loss is not None else ()
+            found.update(each.node for each in parts if isinstance(each.node, ast.Call))
+        return {each for each in found if isinstance(each, ast.Call) and last_name(each.func) in _INPUTS}
 
     def _fetched(self, at: Occurrence) -> Iterator[Occurrence]:
         """What a session was asked for where a name holds its answer: ``v, _ = session.run([loss, op])``."""

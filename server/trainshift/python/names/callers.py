@@ -126,8 +126,9 @@ class Callers:
 
     @cached_property
     def _choosing(self) -> list[tuple[Site, set[str]]]:
-        """The calls of one of several, with the names of these: ``(a if c else b)()``, ``table[key]()``."""
-        calls = ((site, _chosen(site.node.func) - {""}) for site in self._script.sites_named(""))
+        """The calls of one of several, or of what wraps one, with their names: ``table[key]()``,
+        ``partial(a, 1)()``."""
+        calls = ((site, _spelled(site.node.func) - {""}) for site in self._script.sites_named(""))
         return [(site, chosen) for site, chosen in calls if chosen]
 
     def _reads_of_libraries(self, attribute: str) -> int:

@@ -39,12 +39,17 @@ _IN_PLACE = divergence.BY_STATE | {"fit", "fit_generator", "rejection_resample",
 _NAMING = (CauseKind.CLOCK, CauseKind.DRAW, CauseKind.HOST)
 # What cannot be sent, such as a connection, or would not help.
 _UNSENT = (CauseKind.NET, CauseKind.RANK)
+_LISTING = frozenset({"glob", "iglob", "iterdir", "listdir", "rglob"})
 _COUNTING = frozenset({"arange", "range"})
 
 
 class Form(Enum):
-    """How rank 0 tells the others: a Python object, a tensor, or what a test comes to."""
+    """How rank 0 tells the others: a Python object, a tensor, or what a test comes to.
 
+    SORTED: it tells nothing, since all have the same files, each in an order of its own.
+    """
+
+    SORTED = "sorted"
     OBJECT = "object"
     TENSOR = "tensor"
     TEST = "test"
@@ -121,6 +126,12 @@ class Agreement:
             return None
         if site.in_fstring or self._script.called_name(site) in _IN_PLACE:
             return None
+        if (
+            divergence.sink is Sink.SPLIT
+            and divergence.cause.kind is CauseKind.DISK
+            and site.name in _LISTING
+        ):
+            return Mend(site.node, site, Form.SORTED, divergence)
         if site.deferred and not self._is_iterated(site):
             node = self._numbers_of(site)
             can_tell = node is not None and self._can_tell(site.statement.scope, site.statement)
@@ -174,7 +185,9 @@ class Agreement:
 
     def _can_tell(self, scope: Scope, statement: Statement | None) -> bool:
         """Tell that all ranks come to a place where objects can be sent."""
-        if statement is None or not can_send(self._program, scope):
+        function = scope.function()
+        # A generator may be run by a thread, which sends nothing.
+        if statement is None or not can_send(self._program, scope) or (function and function.is_generator):
             return False
         return not self._program.fact(Horovod).on_root(statement)
 
