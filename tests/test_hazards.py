@@ -50,6 +50,7 @@ LEFT = {
     "hv15_divide_data: divided by hand": {"HZ14"},
     "hv15_divide_data: what a generator reads is shuffled": {"HZ17"},
     "hv19_agree_on_values: a helper that returns early": {"HZ13"},
+    "hv19_agree_on_values: batches until the time is over": {"HZ13"},
     "hv19_agree_on_values: a limit of gradients that is drawn, and noise": {"HZ13"},
     "hv19_agree_on_values: numbers of rows and of batches": {"HZ13"},
     "hv19_agree_on_values: objects that are drawn": {"HZ13"},
