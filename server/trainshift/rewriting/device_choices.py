@@ -328,9 +328,9 @@ class DeviceChoices:
     # Limits of memory
 
     @cached_property
-    def limited(self) -> list[tuple[ast.expr, Statement]]:
-        """The numbers of the GPUs whose memory is limited, each in the list of all of them."""
-        found: list[tuple[ast.expr, Statement]] = []
+    def limited(self) -> list[tuple[ast.Subscript, Statement]]:
+        """The GPUs whose memory is limited, each taken out of the list of all of them by its number."""
+        found: list[tuple[ast.Subscript, Statement]] = []
         if not self._program.fact(Loops).runs_eagerly:
             return found
         for site in self._script.sites_calling(api.last_names(LIMITS_MEMORY)):
@@ -341,11 +341,11 @@ class DeviceChoices:
 
     def _indices(
         self, device: ast.expr, scope: Scope, statement: Statement
-    ) -> Iterator[tuple[ast.expr, Statement]]:
-        """The constant indices into the list of all GPUs that a device comes from."""
+    ) -> Iterator[tuple[ast.Subscript, Statement]]:
+        """The constant places in the list of all GPUs that a device comes from."""
         if isinstance(device, ast.Subscript) and isinstance(device.slice, ast.Constant):
             if self._lists_gpus(self._names.values(device.value, scope, statement)):
-                yield device.slice, statement
+                yield device, statement
         elif isinstance(device, ast.Name):
             for binding in self._names.lookup(device.id, scope, statement)[1]:
                 whole = binding.kind == "value" and not binding.path and binding.statement is not None

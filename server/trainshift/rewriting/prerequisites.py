@@ -300,7 +300,7 @@ class Prerequisites:
             f"for {device} in {devices}:",
             f"{unit}{config}.set_memory_growth({device}, True)",
             f"if {devices}:",
-            f"{unit}{config}.set_visible_devices({devices}[{self.hvd}.local_rank()], 'GPU')",
+            f"{unit}{config}.set_visible_devices({devices}[{self.hvd}.local_rank() % len({devices})], 'GPU')",
         ]
 
     # Places

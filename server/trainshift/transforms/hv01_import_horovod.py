@@ -10,13 +10,16 @@
                                                 tf.config.experimental.set_memory_growth(gpu, True)
                                             if gpus:
                                                 tf.config.experimental.set_visible_devices(
-                                                    gpus[hvd.local_rank()], 'GPU')
+                                                    gpus[hvd.local_rank() % len(gpus)], 'GPU')
 
 ## Why it matters
 
 Without it both processes take the first GPU and run out of memory, or train without knowing of each other.
 
 ## How it is done
+
+A launcher that shows each process one GPU alone (Slurm's `--gpus-per-task`, Kubernetes) makes that the only
+one in the list: `% len(gpus)` takes it, whatever the local rank.
 
 The import follows the TensorFlow import. `hvd.init()`, the choice of the GPU and the broadcast flags follow
 the last import at the top, before anything touches a device.

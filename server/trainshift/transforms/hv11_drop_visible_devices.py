@@ -22,7 +22,7 @@ tower on each of several, is refused.
 
 A limit of memory stays. If it is that of one GPU by its number, it becomes that of the rank's:
 
-    tf.config.set_logical_device_configuration(gpus[0], ...)     gpus[hvd.local_rank()]
+    tf.config.set_logical_device_configuration(gpus[0], ...)     gpus[hvd.local_rank() % len(gpus)]
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from collections.abc import Iterator
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.training.loops import Loops
+from trainshift.core.training.steps import is_plain
 from trainshift.python.names.values import Library, Module
 from trainshift.python.source.edit import Change, Edit, Remark, Withheld
 from trainshift.python.source.source import Span, one_line
@@ -75,9 +76,12 @@ def propose(program: Program) -> Proposals:
             yield Remark("HV11", program.script.statement_span(statement), _TOO_LATE)
     # Where the environment shows a rank its own GPU alone, that is the first.
     limited = [] if program.fact(Pinning).by_environment else choices.limited
-    for index, statement in limited:
-        span = program.script.span(index, statement)
-        edits = (Edit(span.start, span.end, f"{program.at(statement).fact(Prerequisites).hvd}.local_rank()"),)
+    for device, statement in limited:
+        span = program.script.span(device.slice, statement)
+        number = f"{program.at(statement).fact(Prerequisites).hvd}.local_rank()"
+        if is_plain(device.value):
+            number += f" % len({program.script.text(device.value, statement)})"
+        edits = (Edit(span.start, span.end, number),)
         target = program.script.statement_span(statement)
         yield Change("HV11", "Limit the memory of the rank's own GPU", target, edits)
 
