@@ -51,6 +51,7 @@ LEFT = {
     "hv15_divide_data: what a generator reads is shuffled": {"HZ17"},
     "hv19_agree_on_values: a helper that returns early": {"HZ13"},
     "hv19_agree_on_values: batches until the time is over": {"HZ13"},
+    "hv19_agree_on_values: weights that are taken over after a step": {"HZ13"},
     "hv19_agree_on_values: a sample of a space of hyperopt": {"HZ13"},
     "hv19_agree_on_values: rows of datasets that are shuffled and selected": {"HZ13", "HZ16"},
     "hv19_agree_on_values: a limit of gradients that is drawn, and noise": {"HZ13"},

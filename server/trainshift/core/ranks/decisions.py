@@ -374,7 +374,10 @@ def _asks(program: Program, statement: Statement, node: ast.expr, batches: Colle
     at = Occurrence(node, statement.scope, statement)
     if program.fact(Worlds).asked_by(at):
         return not _is_agreed(program, node)
-    return bool(program.fact(Uniformity).causes(at)) or (bool(batches) and _comes_of(program, at, batches))
+    uniformity = program.fact(Uniformity)
+    # What goes by Horovod's own numbers is meant to differ.
+    diverges = any(each.at.node not in uniformity.ranks for each in uniformity.causes(at))
+    return diverges or (bool(batches) and _comes_of(program, at, batches))
 
 
 def _leaves(program: Program, statement: Statement, loops: Container[Statement | None]) -> bool:

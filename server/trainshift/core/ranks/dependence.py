@@ -10,16 +10,26 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks import horovod_api
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
+from trainshift.libraries.entries import Role
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence, Step
 from trainshift.python.names.values import Library
-from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, arguments, children, last_name
+from trainshift.python.syntax.chunk_syntax import (
+    Scope,
+    Site,
+    Statement,
+    argument,
+    arguments,
+    children,
+    last_name,
+)
 
 RANK = ("rank", "local_rank", "cross_rank")
 SIZE = ("size", "local_size", "cross_size")
@@ -207,8 +217,10 @@ class Dependence:
             return
         if isinstance(node.func, ast.Attribute) and not self._names.member_of_library(node.func):
             yield at.part(node.func.value)
-        for given in arguments(node):
-            yield at.part(given)
+        shown = self._program.fact(Libraries).called(site, Role.PRINTS)
+        silencing = shown.text("argument") if shown is not None else ""
+        quiet = argument(node, None, silencing) if silencing else None
+        yield from (at.part(given) for given in arguments(node) if given is not quiet)
 
 
 def _key(at: Occurrence) -> tuple[ast.expr, Scope]:

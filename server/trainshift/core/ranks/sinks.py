@@ -249,7 +249,12 @@ class Sinks:
             around = site.statement.ancestors() if site.statement is not None else ()
             if given is not None and any(isinstance(each.node, LOOPS) and trains(each) for each in around):
                 yield _Arrival(Sink.WEIGHTS, of_call(site).part(given))
-                tests = tests_around(site.statement, None)
+                # A test around steps, too, decides how many a rank takes.
+                tests = (
+                    each
+                    for each in tests_around(site.statement, None)
+                    if each.statement is None or not trains(each.statement)
+                )
                 yield from (_Arrival(Sink.WEIGHTS, each, is_test=True) for each in tests)
 
     def _is_averaged(self, node: ast.AST) -> bool:

@@ -267,7 +267,7 @@ class Uniformity:
         """What the length of a call's result comes of."""
         at, function = of_call(site), site.node.func
         given = list(map(at.part, arguments(site.node)))
-        if isinstance(function, ast.Attribute) and not self._names.member_of_library(function):
+        if isinstance(function, ast.Attribute) and not self._names.full_names(function, *at[1:3]):
             given.insert(0, at.part(function.value))
         name = self._script.called_name(site)
         if name in divergence.SIZED or (name in divergence.CHOOSING and len(given) < 3):
@@ -278,7 +278,11 @@ class Uniformity:
         elif name in divergence.DROPPING:
             yield at, Of.VALUE
             yield from ((each, of) for each in given)
-        elif name in divergence.CUTTING:
+        elif name in divergence.DRAWING_AS_MANY and not any(
+            word.arg == "frac" for word in site.node.keywords
+        ):
+            yield from ((each, Of.VALUE) for each in given[1:])
+        elif name in divergence.CUTTING or name in divergence.DRAWING_AS_MANY:
             yield from ((each, Of.VALUE if number else of) for number, each in enumerate(given))
         else:
             yield from ((each, of) for each in given)

@@ -146,7 +146,8 @@ class Horovod:
         inside = set(statement.walk())
         sites = [site for site in statement.scope.facts.sites if site.statement in inside]
         names = [self._script.names.full_names(each.node.func, each.scope, each.statement) for each in sites]
-        return bool(names) and all(each and all(map(_is_of_setup, each)) for each in names)
+        told = [each for each in names if each != {"builtins.len"}]  # How many GPUs a process sees.
+        return bool(told) and all(each and all(map(_is_of_setup, each)) for each in told)
 
     def scaled(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
         """Whether the value of `node` depends on ``hvd.size()``, through variables too.

@@ -14,6 +14,7 @@ from trainshift.core.ranks.dependence import tests_around
 from trainshift.core.ranks.seeds import Seeds
 from trainshift.core.ranks.sinks import Divergence, Sink, Sinks
 from trainshift.core.ranks.uniformity import Cause, Uniformity
+from trainshift.core.ranks.worlds import Worlds
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import divergence
 from trainshift.libraries.divergence import CauseKind
@@ -29,6 +30,7 @@ from trainshift.python.syntax.chunk_syntax import (
     last_name,
     root_name,
 )
+from trainshift.python.values.call_graph import statements_around
 from trainshift.rewriting.ranks.read_back import ReadBack
 
 # What draws from what it is given: that is sent as it is.
@@ -189,7 +191,17 @@ class Agreement:
         # A generator may be run by a thread, which sends nothing.
         if statement is None or not can_send(self._program, scope) or (function and function.is_generator):
             return False
-        return not self._program.fact(Horovod).on_root(statement)
+        if self._program.fact(Horovod).on_root(statement):
+            return False
+        # Episodes of one rank end when those of others do not.
+        return not any(map(self._goes_by_world, statements_around(self._names, statement)))
+
+    def _goes_by_world(self, statement: Statement) -> bool:
+        """Return whether an environment decides how often a rank comes to what is in a statement."""
+        node = statement.node
+        test = node.test if isinstance(node, ast.While | ast.If) else getattr(node, "iter", None)
+        asked = self._program.fact(Worlds).asked_by
+        return test is not None and bool(asked(Occurrence(test, statement.scope, statement)))
 
     def _is_sendable(self, site: Site) -> bool:
         """Tell that what a call gives are numbers or words, and no objects of the script's own."""
