@@ -15,7 +15,7 @@ from turns import Turns, commit, has_turn
 _EVERY = 20
 """One in so many of the sampled tests is part of the quick loop."""
 
-_MOST = 2
+_MOST = 1
 """So many of the cases of one test are part of the quick loop; the cases of the fixtures all are."""
 
 _WHOLE = frozenset({"cli", "lsp"})

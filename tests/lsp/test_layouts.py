@@ -183,6 +183,7 @@ async def texts_by_editor(session: Session, root: Path, start: str) -> dict[str,
     return {uri.removeprefix(f"{root.as_uri()}/"): text for uri, text in texts.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 async def test_a_layout_is_answered_alike(
     layout: Layout, puller: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
