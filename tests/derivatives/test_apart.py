@@ -179,3 +179,19 @@ def test_what_asks_is_differentiated_again(name: str, mode: Mode) -> None:
     found = derive(TEXT, name, mode)
     assert isinstance(found, Derived)
     assert isinstance(derive(found.text, found.made, "forward"), Derived)
+
+
+@pytest.mark.parametrize("start", ["", "import numpy as np\n\n"])
+@pytest.mark.parametrize("ring", ["RING.append(RING)", "RING.append((RING, {0: RING}))"])
+def test_what_the_file_has_may_hold_itself(start: str, ring: str) -> None:
+    text = f"""\
+{start}RING = [[1.0, 2.0]]
+{ring}
+
+
+def with_ring(v, x):
+    v[0] = x * v[0]
+    return v[0] * RING[0][0]
+"""
+    found = made("with_ring", text=text)
+    assert found([3.0], 2.0) == (6.0, ([2.0], 3.0))

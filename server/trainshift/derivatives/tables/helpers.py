@@ -16,12 +16,16 @@ _NUMBERS = {
     "_apart": '''
 def _apart(others={}, /, **given):
     """Raises ValueError where one list or dict, which may be changed, stands in two places."""
-    places = {}
+    places, seen = {}, set()
     def visit(x, place, own):
         known = places.setdefault if own else places.get
         if not isinstance(x, tuple) and known(id(x), place) is not place:
             said = f"{places[id(x)]} and {place} are one {type(x).__name__}: pass a copy of one"
             raise ValueError(said)
+        if not own and id(x) in seen:
+            return
+        if not own:
+            seen.add(id(x))
         for key, each in x.items() if isinstance(x, dict) else enumerate(x):
             if isinstance(each, (dict, list, tuple)):
                 visit(each, f"{place}[{key!r}]", own)
@@ -122,7 +126,7 @@ _ARRAYS = {
     "_apart": '''
 def _apart(others={}, /, **given):
     """Raises ValueError where one list, dict or array, which may be changed, stands in two places."""
-    places, arrays = {}, {}
+    places, arrays, seen = {}, {}, set()
     def visit(x, place, own):
         if isinstance(x, np.ndarray):
             whole = x
@@ -138,6 +142,10 @@ def _apart(others={}, /, **given):
             if not isinstance(x, tuple) and known(id(x), place) is not place:
                 said = f"{places[id(x)]} and {place} are one {type(x).__name__}: pass a copy of one"
                 raise ValueError(said)
+            if not own and id(x) in seen:
+                return
+            if not own:
+                seen.add(id(x))
             for key, each in x.items() if isinstance(x, dict) else enumerate(x):
                 if isinstance(each, (dict, list, tuple, np.ndarray)):
                     visit(each, f"{place}[{key!r}]", own)
