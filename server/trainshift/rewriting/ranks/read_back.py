@@ -108,14 +108,23 @@ class ReadBack:
         guarded = {
             call.site
             for call in self._program.fact(RootOnly).calls
-            if call.form in _GUARDED and not call.reason
+            if call.form in (*_GUARDED, Form.CONDITIONAL) and not call.reason
         }
         found: list[Read] = []
         for site in self._script.sites_named(*sorted(self._program.fact(Libraries).names_stating("removes"))):
             path = self._taken_away_by(site) if site in guarded or self._is_on_root(site) else None
-            if path is not None and self._is_read_before(path, site):
-                waiting = self._waiting(site, path)
-                found += [each for each in waiting if not self._waits(each.anchor)]
+            # Each rank collects its garbage when it likes.
+            if path is None or any(
+                _is_finalizer(call) for call in calls_leading_to(self._program.names, site)
+            ):
+                continue
+            readers = self._readers(path, site)
+            found += [
+                each
+                for each in (self._waiting(site, path) if readers else ())
+                if not self._waits(each.anchor)
+                and any(self._is_before(read, each.anchor) for read in readers)
+            ]
         return found
 
     def _taken_away_by(self, site: Site) -> ast.expr | None:
@@ -127,16 +136,28 @@ class ReadBack:
                 return site.node.args[0] if site.node.args else None
         return None
 
-    def _is_read_before(self, path: ast.expr, site: Site) -> bool:
-        """Return whether all ranks read a path, or what a folder has, before a call."""
+    def _readers(self, path: ast.expr, site: Site) -> list[Site]:
+        """Return the calls by which all ranks read a path, or what a folder has."""
         keys = self._paths.of(of_call(site).part(path))
+        found = []
         for read in self.of_all:
             at = of_call(read.site).part(read.path)
-            if self._start(read.site.statement) < self._start(site.statement) and not keys.isdisjoint(
-                self._paths.of(at) | self._paths.of_folders(at)
-            ):
-                return True
-        return False
+            if not keys.isdisjoint(self._paths.of(at) | self._paths.of_folders(at)):
+                found.append(read.site)
+        return found
+
+    def _is_before(self, call: Site, statement: Statement) -> bool:
+        """Return whether a call, or what leads to it, stands before a statement, or what leads to that."""
+        names, function = self._program.names, statement.scope.function()
+        callers = names.callers(function)[0] if function is not None else []
+        last = {function: self._start(statement)}
+        for each in calls_leading_to(names, *callers):
+            within = each.scope.function()
+            last[within] = max(self._start(each.statement), last.get(within, -1))
+        return any(
+            self._start(each.statement) < last.get(each.scope.function(), -1)
+            for each in calls_leading_to(names, call)
+        )
 
     def _is_on_root(self, site: Site) -> bool:
         """Return whether rank 0 alone makes a call, or the objects of the class that makes it."""
@@ -332,6 +353,12 @@ def _places(site: Site) -> Iterator[ast.expr]:
             yield path
     if isinstance(site.node.func, ast.Attribute) and site.name in named("path_writers"):
         yield site.node.func.value
+
+
+def _is_finalizer(site: Site) -> bool:
+    """Return whether a call stands in what Python runs when it throws an object away."""
+    function = site.scope.function()
+    return function is not None and function.name == "__del__"
 
 
 def _name_of(value: Value) -> str:
