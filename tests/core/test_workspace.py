@@ -121,6 +121,21 @@ def test_reachable_scripts_nearest_first() -> None:
     assert found == ["/w/main.py", "/w/a.py", "/w/b/__init__.py", "/w/b/c.py"]
 
 
+@pytest.mark.parametrize(
+    ("added", "home"),
+    [
+        ("sys.path.insert(0, 'a')\nsys.path.insert(0, 'b')", "/w/b/one.py"),
+        ("sys.path.insert(0, 'a')\nsys.path.insert(1, 'b')", "/w/a/one.py"),
+        ("sys.path.append('a')\nsys.path.append('b')", "/w/a/one.py"),
+        ("sys.path.insert(1, 'c')\nsys.path.append('b')", "/w/c/one.py"),
+    ],
+)
+def test_the_directory_that_comes_first_on_the_path_is_looked_in_first(added: str, home: str) -> None:
+    others = dict.fromkeys(("/w/a/one.py", "/w/b/one.py", "/w/c/one.py", "/w/c/two.py", "/w/two.py"), FIT)
+    assert homes(f"import sys\n{added}\nimport one\none.train()", others) == {home}
+    assert homes(f"import sys\n{added}\nimport two\ntwo.train()", others) == {"/w/two.py"}
+
+
 def test_imports_for_type_checkers_are_not_run() -> None:
     text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import a"
     script = linked(text, {"/w/a.py": FIT})

@@ -22,11 +22,11 @@ _CONSTANTS = {"os.pardir": "..", "os.curdir": ".", "os.sep": "/", "os.path.sep":
 class Added(NamedTuple):
     """A directory on the search path, absolute or relative to where Python is started.
 
-    It is `first` where it stands in front of what Python has there itself.
+    It is put at place `at`, where Python has the directory of the script at 0 itself; None is the end.
     """
 
     directory: str
-    first: bool
+    at: int | None
 
 
 def search_path(code: Code, path: str) -> list[Added]:
@@ -58,12 +58,13 @@ class _Reader:
             name = self._full_name(site.node.func)
             if name not in _ADDING or site.scope.function() is not None or not site.node.args:
                 continue
+            is_put = name == "sys.path.insert"
             given = site.node.args[-1]
             parts = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
             for part in parts:
                 directory = self._text(part, frozenset())
                 if directory is not None:
-                    yield Added(posixpath.normpath(directory), name == "sys.path.insert")
+                    yield Added(posixpath.normpath(directory), _index(site.node) if is_put else None)
 
     def _full_name(self, node: ast.expr) -> str:
         first, _, rest = dotted(node).partition(".")
@@ -136,6 +137,12 @@ class _Reader:
             return None
         value = bindings[0].value
         return self._text(value, seen | {name}) if value is not None else None
+
+
+def _index(call: ast.Call) -> int | None:
+    """Where a call of `sys.path.insert` puts a directory, if that is at the start or next to it."""
+    index = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
+    return index if isinstance(index, int) and index in (0, 1) else None
 
 
 def _join(parts: list[str]) -> str:

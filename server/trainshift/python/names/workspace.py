@@ -220,17 +220,16 @@ class Workspace:
         """
         own, *above = places = [*self._places(posixpath.dirname(self.root.path))]
         is_module = any(binding.full_name.startswith(".") for binding in self.root.imports)
-        added: dict[bool, list[str]] = {True: [], False: []}
-        for directory, first in search_path(self.root.code, self.root.path):
+        found, end = [*above] if is_module else [own], list[str]()
+        behind = [own] if is_module else above
+        for directory, index in search_path(self.root.code, self.root.path):
             # Where Python is started is not known: beside the root, or above it.
-            added[first] += [posixpath.normpath(posixpath.join(each, directory)) for each in places]
-        usual = [*above, own] if is_module else [own, *above]
-        return [
-            *added[True],
-            *usual,
-            *self._files.python_path(posixpath.dirname(self.root.path)),
-            *added[False],
-        ]
+            added = [posixpath.normpath(posixpath.join(each, directory)) for each in places]
+            if index is None:
+                end += added
+            else:
+                found[index:index] = added
+        return [*found, *behind, *self._files.python_path(posixpath.dirname(self.root.path)), *end]
 
     def _places(self, directory: str) -> Iterator[str]:
         for _ in range(_MOST_LEVELS):

@@ -51,7 +51,7 @@ def test_a_directory(expression: str, directory: str | None) -> None:
         "TWICE = 'a'\nTWICE = 'b'\nLOOP = LOOP\n"
     )
     found = added(f"{names}sys.path.append({expression})\n")
-    assert found == ([] if directory is None else [Added(directory, first=False)])
+    assert found == ([] if directory is None else [Added(directory, None)])
 
 
 def test_the_order_and_the_ways_to_add() -> None:
@@ -61,8 +61,12 @@ def test_the_order_and_the_ways_to_add() -> None:
         "if True:\n    sys.path.append('e')\n"
         "def later():\n    sys.path.append('f')\n"
         "names = []\nnames.append('g')\n"
+        "sys.path.insert(1, 'h')\nsys.path.insert(len(path), 'i')\nsys.path.insert(-1, 'j')\n"
     )
     assert added(text) == [
-        Added("a", first=True),
-        *(Added(each, first=False) for each in "bcde"),
+        Added("a", 0),
+        *(Added(each, None) for each in "bcde"),
+        Added("h", 1),
+        Added("i", None),
+        Added("j", None),
     ]
