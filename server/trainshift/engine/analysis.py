@@ -199,8 +199,9 @@ def _read(program: Program) -> Program | str:
     except RecursionError:
         raise
     except Exception as error:
-        log.exception("the strategies could not be taken out")
-        return f"taking the strategies out failed on this script ({type(error).__name__}: {error})"
+        log.exception("what the rules do not read could not be written otherwise")
+        said = f"{type(error).__name__}: {error}"
+        return f"taking out strategies or writing out `minimize` failed on this script ({said})"
 
 
 def _brought_back(analysis: Analysis) -> Analysis:

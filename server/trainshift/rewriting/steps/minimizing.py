@@ -16,6 +16,7 @@ from trainshift.core.training.loops import Loops
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Function
 from trainshift.python.source.edit import Edit, Side
+from trainshift.python.syntax.call_binding import parameter_names
 from trainshift.python.syntax.chunk_syntax import Site, Statement, is_alone
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.strategies.leaving import Leaving
@@ -111,9 +112,9 @@ class Minimizing:
     def _taped(self, site: Site, loss: ast.expr) -> tuple[str, str, list[str]] | None:
         """A tape of a function that gives a loss, that loss, and the lines that make them; None if unseen."""
         if isinstance(loss, ast.Lambda):
-            value = self._text(loss.body, site)
-            if loss.args.args or loss.args.kwonlyargs or loss.args.vararg or loss.args.kwarg:
+            if not _is_written_out(loss):
                 return None
+            value = self._text(loss.body, site)
         elif isinstance(loss, ast.Name | ast.Attribute):
             value = f"{self._text(loss, site)}()"
         else:
@@ -127,11 +128,13 @@ class Minimizing:
 
     def _listed(self, variables: ast.expr, site: Site) -> str | None:
         """The text of the variables; None where a function gives them that is not written out."""
-        node = variables.body if isinstance(variables, ast.Lambda) and not variables.args.args else variables
+        node = variables
+        if isinstance(variables, ast.Lambda) and _is_written_out(variables):
+            node = variables.body
         if node is variables and self._is_function(variables, site):
             return None
         text = self._text(node, site)
-        return None if "\n" in text else text
+        return None if "\n" in text or isinstance(node, ast.NamedExpr) else text
 
     def _is_function(self, node: ast.expr, site: Site) -> bool:
         values = self._names.site_values(node, site)
@@ -139,6 +142,14 @@ class Minimizing:
 
     def _text(self, node: ast.expr, site: Site) -> str:
         return self._script.text(node, site)
+
+
+def _is_written_out(function: ast.Lambda) -> bool:
+    """Whether the body of a lambda does the same outside of it: it has no names of its own."""
+    parts = (ast.NamedExpr, ast.Yield, ast.YieldFrom)
+    return not parameter_names(function.args) and not any(
+        isinstance(each, parts) for each in ast.walk(function)
+    )
 
 
 def _given(call: ast.Call) -> tuple[ast.expr, ast.expr, ast.expr | None] | None:
