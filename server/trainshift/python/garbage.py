@@ -12,12 +12,14 @@ def uncollected() -> Iterator[None]:
     """Keep the collector from searching until this ends.
 
     Facts refer to each other and live until the end all together, so that each search would look at all of
-    them and find nothing.
+    them and find nothing.  Where it is kept from that already, it is left so: another thread may be about to
+    end that.
     """
-    was_enabled = gc.isenabled()
+    if not gc.isenabled():
+        yield
+        return
     gc.disable()
     try:
         yield
     finally:
-        if was_enabled:
-            gc.enable()
+        gc.enable()
