@@ -187,3 +187,12 @@ class Libraries:
         packages |= {module.partition(".")[0] for module in self._script.code.star_imports}
         mirrored = {"tensorflow"} if packages & {"keras", "tf_keras"} else set()
         return sorted({*packages, *mirrored, "builtins"})
+
+
+def full_name(value: Value) -> str:
+    """Return the full name of a library's function, or of a method of an object of a library's class."""
+    if isinstance(value, Library):
+        return api.canonical(value.name) or value.name
+    if isinstance(value, Member) and isinstance(value.owner, Instance):
+        return f"{value.owner.cls}.{value.name}"
+    return ""

@@ -157,6 +157,8 @@ def _change(program: Program, mend: Mend) -> Change:
     else:
         name = "broadcast" if mend.form is Form.TENSOR else "broadcast_object"
         frame = handed_to(f"{hvd}.{name}", ", root_rank=0")
+        if mend.form is Form.LISTED:
+            frame = Frame(f"{hvd}.{name}([*", "], root_rank=0)", ARGUMENT)
         verb, how = _DOES[mend.divergence.cause.kind]
         title = f"Let rank 0 {verb}{how} for all ranks ({text})"
         decision = f"rank 0 {verb}s{how} for all ranks ({text})"

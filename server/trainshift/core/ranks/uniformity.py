@@ -13,6 +13,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
+from trainshift.core.libraries import Libraries, full_name
 from trainshift.core.program import Program
 from trainshift.core.ranks.dependence import COLLECTIVE, RANK, Dependence, reads_number, tests_around
 from trainshift.core.ranks.seeds import Order, Seeds
@@ -362,7 +363,8 @@ class Uniformity:
         if (self._seeds.is_draw(site) or self._seeds.shuffles(site)) and self._seeds.order(site) is Order.OWN:
             return CauseKind.DRAW
         names = self._names.full_names(site.node.func, site.scope, site.statement)
-        for name in names:
+        methods = map(full_name, self._names.callee(site)) if site.name in self._differing else ()
+        for name in names or filter(None, methods):
             kind = cause_of(name)
             if kind is not None and not self._is_seeded(site):
                 return kind
@@ -372,6 +374,10 @@ class Uniformity:
         if self._trains.site_trains(site) or self._is_result(site):
             return CauseKind.DATA
         return None
+
+    @cached_property
+    def _differing(self) -> frozenset[str]:
+        return self._program.fact(Libraries).names_stating("differs")
 
     def _is_seeded(self, site: Site) -> bool:
         """Tell that a call is given a seed that all ranks share."""

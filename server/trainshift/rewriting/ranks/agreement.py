@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
+from trainshift.core.libraries import full_name
 from trainshift.core.program import Program
 from trainshift.core.ranks.decisions import can_send
 from trainshift.core.ranks.dependence import tests_around
 from trainshift.core.ranks.seeds import Seeds
 from trainshift.core.ranks.sinks import Divergence, Sink, Sinks
-from trainshift.core.ranks.uniformity import Cause, Uniformity
+from trainshift.core.ranks.uniformity import Cause, Of, Uniformity
 from trainshift.core.ranks.worlds import Worlds
+from trainshift.core.training.graph_slice import is_reached
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import divergence
 from trainshift.libraries.divergence import CauseKind
@@ -31,6 +33,8 @@ from trainshift.python.syntax.chunk_syntax import (
     root_name,
 )
 from trainshift.python.values.call_graph import statements_around
+from trainshift.rewriting.data.divided_data import DividedData
+from trainshift.rewriting.data.loop_data import How
 from trainshift.rewriting.ranks.read_back import ReadBack
 
 # What draws from what it is given: that is sent as it is.
@@ -43,15 +47,20 @@ _NAMING = (CauseKind.CLOCK, CauseKind.DRAW, CauseKind.HOST)
 _UNSENT = (CauseKind.NET, CauseKind.RANK)
 _LISTING = frozenset({"glob", "iglob", "iterdir", "listdir", "rglob"})
 _COUNTING = frozenset({"arange", "range"})
+# What gives one file or folder after the other.
+_LAZY = ("glob.iglob", "os.walk", "pathlib.")
+_UNLISTED = ("os.scandir",)
 
 
 class Form(Enum):
     """How rank 0 tells the others: a Python object, a tensor, or what a test comes to.
 
-    SORTED: it tells nothing, since all have the same files, each in an order of its own.
+    SORTED: it tells nothing, since all have the same files, each in an order of its own.  LISTED: it tells
+    what an iterator gives, which cannot be sent itself.
     """
 
     SORTED = "sorted"
+    LISTED = "listed"
     OBJECT = "object"
     TENSOR = "tensor"
     TEST = "test"
@@ -77,7 +86,7 @@ class Agreement:
 
     @cached_property
     def _told(self) -> list[Mend | Divergence]:
-        found = (*self._program.fact(Sinks).divergences, *self._of_paths())
+        found = (*self._program.fact(Sinks).divergences, *self._of_paths(), *self._of_shares())
         return [self._mended(each) or each for each in found]
 
     def _of_paths(self) -> Iterator[Divergence]:
@@ -87,6 +96,16 @@ class Agreement:
         for read in self._program.fact(ReadBack).of_all if asks else ():
             at = of_call(read.site).part(read.path)
             yield from (Divergence(Sink.PATH, at, each) for each in causes(at) if self._names_anew(each))
+
+    def _of_shares(self) -> Iterator[Divergence]:
+        """Yield what the length of data comes of that is asked for, where each rank gets a share of them."""
+        causes = self._program.fact(Uniformity).causes
+        asks = self._program.fact(Uniformity).asks_any
+        for each in self._program.fact(DividedData).loops if asks else ():
+            if each.how is How.DIVIDED:
+                at = each.iteration.at
+                disk = (cause for cause in causes(at, Of.COUNT) if cause.kind is CauseKind.DISK)
+                yield from (Divergence(Sink.LENGTH, at, cause) for cause in disk)
 
     def _names_anew(self, cause: Cause) -> bool:
         """Return whether a name is made anew, and not chosen out of those that exist."""
@@ -132,6 +151,7 @@ class Agreement:
             divergence.sink is Sink.SPLIT
             and divergence.cause.kind is CauseKind.DISK
             and site.name in _LISTING
+            and not self._is_taken_from(site)
         ):
             return Mend(site.node, site, Form.SORTED, divergence)
         if site.deferred and not self._is_iterated(site):
@@ -140,9 +160,25 @@ class Agreement:
             return Mend(node, site.statement, Form.OBJECT, divergence) if node and can_tell else None
         if not self._can_tell(site.scope, site.statement) or not self._is_sendable(site):
             return None
-        names = self._names.full_names(site.node.func, site.scope, site.statement)
-        form = Form.TENSOR if any(name.startswith("tensorflow.") for name in names) else Form.OBJECT
-        return Mend(site.node, site, form, divergence)
+        form = self._form_of(site)
+        return Mend(site.node, site, form, divergence) if form is not None else None
+
+    def _form_of(self, site: Site) -> Form | None:
+        """Return how what a call gives is sent; None if it cannot be."""
+        names = set(map(full_name, self._names.callee(site)))
+        if any(name.startswith(_LAZY) for name in names):
+            return None if self._is_taken_from(site) else Form.LISTED
+        if names & {*_UNLISTED}:
+            return None
+        return Form.TENSOR if any(name.startswith("tensorflow.") for name in names) else Form.OBJECT
+
+    def _is_taken_from(self, site: Site) -> bool:
+        """Return whether `next` takes one element after the other out of what a call gives."""
+        return any(
+            is_reached(self._script, {site.node: site}, each.node.args[0], each.scope, each.statement)
+            for each in self._script.sites_named("next")
+            if each.node.args
+        )
 
     def _is_iterated(self, site: Site) -> bool:
         """Return whether nothing defers a call but a comprehension that goes once through what it gives."""

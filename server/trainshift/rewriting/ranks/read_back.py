@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainshift.core.libraries import Libraries
+from trainshift.core.libraries import Libraries, full_name
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.dependence import Dependence
@@ -16,7 +16,7 @@ from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.what_trains import WhatTrains
-from trainshift.libraries import api, entries
+from trainshift.libraries import entries
 from trainshift.libraries.entries import ROOT
 from trainshift.libraries.methods import named
 from trainshift.python.flow.evaluation import LOOPS
@@ -24,7 +24,7 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence, of_call
-from trainshift.python.names.values import Instance, Library, Literal, Member, Value
+from trainshift.python.names.values import Instance, Literal, Member, Value
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments
 from trainshift.python.values.call_graph import callers_around, calls_leading_to, functions_handed_to
 from trainshift.rewriting.keras.callbacks import CallbackLists
@@ -130,7 +130,7 @@ class ReadBack:
     def _taken_away_by(self, site: Site) -> ast.expr | None:
         """Return the path that a call removes or renames; None if it does neither."""
         for value in self._program.names.callee(site):
-            if entries.fact(_name_of(value), "removes"):
+            if entries.fact(full_name(value), "removes"):
                 if isinstance(value, Member) and isinstance(site.node.func, ast.Attribute):
                     return site.node.func.value
                 return site.node.args[0] if site.node.args else None
@@ -188,7 +188,7 @@ class ReadBack:
 
     def _lists(self, site: Site) -> bool:
         """Return whether a call reads which files a folder has."""
-        found = map(_name_of, self._program.names.callee(site))
+        found = map(full_name, self._program.names.callee(site))
         return any(entries.fact(name, "lists") for name in found if name)
 
     @cached_property
@@ -361,18 +361,9 @@ def _is_finalizer(site: Site) -> bool:
     return function is not None and function.name == "__del__"
 
 
-def _name_of(value: Value) -> str:
-    """Return the full name of a library's function, or of a method of an object of a library's class."""
-    if isinstance(value, Library):
-        return api.canonical(value.name) or value.name
-    if isinstance(value, Member) and isinstance(value.owner, Instance):
-        return f"{value.owner.cls}.{value.name}"
-    return ""
-
-
 def _read_by(site: Site, value: Value) -> ast.expr | None:
     """Return the path that a call reads; None if it reads none."""
-    reads = entries.fact(_name_of(value), "reads")
+    reads = entries.fact(full_name(value), "reads")
     if reads == _SELF:
         return site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
     return argument(site.node, 0, reads) if reads else None
