@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -16,10 +16,10 @@ from trainshift.core.ranks.seeds import Seeds
 from trainshift.core.ranks.sinks import Divergence, Sink, Sinks
 from trainshift.core.ranks.uniformity import Cause, Of, Uniformity
 from trainshift.core.ranks.worlds import Worlds
-from trainshift.core.training.graph_slice import is_reached
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import divergence
 from trainshift.libraries.divergence import CauseKind
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Literal
@@ -174,11 +174,19 @@ class Agreement:
 
     def _is_taken_from(self, site: Site) -> bool:
         """Return whether `next` takes one element after the other out of what a call gives."""
-        return any(
-            is_reached(self._script, {site.node: site}, each.node.args[0], each.scope, each.statement)
+        taken = (
+            of_call(each).part(each.node.args[0])
             for each in self._script.sites_named("next")
             if each.node.args
         )
+        return any(each.node is site.node for each in reachable(taken, self._names_of, lambda at: at.node))
+
+    def _names_of(self, at: Occurrence) -> Iterable[Occurrence]:
+        """Yield what the same iterator is called one step back."""
+        step = self._names.steps_back(at) if isinstance(at.node, ast.Name | ast.Attribute) else None
+        if isinstance(at.node, ast.Call) and last_name(at.node.func) == "iter":
+            return map(at.part, at.node.args[:1])
+        return step.sources if step is not None else ()
 
     def _is_iterated(self, site: Site) -> bool:
         """Return whether nothing defers a call but a comprehension that goes once through what it gives."""
