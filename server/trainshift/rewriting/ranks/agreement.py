@@ -48,7 +48,7 @@ _UNSENT = (CauseKind.NET, CauseKind.RANK)
 _LISTING = frozenset({"glob", "iglob", "iterdir", "listdir", "rglob"})
 _COUNTING = frozenset({"arange", "range"})
 # What gives one file or folder after the other.
-_LAZY = ("glob.iglob", "os.walk", "pathlib.")
+_LAZY = ("glob.iglob", "os.walk", "pathlib.", "tensorflow.io.gfile.walk")
 _UNLISTED = ("os.scandir",)
 
 
@@ -160,17 +160,19 @@ class Agreement:
             return Mend(node, site.statement, Form.OBJECT, divergence) if node and can_tell else None
         if not self._can_tell(site.scope, site.statement) or not self._is_sendable(site):
             return None
-        form = self._form_of(site)
+        form = self._form_of(site, divergence.cause.kind)
         return Mend(site.node, site, form, divergence) if form is not None else None
 
-    def _form_of(self, site: Site) -> Form | None:
+    def _form_of(self, site: Site, kind: CauseKind) -> Form | None:
         """Return how what a call gives is sent; None if it cannot be."""
         names = set(map(full_name, self._names.callee(site)))
         if any(name.startswith(_LAZY) for name in names):
             return None if self._is_taken_from(site) else Form.LISTED
         if names & {*_UNLISTED}:
             return None
-        return Form.TENSOR if any(name.startswith("tensorflow.") for name in names) else Form.OBJECT
+        # What TensorFlow knows of files are Python's own objects.
+        is_tensor = kind is not CauseKind.DISK and any(name.startswith("tensorflow.") for name in names)
+        return Form.TENSOR if is_tensor else Form.OBJECT
 
     def _is_taken_from(self, site: Site) -> bool:
         """Return whether `next` takes one element after the other out of what a call gives."""
