@@ -18,6 +18,7 @@ from trainshift.python.names.values import Function
 from trainshift.python.source.edit import Edit, Side
 from trainshift.python.syntax.call_binding import parameter_names
 from trainshift.python.syntax.chunk_syntax import Site, Statement, is_alone
+from trainshift.python.syntax.precedence import comments
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.strategies.leaving import Leaving
 
@@ -141,7 +142,9 @@ class Minimizing:
         return isinstance(node, ast.Lambda) or any(isinstance(value, Function) for value in values)
 
     def _text(self, node: ast.expr, site: Site) -> str:
-        return self._script.text(node, site)
+        """The code of an expression, on one line unless comments stand in it."""
+        text = self._script.text(node, site)
+        return ast.unparse(node) if "\n" in text and not comments(text) else text
 
 
 def _is_written_out(function: ast.Lambda) -> bool:
