@@ -193,7 +193,9 @@ class Uniformity:
         """What an expression has its value from, one step back; nothing behind a cause or a count."""
         at, of = reached
         node = at.node
-        if isinstance(node, ast.Attribute) and (node.attr in _SHAPE or self._counts_epochs(node, at)):
+        if isinstance(node, ast.Attribute) and (
+            node.attr in _SHAPE or self._counts_epochs(node, at) or self._is_of_order(node, at)
+        ):
             return
         cause = self.cause(at)
         if cause is not None and (of is Of.VALUE or cause.kind in _COUNTED):
@@ -239,6 +241,12 @@ class Uniformity:
         return step is not None and any(
             isinstance(each.node, ast.Call) and last_name(each.node.func) in FITTING for each in step.sources
         )
+
+    def _is_of_order(self, node: ast.Attribute, at: Occurrence) -> bool:
+        """Tell that data are asked for what they are, such as their number, of which their order is drawn."""
+        step = self._names.steps_back(at.part(node.value))
+        calls = [each.node for each in step.sources if isinstance(each.node, ast.Call)] if step else []
+        return bool(calls) and all(self._seeds.shuffles(self._script.site_of(each)) for each in calls)
 
     @staticmethod
     def _turns_of(function: Scope) -> Iterator[Reached]:

@@ -49,7 +49,8 @@ _LISTING = frozenset({"glob", "iglob", "iterdir", "listdir", "rglob"})
 _COUNTING = frozenset({"arange", "range"})
 # What gives one file or folder after the other.
 _LAZY = ("glob.iglob", "os.walk", "pathlib.", "tensorflow.io.gfile.walk")
-_UNLISTED = ("os.scandir",)
+# What gives objects that hold files, locks or layers.
+_UNSENT_NAMES = ("os.scandir", "tensorflow.keras.")
 
 
 class Form(Enum):
@@ -168,7 +169,7 @@ class Agreement:
         names = set(map(full_name, self._names.callee(site)))
         if any(name.startswith(_LAZY) for name in names):
             return None if self._is_taken_from(site) else Form.LISTED
-        if names & {*_UNLISTED}:
+        if any(name.startswith(_UNSENT_NAMES) for name in names):
             return None
         # What TensorFlow knows of files are Python's own objects.
         is_tensor = kind is not CauseKind.DISK and any(name.startswith("tensorflow.") for name in names)
