@@ -161,6 +161,7 @@ def _settled(choices: Choices | None, runtime: Runtime | None) -> Choices | None
     return settled(choices or Choices(), runtime) if is_asked else choices
 
 
+@uncollected()
 def _convert(
     text: str,
     read: Callable[[str], Script | ParseFailure],
@@ -171,22 +172,7 @@ def _convert(
     analyze: Callable[[Script], Analysis],
 ) -> Conversion:
     body = text.removeprefix(BOM)
-    with uncollected():
-        conversion = _of_body(body, read, at, only, runtime, files, analyze)
-    bom = BOM if body is not text and len(body) < len(text) else ""
-    return replace(conversion, text=bom + conversion.text)
-
-
-def _of_body(
-    text: str,
-    read: Callable[[str], Script | ParseFailure],
-    at: tuple[str, int] | None,
-    only: str | None,
-    runtime: Runtime | None,
-    files: ParsedFiles | None,
-    analyze: Callable[[Script], Analysis],
-) -> Conversion:
-    script = read(text)
+    script = read(body)
     if isinstance(script, ParseFailure):
         where = (script.line, script.column)
         reason = f"not Python: {script.message}"
@@ -198,7 +184,8 @@ def _of_body(
             conversion = without_gaps(conversion, script, files)
     except RecursionError:
         return Conversion(Status.REFUSED, text, reason="the code is nested too deeply to be read")
-    return conversion
+    bom = BOM if body is not text and len(body) < len(text) else ""
+    return replace(conversion, text=bom + conversion.text)
 
 
 def without_gaps(conversion: Conversion, script: Script, files: ParsedFiles) -> Conversion:

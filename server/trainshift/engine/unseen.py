@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from trainshift.core.libraries import full_name
 from trainshift.core.program import Program
 from trainshift.core.training.graph_slice import occurrences_behind
 from trainshift.core.training.loops import Loops
@@ -12,7 +13,7 @@ from trainshift.core.training.step_names import STEPPING
 from trainshift.core.training.steps import Steps
 from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.names.values import Function, Instance, Literal
+from trainshift.python.names.values import Function, texts
 from trainshift.python.syntax.chunk_syntax import Site, argument, arguments
 from trainshift.rewriting.tf1.graphs import Graphs
 
@@ -49,13 +50,16 @@ def _only_computes(program: Program) -> bool:
     script = program.script
     if any(script.sites_named(*_LOADING, *STEPPING)):
         return False
-    runs = [site for site in script.sites_named("run", "eval") if isinstance(site.node.func, ast.Attribute)]
-    asked = [(argument(site.node, 0, "fetches"), site) for site in runs if site.name == "run"]
+    runs = [
+        (site.node.func.value, site)
+        for site in script.sites_named("run", "eval")
+        if isinstance(site.node.func, ast.Attribute)
+    ]
+    asked = ((argument(site.node, 0, "fetches"), site) for _, site in runs if site.name == "run")
     fetched = [(node, site) for node, site in asked if node is not None]
-    made = [(site.node.func.value, site) for site in runs if isinstance(site.node.func, ast.Attribute)]
     behind = (
         at
-        for node, site in (*fetched, *made)
+        for node, site in (*fetched, *runs)
         for at in occurrences_behind(script, node, site.scope, site.statement, {})
     )
     return (
@@ -85,8 +89,7 @@ def _is_computed(program: Program, at: Occurrence) -> bool:
 def _is_name_of_operation(program: Program, node: ast.expr, site: Site) -> bool:
     """Whether what a session runs may be the name of an operation."""
     parts = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
-    values = (each for part in parts for each in program.names.site_values(part, site))
-    return any(isinstance(each, Literal) and isinstance(each.value, str) for each in values)
+    return any(texts(program.names.site_values(part, site)) for part in parts)
 
 
 def _is_computation(name: str) -> bool:
@@ -105,11 +108,8 @@ def _hands_session_on(program: Program, site: Site) -> bool:
         if isinstance(given, ast.Name | ast.Attribute)
     ):
         return False
-    full = names.full_names(site.node.func, site.scope, site.statement)
-    if not full and isinstance(site.node.func, ast.Attribute):
-        owners = names.site_values(site.node.func.value, site)
-        full = frozenset(each.cls if isinstance(each, Instance) else "" for each in owners)
-    return not full or not all(map(_is_computation, full))
+    callee = names.callee(site)
+    return not callee or not all(map(_is_computation, map(full_name, callee)))
 
 
 def unrun_step(program: Program) -> tuple[Site, str] | None:

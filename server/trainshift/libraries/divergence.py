@@ -64,7 +64,7 @@ TESTING = named("testing")
 """What gives the elements for which a function holds."""
 DROPPING = named("dropping")
 """What leaves out elements at random."""
-DRAWING_AS_MANY = named("drawing_as_many")
+DRAWING_AS_MANY = named("choosing_rows") - DROPPING
 """What draws as many elements as it is told, or a part (`frac=`), out of what it is given or called on."""
 CUTTING = named("cutting")
 """What gives a part of what it is given, or is called of, as long as it is told further."""

@@ -101,7 +101,7 @@ def check(program: Program) -> Findings:
 
 def _of_skips(program: Program, told: list[Span]) -> Iterator[Finding]:
     """The steps that each rank leaves out by its own batch, and the loops that it ends by its own draw."""
-    causes, numbers = program.fact(Uniformity).causes, program.fact(Uniformity).ranks
+    uniformity = program.fact(Uniformity)
     for each in program.fact(Decisions).all:
         around = program.script.statement_span(each.statement)
         is_told = any(around.start <= span.start < around.end for span in told)
@@ -110,7 +110,9 @@ def _of_skips(program: Program, told: list[Span]) -> Iterator[Finding]:
         test = Occurrence(each.test, each.statement.scope, each.statement)
         if each.decides in (Decides.SKIPS, Decides.STEPS):
             yield hazard(program, "HZ13", Verdict.VIOLATED, test, _SKIPPED)
-        elif any(one.kind is not CauseKind.DATA and one.at.node not in numbers for one in causes(test)):
+        elif any(
+            one.kind is not CauseKind.DATA and not uniformity.is_meant(one) for one in uniformity.causes(test)
+        ):
             yield hazard(program, "HZ13", Verdict.VIOLATED, test, _ENDED)
 
 

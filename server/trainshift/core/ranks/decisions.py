@@ -332,7 +332,7 @@ def _batches(program: Program, loop: Statement, inside: list[Statement]) -> set[
 
 
 def _comes_of(program: Program, at: Occurrence, bindings: Container[Binding]) -> bool:
-    """Whether a value is computed of what one of some bindings gives its name."""
+    """Whether a value depends on one of some bindings."""
     return any(
         binding in bindings
         for each in program.fact(Uniformity).behind(at)
@@ -375,8 +375,7 @@ def _asks(program: Program, statement: Statement, node: ast.expr, batches: Colle
     if program.fact(Worlds).asked_by(at):
         return not _is_agreed(program, node)
     uniformity = program.fact(Uniformity)
-    # What goes by Horovod's own numbers is meant to differ.
-    diverges = any(each.at.node not in uniformity.ranks for each in uniformity.causes(at))
+    diverges = not all(map(uniformity.is_meant, uniformity.causes(at)))
     return diverges or (bool(batches) and _comes_of(program, at, batches))
 
 

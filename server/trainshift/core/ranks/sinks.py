@@ -120,9 +120,8 @@ class Sinks:
             if sink not in (Sink.TURNS, Sink.EPOCH):
                 # Weights are broadcast, wherever they were read; nothing tells how often others step.
                 reached = [each for each in reached if each.site is None or each.site.name not in _PRESENCE]
-            # What goes by Horovod's own numbers is meant to differ.
-            numbers = self._program.fact(Uniformity).ranks
-            for cause in (each for each in reached if each.at.node not in numbers):
+            is_meant = self._program.fact(Uniformity).is_meant
+            for cause in (each for each in reached if not is_meant(each)):
                 found.setdefault((sink, cause.at.node), Divergence(sink, at, cause, is_test))
         for each in self._of_splits():
             found.setdefault((each.sink, each.cause.at.node), each)

@@ -39,6 +39,7 @@ from trainshift.python.syntax.chunk_syntax import (
     argument,
     arguments,
     dotted,
+    element_at,
     last_name,
 )
 
@@ -177,7 +178,7 @@ class Uniformity:
             return _cause_of(CauseKind.DATA, self.losses[at.node])
         if isinstance(at.node, ast.Name) and at.node.id == self._batch_logs.get(at.scope.function(), ""):
             return _cause_of(CauseKind.DATA, self._fits[0].site)
-        if reads_number(at.node) or at.node in self.ranks:
+        if reads_number(at.node) or at.node in self._ranks:
             called = self._script.site_of(at.node) if isinstance(at.node, ast.Call) else None
             return Cause(CauseKind.RANK, at, called)
         if not isinstance(at.node, ast.Call):
@@ -193,9 +194,7 @@ class Uniformity:
         """What an expression has its value from, one step back; nothing behind a cause or a count."""
         at, of = reached
         node = at.node
-        if isinstance(node, ast.Attribute) and (
-            node.attr in _SHAPE or self._counts_epochs(node, at) or self._is_of_order(node, at)
-        ):
+        if isinstance(node, ast.Attribute) and self._is_alike(node, at):
             return
         cause = self.cause(at)
         if cause is not None and (of is Of.VALUE or cause.kind in _COUNTED):
@@ -216,7 +215,7 @@ class Uniformity:
             yield from self._measured(at, of)
 
     def _behind_call(self, node: ast.Call, at: Occurrence, of: Of) -> Iterator[Reached]:
-        """What the result of a call comes of, one step back."""
+        """Yield what the result of a call depends on, one step back."""
         site = self._script.site_of(node)
         functions = self._names.called_functions(site)
         is_value = of is Of.VALUE or (of is Of.CHOICE and is_mask(node))
@@ -235,22 +234,22 @@ class Uniformity:
         else:
             yield from self._length_of(site, of)
 
-    def _counts_epochs(self, node: ast.Attribute, at: Occurrence) -> bool:
-        """Tell that a history is asked for the numbers of its epochs, which all ranks have gone through."""
-        step = self._names.steps_back(at.part(node.value)) if node.attr == "epoch" else None
-        return step is not None and any(
-            isinstance(each.node, ast.Call) and last_name(each.node.func) in FITTING for each in step.sources
-        )
+    def _is_alike(self, node: ast.Attribute, at: Occurrence) -> bool:
+        """Tell that an attribute is the same on all ranks, though what it is read from may differ.
 
-    def _is_of_order(self, node: ast.Attribute, at: Occurrence) -> bool:
-        """Tell that data are asked for what they are, such as their number, of which their order is drawn."""
+        That is a shape, the epochs of a history, and what data tell besides their order, such as a number.
+        """
+        if node.attr in _SHAPE:
+            return True
         step = self._names.steps_back(at.part(node.value))
         calls = [each.node for each in step.sources if isinstance(each.node, ast.Call)] if step else []
+        if node.attr == "epoch" and any(last_name(each.func) in FITTING for each in calls):
+            return True
         return bool(calls) and all(self._seeds.shuffles(self._script.site_of(each)) for each in calls)
 
     @staticmethod
     def _turns_of(function: Scope) -> Iterator[Reached]:
-        """What decides how often a generator yields: its loops, and the tests around."""
+        """Yield what decides how often a generator yields: its loops and the tests around them."""
         for _, where in function.yields:
             yield from ((each, Of.VALUE) for each in tests_around(where, None))
             for above in where.ancestors() if where is not None else ():
@@ -287,11 +286,9 @@ class Uniformity:
         elif name in divergence.DROPPING:
             yield at, Of.VALUE
             yield from ((each, of) for each in given)
-        elif name in divergence.DRAWING_AS_MANY and not any(
-            word.arg == "frac" for word in site.node.keywords
-        ):
+        elif name in divergence.DRAWING_AS_MANY and argument(site.node, None, "frac") is None:
             yield from ((each, Of.VALUE) for each in given[1:])
-        elif name in divergence.CUTTING or name in divergence.DRAWING_AS_MANY:
+        elif name in divergence.CUTTING | divergence.DRAWING_AS_MANY:
             yield from ((each, Of.VALUE if number else of) for number, each in enumerate(given))
         else:
             yield from ((each, of) for each in given)
@@ -307,10 +304,9 @@ class Uniformity:
     def _sources(self, at: Occurrence) -> Iterator[Occurrence]:
         """What an expression is computed of, the tests that choose it, and what is put into it later."""
         yield from self._dependence.parts(at)
-        called = self._names.full_names(at.node.func, *at[1:3]) if isinstance(at.node, ast.Call) else ()
-        if isinstance(at.node, ast.Call) and any(map(divergence.applies, called)):
-            yield from (each for given in arguments(at.node) for each in self.returned(at.part(given)))
         if isinstance(at.node, ast.Call):
+            if any(map(divergence.applies, self._names.full_names(at.node.func, *at[1:3]))):
+                yield from (each for given in arguments(at.node) for each in self.returned(at.part(given)))
             callee = self._names.callee(self._script.site_of(at.node))
             # An object that is called may keep what it is given, and go by it.
             if any(isinstance(each, UserInstance) for each in callee):
@@ -426,7 +422,7 @@ class Uniformity:
     def asks_any(self) -> bool:
         """Return whether anything but data and Horovod's numbers differs, even where that does not matter."""
         causes = (self.cause(of_call(each)) for each in self._script.sites)
-        asked = (each for each in causes if each is not None and each.at.node not in self.ranks)
+        asked = (each for each in causes if each is not None and not self.is_meant(each))
         return any(each.kind is not CauseKind.DATA for each in asked) or any(
             reads_number(each.node) for each in self._program.fact(ExpressionsByKind).of(ast.Subscript)
         )
@@ -490,12 +486,16 @@ class Uniformity:
                 continue
             asked = replace(binding, value=called.args[0]).taken
             if isinstance(asked, ast.List | ast.Tuple | ast.Dict):
-                asked = element_of(asked, key)
+                asked = _element_of(asked, key)
             if asked is not None:
                 yield Occurrence(asked, binding.scope, binding.statement)
 
+    def is_meant(self, cause: Cause) -> bool:
+        """Tell that a cause is a number of Horovod's own, which is meant to differ."""
+        return cause.at.node in self._ranks
+
     @cached_property
-    def ranks(self) -> set[ast.AST]:
+    def _ranks(self) -> set[ast.AST]:
         """The calls that ask Horovod for the number of a rank."""
         return {site.node for site in self._program.fact(Horovod).calls(*RANK)}
 
@@ -509,7 +509,7 @@ def _cause_of(kind: CauseKind, site: Site) -> Cause:
     return Cause(kind, of_call(site), site)
 
 
-def element_of(display: ast.List | ast.Tuple | ast.Dict, key: ast.expr | None) -> ast.expr | None:
+def _element_of(display: ast.List | ast.Tuple | ast.Dict, key: ast.expr | None) -> ast.expr | None:
     """Return what a constant picks out of a list or a dict that is written out."""
     if not isinstance(key, ast.Constant):
         return None
@@ -517,9 +517,7 @@ def element_of(display: ast.List | ast.Tuple | ast.Dict, key: ast.expr | None) -
         pairs = zip(display.keys, display.values, strict=True)
         named = (value for name, value in pairs if isinstance(name, ast.Constant) and name.value == key.value)
         return next(named, None)
-    if isinstance(key.value, int) and 0 <= key.value < len(display.elts):
-        return display.elts[key.value]
-    return None
+    return element_at(display.elts, key.value) if isinstance(key.value, int) and key.value >= 0 else None
 
 
 def is_mask(node: ast.AST) -> bool:

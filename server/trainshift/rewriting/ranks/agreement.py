@@ -19,7 +19,6 @@ from trainshift.core.ranks.worlds import Worlds
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import divergence
 from trainshift.libraries.divergence import CauseKind
-from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Literal
@@ -32,6 +31,7 @@ from trainshift.python.syntax.chunk_syntax import (
     last_name,
     root_name,
 )
+from trainshift.python.values.backward_slice import sliced, sources
 from trainshift.python.values.call_graph import statements_around
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.loop_data import How
@@ -182,14 +182,13 @@ class Agreement:
             for each in self._script.sites_named("next")
             if each.node.args
         )
-        return any(each.node is site.node for each in reachable(taken, self._names_of, lambda at: at.node))
+        return any(each.node is site.node for start in taken for each in sliced(start, self._same_iterator))
 
-    def _names_of(self, at: Occurrence) -> Iterable[Occurrence]:
-        """Yield what the same iterator is called one step back."""
-        step = self._names.steps_back(at) if isinstance(at.node, ast.Name | ast.Attribute) else None
-        if isinstance(at.node, ast.Call) and last_name(at.node.func) == "iter":
-            return map(at.part, at.node.args[:1])
-        return step.sources if step is not None else ()
+    def _same_iterator(self, at: Occurrence) -> Iterable[Occurrence]:
+        """Return where an iterator comes from that a name holds, or that `iter` is given."""
+        if isinstance(at.node, ast.Call):
+            return map(at.part, at.node.args[:1]) if last_name(at.node.func) == "iter" else ()
+        return sources(self._names, at) if isinstance(at.node, ast.Name | ast.Attribute) else ()
 
     def _is_iterated(self, site: Site) -> bool:
         """Return whether nothing defers a call but a comprehension that goes once through what it gives."""
