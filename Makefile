@@ -16,7 +16,7 @@ ONE_RULE = $(if $(RULE),--rule $(RULE))
 # Without the compiled modules that Python keeps, each process of a test would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check rule test-rule format fixtures docs site api bench ecosystem vsix clean
+.PHONY: help demo test check rule test-rule format fixtures docs site api bench ecosystem vsix dist release clean
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -146,6 +146,14 @@ bench: $(VENV)/.dev $(VENV)/.proof $(BENCH)/.done  ## Time the server, a convers
 ecosystem: $(VENV)/.dev  ## Check and convert any public scripts, and compare with the last run: make ecosystem DIR=...
 	@test -n "$(DIR)" || { PYTHONPATH=tests $(BIN)/python -m ecosystem --help; exit 2; }
 	@PYTHONPATH=tests $(BIN)/python -m ecosystem "$(DIR)" $(OPTIONS)
+
+dist: $(VENV)/bin/python  ## Build the wheel and the source distribution for PyPI, in dist.
+	$(BIN)/$(INSTALL) "build>=1.2,<2"
+	rm -rf dist && $(BIN)/python -m build -q
+
+release:  ## Set the version, in all files and the changelog: make release VERSION=1.2.0 [REPOSITORY=https://...]
+	@test -n "$(VERSION)" || { echo "Which version? make release VERSION=1.2.0"; exit 2; }
+	@$(PYTHON) server/trainshift/dev/release.py "$(VERSION)" $(if $(REPOSITORY),--repository "$(REPOSITORY)")
 
 clean:  ## Remove the environment and every cache.
 	rm -rf $(VENV) $(BENCH) $(PADDLE) $(KERAS3) $(LIBRARIES) build .mypy_cache .ruff_cache .pytest_cache .hypothesis

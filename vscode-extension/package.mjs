@@ -1,6 +1,6 @@
 // Packages what `node esbuild.mjs` has built, with the wheels of each platform: `node package.mjs [PLATFORM...]`.
 // "universal" stands for all platforms that have no package of their own; its set-up downloads what it needs.
-// TRAINSHIFT_REPOSITORY, the address of the repository, becomes the field `repository` of the manifest.
+// TRAINSHIFT_REPOSITORY, the address of the repository, becomes `repository`, `homepage`, `bugs` and `badges` of the manifest.
 import { cpSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -27,7 +27,18 @@ function manifest() {
   const declared = JSON.parse(readFileSync("package.json", "utf8"));
   for (const key of ["devDependencies", "scripts", "vsce"]) delete declared[key];
   const url = repository();
-  return url ? { ...declared, repository: { type: "git", url, directory: "vscode-extension" } } : declared;
+  if (!url) return declared;
+  const addresses = {
+    repository: { type: "git", url, directory: "vscode-extension" },
+    homepage: `${url}#readme`,
+    bugs: { url: `${url}/issues` },
+  };
+  const checks = `${url}/actions/workflows/checks.yml`;
+  // The marketplace takes badges of the sites that it trusts, GitHub among them.
+  const badges = url.startsWith("https://github.com/")
+    ? [{ url: `${checks}/badge.svg`, href: checks, description: "Checks" }]
+    : [];
+  return { ...declared, ...addresses, badges };
 }
 
 async function pack(platform) {

@@ -109,6 +109,9 @@ def test_its_pictures_can_be_seen(address: str, folder: Path) -> None:
     with zipfile.ZipFile(folder / "trainshift.vsix") as opened:
         manifest = json.loads(opened.read("extension/package.json"))
     assert manifest.get("repository", {}).get("url", "") == address
+    assert manifest.get("bugs", {}).get("url", "") == (f"{address}/issues" if address else "")
+    checks = f"{address}/actions/workflows/checks.yml"
+    assert [badge["href"] for badge in manifest.get("badges", [])] == ([checks] if address else [])
     pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", readme_of(folder / "trainshift.vsix"))
     assert len(pictures) == 2
     for picture in pictures:
