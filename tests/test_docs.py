@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from trainshift.dev.docgen import CHOSEN, LISTS, MANIFEST, PAGES, choices, lists, manifest, pages
+from trainshift.dev.messages import messages
 from trainshift.engine.checking import check
 from trainshift.engine.conversion import Status, convert
 from trainshift.engine.derivation_rules import DERIVATION_RULES
@@ -87,6 +88,13 @@ def test_the_page_of_a_restriction_shows_wrong_and_right_code(code: str) -> None
     for heading in ("Why it matters", "What to do", "Wrong", "Right", "How to silence it", "More"):
         assert f"\n## {heading}\n" in text
     assert re.search(rf"^\d+:\d+ {code} violated ", text, re.M)
+
+
+def test_the_site_lists_the_messages_of_every_code_that_has_some() -> None:
+    listed = messages()
+    assert {code for code in CODES if not code.startswith("TS")} <= set(listed)
+    assert {rule.code for rule in TRANSFORMS} <= set(listed)
+    assert "no derivative of sp.gamma is known" in listed[""]
 
 
 ROOT = PAGES.parents[2]

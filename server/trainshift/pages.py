@@ -1,4 +1,4 @@
-"""Pages: where the generated page of each code is, and what it says."""
+"""Pages: the generated page of each code, and the guides."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from pathlib import Path
 _PACKAGE = Path(__file__).parent
 # An installed package carries the pages; a checkout has them where they are generated.
 _HOMES = (_PACKAGE / "pages", _PACKAGE.parent / "docs" / "rules")
+_GUIDES = (_PACKAGE / "guides", _PACKAGE.parent / "docs")
+# The guides for people who use the tool; the wheel carries them.
+GUIDES = (
+    "command-line.md",
+    "checking.md",
+    "proving.md",
+    "editors.md",
+    "differentiate.md",
+    "static.md",
+)
 _LINK_TO_A_FILE = re.compile(r"\[([^\]\n]*)\]\(\.\./[^)\n]*\)")
 
 
@@ -16,6 +26,12 @@ def page(code: str) -> str:
     """The page of a code, Markdown, without its links to other files; empty when there is none."""
     path = _path(code)
     return _LINK_TO_A_FILE.sub(r"\1", path.read_text(encoding="utf-8")) if path else ""
+
+
+def guides() -> dict[str, Path]:
+    """The guides that are there, by their names."""
+    home = next((home for home in _GUIDES if (home / GUIDES[0]).is_file()), None)
+    return {name: home / name for name in GUIDES} if home else {}
 
 
 def section(doc: str, heading: str) -> str:

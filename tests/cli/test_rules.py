@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Run
+from import_graph import ROOT
 from trainshift import restrictions, transforms
 from trainshift.cli import rules as rules_module
 from trainshift.cli.rules import sections
-from trainshift.pages import page
+from trainshift.pages import GUIDES, guides, page
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,52 @@ class TestRules:
         result = run("explain", code)
         assert (result.exit_code, result.stdout) == (2, "")
         assert hint in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("learning rate", "HV02"),
+        ("lr not scaled", "HZ05"),
+        ("gradients averaged twice", "HZ09"),
+        ("MirroredStrategy", "HV17"),
+        ("GPU pinned", "HZ02"),
+        ("random seed", "HV16"),
+        ("recursion on a tensor", "PD04"),
+        ("Hessian", "Differentiate a function"),
+        ("pre-commit", "Checking a script: pre-commit"),
+        ("Install Horovod", "The command line: Horovod"),
+    ],
+)
+def test_explain_finds_codes_and_pages_by_words(run: Run, words: str, first: str) -> None:
+    found = run("explain", *words.split())
+    assert found.exit_code == 0
+    guides = found.stdout.partition("\n\n")[2] or found.stdout.lstrip()
+    codes = found.stdout.partition("\n\n")[0]
+    assert (codes if first[:4].isupper() or first[2:4].isdigit() else guides).startswith(first)
+
+
+def test_explain_prints_a_code_however_its_name_is_split(run: Run) -> None:
+    assert run("explain", "wrap-tape").stdout == run("explain", "HV04").stdout
+    assert run("explain", "wrap", "tape").stdout.startswith("HV04 wrap-tape")
+
+
+def test_search_leads_to_the_site(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert str(guides()["checking.md"]) in run("explain", "pre-commit").stdout
+    (tmp_path / "trainshift.toml").write_text('docs-url = "https://docs.example.org/ts/"\n')
+    found = run("explain", "pre-commit").stdout
+    assert "Checking a script: pre-commit  https://docs.example.org/ts/checking.html#pre-commit\n" in found
+
+
+def test_search_reads_every_guide() -> None:
+    """All but the lists of codes and what only contributors need; the wheel carries them."""
+    docs = ROOT / "server" / "docs"
+    others = {"codes.md", "conformance.md", "spec.md"}
+    assert set(GUIDES) == {path.name for path in docs.glob("*.md")} - others
+    metadata = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    for name in GUIDES:
+        assert f'"server/docs/{name}" = "trainshift/guides/{name}"' in metadata
 
 
 def test_explain_tells_where_the_page_is_on_the_site(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import subprocess
@@ -14,6 +15,7 @@ from threading import Thread
 import pytest
 
 from trainshift.dev.docgen import pages
+from trainshift.dev.messages import messages
 from trainshift.dev.site import build
 from trainshift.pages import page_url
 
@@ -69,6 +71,20 @@ def test_each_code_has_its_page_where_findings_link_to(folder: Path) -> None:
         place = page_url(code, "https://docs.example.org/").removeprefix("https://docs.example.org/")
         assert f"{code} " in (folder / place).read_text(encoding="utf-8")
         assert f'href="rules/{code}.html"' in listed
+
+
+def test_each_code_and_each_message_can_be_searched_for(folder: Path) -> None:
+    index = json.loads((folder / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
+    titles = [entry["title"] for entry in index]
+    assert all(any(title.startswith(f"{code} ") for title in titles) for code in pages())
+    indexed = {
+        entry["title"]: re.sub("<[^>]+>", "", entry["text"])
+        for entry in index
+        if entry["location"].startswith("messages.html#")
+    }
+    for code, listed in messages().items():
+        text = html.unescape(indexed[code or "Without a code"])
+        assert [each for each in listed if each.replace("`", "") not in text] == []
 
 
 def test_what_is_not_on_the_site_is_linked_in_the_repository(tmp_path: Path, folder: Path) -> None:

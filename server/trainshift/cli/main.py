@@ -127,24 +127,27 @@ def cli(ctx: click.Context) -> None:
 
 
 @cli.command()
-@click.argument("code")
+@click.argument("words", nargs=-1, required=True, metavar="CODE|WORDS...")
 @click.pass_context
-def explain(ctx: click.Context, code: str) -> None:
-    """Explain a rule or a restriction, with examples.
+def explain(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """Explain a code, with examples, or find the codes and pages that match some words.
 
     CODE is a code or a name from `trainshift rules`, or a library or a member of one.
 
     \b
     Examples:
       trainshift explain HV04
-      trainshift explain wandb.init
-      trainshift explain TF05
       trainshift explain wrap-tape
+      trainshift explain learning rate
+      trainshift explain ranks hang
+      trainshift explain wandb.init
     """
     from trainshift.cli.entries import explained
     from trainshift.cli.rules import UnknownRule, find_rule, print_page
+    from trainshift.cli.search import find, print_hits
     from trainshift.host.configuration import ConfigurationProblem, Configurations
 
+    code = " ".join(words)
     try:
         settings = Configurations().of("script.py").settings
     except ConfigurationProblem as problem:
@@ -155,9 +158,12 @@ def explain(ctx: click.Context, code: str) -> None:
         if lines := explained(code, settings.libraries):
             click.echo("\n".join(lines))
             return
+        if hits := find(code):
+            print_hits(hits, settings.docs_url)
+            return
         hint = f" Did you mean {' or '.join(error.similar)}?" if error.similar else ""
         raise click.UsageError(
-            f"There is no rule {code!r}.{hint} `trainshift rules` lists them all.", ctx
+            f"No code or page matches {code!r}.{hint} `trainshift rules` lists all codes.", ctx
         ) from None
     print_page(rule, settings.docs_url)
 

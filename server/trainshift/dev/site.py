@@ -17,6 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from trainshift.dev.messages import messages_page
+
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "server" / "docs"
 # The pages in the order of the menu, by their names on the site; other pages of the documentation follow.
@@ -103,8 +105,10 @@ def _gather(docs: Path, repository: str) -> list[dict[str, Any]]:
         text = (ROOT / path).read_text(encoding="utf-8")
         (docs / name).parent.mkdir(parents=True, exist_ok=True)
         (docs / name).write_text(_moved(text, path, name, on_the_site, repository), encoding="utf-8")
+    (docs / "messages.md").write_text(messages_page(), encoding="utf-8")
     shutil.copytree(ROOT / "vscode-extension" / "media", docs / "media")
     menu: list[dict[str, Any]] = [{_heading(docs / name): name} for name in pages]
+    menu.append({"Messages": "messages.md"})
     menu.append({"Pages of all codes": [{name[:-3]: f"rules/{name}"} for name in rules]})
     return menu
 
