@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from trainshift.core.choices import Choices
@@ -42,6 +43,7 @@ class Programs:
     def __init__(self, files: ParsedFiles) -> None:
         self._files = files
         self._importers: dict[str, list[str]] = {}
+        self._imported: dict[str, frozenset[str]] = {}
         self._may_train: dict[str, bool] = {}
 
     def importers(self, path: str) -> list[str]:
@@ -50,7 +52,7 @@ class Programs:
             self._importers[path] = [
                 other
                 for other in self._files.naming(path)
-                if not is_test(other) and self._imports(other, path)
+                if not is_test(other) and path in self._imported_by(other)
             ]
         return self._importers[path]
 
@@ -79,12 +81,7 @@ class Programs:
     def may_train(self, start: str) -> bool:
         """Whether something in the program that a file starts is called as what trains is."""
         if start not in self._may_train:
-            script = self._script(start)
-            self._may_train[start] = (
-                script is not None
-                and script.workspace is not None
-                and any(candidates(each) for each in script.workspace.reachable)
-            )
+            self._may_train[start] = self._files.once(("may train", start), partial(self._trains, start))
         return self._may_train[start]
 
     def starts_training(self, path: str) -> bool:
@@ -96,12 +93,24 @@ class Programs:
         code = self._files.read(path)
         return code is None or _guards_code(code) or not self.importers(path)
 
-    def _imports(self, path: str, wanted: str) -> bool:
+    def _imported_by(self, path: str) -> frozenset[str]:
+        """The files that the one at `path` imports itself."""
+        if path not in self._imported:
+            self._imported[path] = self._files.once(("imported by", path), partial(self._imports, path))
+        return self._imported[path]
+
+    def _imports(self, path: str) -> frozenset[str]:
         script = self._script(path)
+        if script is None or script.workspace is None:
+            return frozenset()
+        return frozenset(script.workspace.imported_by(script))
+
+    def _trains(self, start: str) -> bool:
+        script = self._script(start)
         return (
             script is not None
             and script.workspace is not None
-            and wanted in script.workspace.imported_by(script)
+            and any(candidates(each) for each in script.workspace.reachable)
         )
 
     def _script(self, path: str) -> Script | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_FILES, Workspace
@@ -15,6 +15,7 @@ from trainshift.python.source.source import BOM, Source
 from trainshift.python.syntax.chunks import ChunkCache, ParseFailure, parse
 from trainshift.python.syntax.code import Code
 
+T = TypeVar("T")
 # As many parsed files are kept for the scripts that are still to come.
 _MOST_KEPT = 200
 _MOST_LEVELS = 8
@@ -31,8 +32,9 @@ _ROOT_MARKS = frozenset({".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg
 
 
 class _Around(NamedTuple):
-    """The files of a project; `is_whole` unless there are more than are searched."""
+    """The files of a project, below its `root`; `is_whole` unless there are more than are searched."""
 
+    root: str
     paths: dict[str, None]
     is_whole: bool
 
@@ -52,12 +54,36 @@ class ParsedFiles:
         self._words: dict[str, frozenset[str]] = {}
         self._by_word: dict[str, set[str]] = {}
         self._listed: dict[str, _Around] = {}
+        self._surveyed: set[str] = set()
+        self._changed: set[str] = set()
+        self._naming: dict[str, list[str]] = {}
+        self._used: dict[tuple[str, str], bool] = {}
         self._parsed: OrderedDict[str, Code | None] = OrderedDict()
         self._failures: dict[str, ParseFailure] = {}
         self._edited: dict[str, ChunkCache] = {}
         self._noted: set[str] | None = None
-        # What was asked of whole programs once, where files stay as they are; None where they may change.
-        self.answers: dict[object, object] | None = None
+        self._answers: dict[Hashable, tuple[object, set[str]]] | None = None
+
+    def stay(self) -> None:
+        """Count on all files to stay as they are, so that what is found `once` is found for good."""
+        self._answers = {}
+
+    @property
+    def are_steady(self) -> bool:
+        """Whether all files stay as they are."""
+        return self._answers is not None
+
+    def once(self, question: Hashable, find: Callable[[], T]) -> T:
+        """What `find` gives, for all who ask the same `question`; found anew where files may change."""
+        if self._answers is None:
+            return find()
+        known = self._answers.get(question)
+        if known is None:
+            with self.noting() as paths:
+                answer = find()
+            known = self._answers[question] = answer, paths
+        self.note(known[1])
+        return cast("T", known[0])
 
     def read(self, path: str) -> Code | None:
         """What a file says; None if it cannot be read or is not Python."""
@@ -117,7 +143,17 @@ class ParsedFiles:
         if not is_edit:
             self._edited.pop(path, None)
             self._listed.clear()
-        for word in self._words.pop(path, ()):
+            self._surveyed.clear()
+        self._forget_words(path)
+
+    def _forget_words(self, path: str) -> None:
+        """Read the imports of a file anew when they are asked for."""
+        if path not in self._words:
+            return
+        self._naming.clear()
+        self._used.clear()
+        self._changed.add(path)
+        for word in self._words.pop(path):
             self._by_word[word].discard(path)
 
     def holds(self, path: str, text: str) -> bool:
@@ -127,9 +163,8 @@ class ParsedFiles:
 
     def survey(self, path: str, pause: Callable[[], None]) -> None:
         """Read the imports of all files of the project that holds `path`; `pause` may raise to give up."""
-        for other in self._around(posixpath.dirname(path)).paths:
+        for _ in self._surveying(posixpath.dirname(path)):
             pause()
-            self._imported_words(other)
 
     def has_file(self, path: str) -> bool:
         """Whether there is such a file."""
@@ -147,11 +182,13 @@ class ParsedFiles:
 
     def naming(self, path: str) -> list[str]:
         """The files of the project that have a word of an import which may mean the file at `path`."""
-        around = self._around(posixpath.dirname(path)).paths
-        for other in around:
-            self._imported_words(other)
-        found = self._by_word.get(_module_of(path), set())
-        return sorted(other for other in found if other != path and other in around)
+        for _ in self._surveying(posixpath.dirname(path)):
+            pass
+        if path not in self._naming:
+            around = self._around(posixpath.dirname(path)).paths
+            found = self._by_word.get(_module_of(path), set())
+            self._naming[path] = sorted(other for other in found if other != path and other in around)
+        return self._naming[path]
 
     def searches_all(self, path: str) -> bool:
         """Whether all files of the project are searched for imports of the file at `path`, however many."""
@@ -161,12 +198,17 @@ class ParsedFiles:
         """Whether a file that may import the one at `path`, from however far, imports a module as well."""
         waiting, seen = [path], {path}
         for each in waiting:
-            for other in self.naming(each):
+            known = self._used.get((each, module))
+            if known:
+                return True
+            for other in self.naming(each) if known is None else ():
                 if module in self._imported_words(other):
+                    self._used[each, module] = True
                     return True
                 if other not in seen:
                     seen.add(other)
                     waiting.append(other)
+        self._used.update(((each, module), False) for each in seen)
         return False
 
     def names(self, path: str, other: str) -> bool:
@@ -203,11 +245,26 @@ class ParsedFiles:
             self._listed[root] = self._files_in(root, most)
         return self._listed[root]
 
+    def _surveying(self, directory: str) -> Iterator[None]:
+        """Read the imports of the files around a directory, as far as they are not known, one a step."""
+        around = self._around(directory)
+        for path in self._changed.copy():
+            self._imported_words(path)
+            yield
+        self._changed.clear()
+        if around.root not in self._surveyed:
+            for path in around.paths:
+                self._imported_words(path)
+                yield
+            self._surveyed.add(around.root)
+
     def _imported_words(self, path: str) -> frozenset[str]:
         """The words of a file's imports."""
         if path not in self._words:
             imports = _IMPORT.findall(self._text_of(path) or "")
             self._words[path] = frozenset(re.findall(r"\w+", " ".join(imports)))
+            self._naming.clear()
+            self._used.clear()
             for word in self._words[path]:
                 self._by_word.setdefault(word, set()).add(path)
         return self._words[path]
@@ -218,14 +275,14 @@ class ParsedFiles:
         waiting = [root]
         for directory in waiting:
             if len(found) + len(waiting) > most:
-                return _Around(dict.fromkeys(found), is_whole=False)
+                return _Around(root, dict.fromkeys(found), is_whole=False)
             for name in sorted(self._entries(directory)):
                 path = posixpath.join(directory, name)
                 if name.endswith(".py"):
                     found.append(path)
                 elif "." not in name and name not in _FOREIGN:
                     waiting.append(path)
-        return _Around(dict.fromkeys(found), is_whole=True)
+        return _Around(root, dict.fromkeys(found), is_whole=True)
 
     def is_root(self, directory: str) -> bool:
         """Whether a project begins here, so that modules are not looked for above."""

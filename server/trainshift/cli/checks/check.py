@@ -292,7 +292,7 @@ def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
 def _shared_files() -> ParsedFiles:
     """The files around the scripts of this process, read once as long as nothing is written."""
     files = files_on_disk()
-    files.answers = {}
+    files.stay()
     return files
 
 

@@ -9,6 +9,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from trainshift.core.choices import Choices
@@ -117,10 +118,7 @@ def _started_elsewhere(
         if start == path:
             continue
         key = start, codes, program.choices
-        known = files.answers.get(key) if files.answers is not None else None
-        whole = known if isinstance(known, _Elsewhere) else _judged(*key, path, files, pause)
-        if files.answers is not None and whole is not None:
-            files.answers[key] = whole
+        whole = files.once(("hazards", *key), partial(_judged, *key, path, files, pause))
         if whole is not None and path in whole.paths:
             found[start] = whole
     return found
@@ -145,10 +143,10 @@ def _judged(
         paths = frozenset(each.path for each in reached)
         if not uses_horovod(whole):
             return _Elsewhere(frozenset(), {})
-        if path not in paths:
+        if path not in paths and not files.are_steady:
             return None
         judgement = hazards_of(whole, codes, pause)
-        asked = paths if files.answers is not None else {path}
+        asked = paths if files.are_steady else {path}
         found = {each: tuple(own_of(whole, judgement.found, each)) for each in asked}
         return _Elsewhere(paths, found, judgement.defects, judgement.failed)
     finally:
