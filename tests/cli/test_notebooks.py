@@ -537,6 +537,12 @@ def test_large_outputs_cost_little(nb: Path) -> None:
     [
         ("%matplotlib inline\nx = 1", "                  \nx = 1", "# %matplotlib inline\nx = 1"),
         ("x = !ls (", "x = 0    ", "# x = !ls ("),
+        (
+            "!python make.py \\\n  --to a\nx = 1",
+            " " * 17 + "\n" + " " * 8 + "\nx = 1",
+            "# !python make.py \\\n#   --to a\nx = 1",
+        ),
+        ("x = !ls \\\r\n (", "x = 0    \r\n  ", "# x = !ls \\\r\n#  ("),
         ("if x:\n    !echo (", "if x:\n    0      ", "if x:\n    pass  # !echo ("),
         ("if x:\n    y = !a", "if x:\n    y = 0 ", "if x:\n    pass  # y = !a"),
         ("%%bash\nif (", "      \n    ", "# %%bash\n# if ("),

@@ -39,6 +39,7 @@ WAYS = [
     ("x", "for y, x in zip([other()], [made()]):\n    pass\n", {"made()"}),
     ("x", "for k, x in {'a': made()}.items():\n    pass\n", {"made()"}),
     ("x", "xs = []\nxs.append(made())\nfor x in xs:\n    pass\n", {"made()"}),
+    ("x", "xs = []\nxs.append(made())\nys = xs\nfor x in ys:\n    pass\n", {"made()"}),
     ("x", "xs = []\nxs.extend([made()])\nfor x in xs:\n    pass\n", {"made()"}),
     ("d['a']", "d = {'a': made(), 'b': other()}\n", {"made()"}),
     ("d['a']", "d = {}\nd['a'] = made()\nd['b'] = other()\n", {"made()"}),

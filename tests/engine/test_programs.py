@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from trainshift.engine.checking import check
-from trainshift.engine.conversion import convert_program
+from trainshift.engine.conversion import Status, convert_program
 from trainshift.engine.live import Live
 from trainshift.engine.programs import KeptClaims, Programs
 from trainshift.engine.settings import Settings, Severity
@@ -154,3 +154,58 @@ def test_the_program_of_a_file_is_found_through_any_number_of_importers() -> Non
         "/p/train.py": "from m219 import model\n\nmodel.fit([1.0], [1.0])\n",
     }
     assert Programs(files_in_memory(texts)).starts("/p/m0.py") == ["/p/train.py"]
+
+
+NETS = """\
+import tensorflow as tf
+
+{imports}
+
+
+class {name}(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.net = tf.keras.layers.Dense(1)
+        self.optimizer_used = tf.keras.optimizers.SGD(0.1)
+
+    def step(self, x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(self.net(x) ** 2)
+        grads = tape.gradient(loss, self.net.trainable_variables)
+        self.optimizer_used.apply_gradients(zip(grads, self.net.trainable_variables))
+
+
+def train(net):
+    for x in tf.data.Dataset.from_tensor_slices(tf.ones([8, 3])).batch(2):
+        net.step(x)
+
+
+if __name__ == "__main__":
+    train({name}())
+"""
+SHOW = """\
+def show(name):
+    if "cache" not in globals():
+        print(name)
+
+
+def compare():
+    from second import Second
+
+    print(Second().net)
+
+
+if __name__ == "__main__":
+    show("all")
+"""
+
+
+def test_a_program_does_not_run_a_file_that_only_unused_functions_import() -> None:
+    texts = {
+        "/p/first.py": NETS.format(imports="from show import show", name="First"),
+        "/p/second.py": NETS.format(imports="from show import show", name="Second"),
+        "/p/show.py": SHOW,
+    }
+    converted = convert_program(texts["/p/first.py"], "/p/first.py", files_in_memory(texts))
+    assert converted.status is Status.CONVERTED
+    assert [each.path for each in converted.files if each.edits] == ["/p/first.py", "/p/show.py"]

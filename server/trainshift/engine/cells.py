@@ -31,8 +31,10 @@ _NEWLINE_AT_END = re.compile(r"(\r\n|\n|\r)\Z")
 _ANY_LINE = re.compile(r"[^\r\n]+")
 _TIMED_LINE = re.compile(rf"(?m)^([ \t]*)({_TIMED})")
 _TIMED_VALUE = re.compile(rf"(?m)^({_ASSIGNED})({_TIMED})")
+# A shell command goes on where a line ends with a backslash.
+_COMMAND = r"(?:[^\r\n]*\\\r?\n)*[^\r\n]*"
 _LINE = re.compile(
-    rf"(?m)^(?:({_ASSIGNED})([%!][^\r\n]*)|([ \t]*)([%!?][^\r\n]*|[\w.]+\?{{1,2}}[ \t]*|{_BARE}))$"
+    rf"(?m)^(?:({_ASSIGNED})([%!]{_COMMAND})|([ \t]*)([%!?]{_COMMAND}|[\w.]+\?{{1,2}}[ \t]*|{_BARE}))$"
 )
 
 
@@ -220,7 +222,11 @@ def _timed(cell: str, manner: _Manner) -> str:
 def _lines(cell: str, manner: _Manner) -> str:
     def put(match: re.Match[str]) -> str:
         assigned = match[1] is not None
-        return manner.assigned(match[1], match[2]) if assigned else manner.line(match[3], match[4])
+        first, end, others = (match[2] if assigned else match[4]).partition("\n")
+        carriage = "\r" if first.endswith("\r") else ""
+        first = first.removesuffix("\r")
+        put_first = manner.assigned(match[1], first) if assigned else manner.line(match[3], first)
+        return f"{put_first}{carriage}{end}{_ANY_LINE.sub(lambda line: manner.cell(line[0]), others)}"
 
     return _LINE.sub(put, cell)
 

@@ -120,11 +120,14 @@ class Programs:
 
 @dataclass(frozen=True)
 class Claims:
-    """What a program that starts with `start` wants of its other files, by place and rule, and what runs."""
+    """What a program wants of the files that it does not start with, by place and rule, and what it leaves.
+
+    `left` are the statements that it runs as they are.
+    """
 
     start: str
     wanted: Mapping[tuple[str, Span, str], tuple[Edit, ...]]
-    run: frozenset[tuple[str, Span]]
+    left: frozenset[tuple[str, Span]]
 
 
 def claims_of(analysis: Analysis) -> Claims | None:
@@ -132,8 +135,10 @@ def claims_of(analysis: Analysis) -> Claims | None:
     if not analysis.outlook.convertible or not analysis.program.fact(Loops).own:
         return None
     wanted = {place: edits for place, (_, edits) in _wanted(analysis).items()}
+    changed = {analysis.place(change.target) for change in analysis.changes}
+    own = {(script.path, span) for script, span in changed if script is analysis.scripts[0]}
     run = frozenset(map(analysis.statement_at, analysis.program.script.statements))
-    return Claims(analysis.scripts[0].path, wanted, run)
+    return Claims(analysis.scripts[0].path, wanted, run - own)
 
 
 def claims_from(
@@ -212,7 +217,7 @@ def analyze_program(
 def _disagreements(analysis: Analysis, rival: Claims) -> Iterator[Withheld]:
     """The statements of shared files that both programs run and would change in different ways."""
     for place, (change, edits) in _wanted(analysis).items():
-        differs = rival.wanted[place] != edits if place in rival.wanted else place[:2] in rival.run
+        differs = rival.wanted[place] != edits if place in rival.wanted else place[:2] in rival.left
         if differs:
             mine, other = (posixpath.basename(each) for each in (analysis.scripts[0].path, rival.start))
             reason = (

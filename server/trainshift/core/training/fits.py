@@ -170,7 +170,9 @@ class Fits:
         if not own:
             return method_argument(site, "optimizer")
         given = (self._names.argument(site, function, "optimizer") for function in own)
-        return next((each for each in given if each is not None), None)
+        # A parameter that takes any keyword hands the optimizer on.
+        named = (word.value for word in site.node.keywords if word.arg == "optimizer")
+        return next((each for each in (*given, *named) if each is not None), None)
 
     def _same_model(self, fit: Fit, site: Site) -> bool:
         """Whether a `compile` may be of the model that is fitted."""

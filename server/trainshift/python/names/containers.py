@@ -182,7 +182,11 @@ class Containers:
         return found
 
     def _added(self, at: Occurrence, key: object = None) -> Iterator[Step]:
-        for item in self._names.additions(at):
+        """What is put into a container later, under the name here or under that which it was first given."""
+        values = self._names.values(at.node, at.scope, at.statement)
+        first = [_first_names(value) for value in values if isinstance(value, Display)]
+        places = (at, *(place for places in first for place in places))
+        for item in dict.fromkeys(item for place in places for item in self._names.additions(place)):
             other = _constant(item.key) if item.key is not None else None
             if key is None or other is None or key == other:
                 yield self._addition(item.binding)
@@ -204,6 +208,16 @@ def _is_display(value: Value, of_dictionary: bool) -> TypeGuard[Display]:
     if not isinstance(value, Display):
         return False
     return isinstance(value.node, ast.Dict | ast.DictComp | ast.Call) is of_dictionary
+
+
+def _first_names(display: Display) -> Iterator[Occurrence]:
+    """The names that the statement that writes a container out binds to it."""
+    match display.statement.node if display.statement is not None else None:
+        case ast.Assign(targets, value) if value is display.node:
+            for target in targets:
+                yield Occurrence(target, display.scope, display.statement)
+        case ast.AnnAssign(target, _, value) if value is display.node:
+            yield Occurrence(target, display.scope, display.statement)
 
 
 def _constant(node: ast.expr) -> object:

@@ -8,7 +8,7 @@ class runs where code that runs reads its name; so does a method, unless a libra
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from trainshift.libraries import api
 from trainshift.python.flow.traversal import reachable
@@ -19,6 +19,7 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 # What reads names by their text: then any name may be read, or any attribute.
 _REFLECTION = frozenset({"globals", "vars", "eval", "exec", "import_module", "__import__"})
 _OF_ATTRIBUTES = frozenset({"getattr"})
+_NAMESPACES = frozenset({"globals", "vars"})
 
 
 class Reachability:
@@ -51,28 +52,43 @@ class Reachability:
 
     def _spread(self) -> tuple[set[ChunkSyntax], set[str] | None]:
         """From what is started to what it reads: the chunks that run, the names they read (None: any)."""
-        starts = list(self._start.facts)
+        homes = {facts: script for script in (self._start, *self._others) for facts in script.facts}
+        others = {script.path: script for script in self._others}
         defining: dict[str, list[ChunkSyntax]] = {}
-        for script in self._others:
-            for facts in script.facts:
-                names = _defined(facts)
-                if names is None:
-                    starts.append(facts)
-                for name in names or ():
-                    defining.setdefault(name, []).append(facts)
-        scripts = (self._start, *self._others)
         renamed: dict[str, list[str]] = {}
-        for new, old in (each for script in scripts for each in script.code.renamed_imports):
-            renamed.setdefault(new, []).append(old)
         run: set[ChunkSyntax] = set()
         read: set[str] = set()
 
-        def defining_what_is_read(facts: ChunkSyntax) -> Iterator[ChunkSyntax]:
-            for name in reachable(facts.loads, lambda name: renamed.get(name, ()), seen=read):
+        def imported(script: Script) -> Iterator[ChunkSyntax]:
+            """The chunks that run as soon as a file is imported, or for what is read already."""
+            for new, old in script.code.renamed_imports:
+                renamed.setdefault(new, []).append(old)
+                if new in read:
+                    yield from reading([old])
+            for facts in script.facts if script is not self._start else ():
+                names = _defined(facts)
+                if names is None or not read.isdisjoint(names):
+                    yield facts
+                for name in names or ():
+                    defining.setdefault(name, []).append(facts)
+
+        def reading(names: Iterable[str]) -> Iterator[ChunkSyntax]:
+            for name in reachable(names, lambda name: renamed.get(name, ()), seen=read):
                 yield from defining.get(name, ())
 
-        for facts in reachable(starts, defining_what_is_read, seen=run):
-            if not self._hiding.isdisjoint(facts.loads):
+        def run_next(facts: ChunkSyntax) -> Iterator[ChunkSyntax]:
+            yield from reading([*facts.loads, *facts.once(_reflection)[1]])
+            home = homes[facts]
+            if home.workspace is None or not others:
+                return
+            for binding in facts.imports:
+                for path in home.workspace.run_by_import(home, binding):
+                    if path in others:
+                        yield from imported(others.pop(path))
+
+        starts = [*imported(self._start), *self._start.facts]
+        for facts in reachable(starts, run_next, seen=run):
+            if not self._hiding.isdisjoint(facts.once(_reflection)[0]):
                 return run, None
         return run, read
 
@@ -92,6 +108,31 @@ class Reachability:
             silent = [each for each in bases if isinstance(each, str) and not _may_call(each, scope.name)]
             if not decorated and given - len(silent) < len(known):
                 yield scope
+
+
+def _reflection(facts: ChunkSyntax) -> tuple[frozenset[str], frozenset[str]]:
+    """What a chunk uses to read any names by their text, and the names that it reads by a text that it shows.
+
+    ``"model" in globals()`` reads none.
+    """
+    used = (_REFLECTION | _OF_ATTRIBUTES).intersection(facts.loads)
+    if not used:
+        return frozenset(), frozenset()
+    counts = {name: facts.loads[name] for name in used}
+    read = set()
+    for node in (inner for statement in facts.top for inner in ast.walk(statement.node)):
+        match node:
+            case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[ast.Call(ast.Name(name), [])]):
+                if name in _NAMESPACES:
+                    counts[name] -= 1
+            case ast.Subscript(ast.Call(ast.Name(name), []), ast.Constant(str(text))):
+                if name in _NAMESPACES:
+                    counts[name] -= 1
+                    read.add(text)
+            case ast.Call(ast.Name("getattr"), [_, ast.Constant(str(text)), *_]):
+                counts["getattr"] -= 1
+                read.add(text)
+    return frozenset(name for name, count in counts.items() if count > 0), frozenset(read)
 
 
 def _defined(facts: ChunkSyntax) -> list[str] | None:
