@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.modes import Modes
 from trainshift.python.names.memo import Questions
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -51,9 +51,9 @@ def test_names_that_are_made_of_each_other_depend_on_the_rank_in_any_order() -> 
     )
     sites = list(made.script.sites_named("f"))
     for order in (sites, sites[::-1]):
-        dependence = Dependence(made)
+        uniformity = Uniformity(made)
         for site in order:
-            assert dependence.on_rank(Occurrence(site.node.args[0], site.scope, site.statement))
+            assert uniformity.on_rank(Occurrence(site.node.args[0], site.scope, site.statement))
 
 
 def test_functions_that_call_each_other_exclude_nothing() -> None:

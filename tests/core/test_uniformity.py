@@ -9,7 +9,8 @@ import pytest
 
 from divergence_table import ALIKE, HEAD, SINKS, SOURCES, cell
 from trainshift.core.program import Program
-from trainshift.core.ranks.uniformity import Divergent, Uniform, Uniformity, Unknown
+from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.ranks.verdict import Divergent, Uniform, Unknown
 from trainshift.engine.analysis import Analysis, analyze
 from trainshift.engine.audit import faults_of
 from trainshift.engine.conversion import Status, convert
@@ -133,3 +134,35 @@ def test_what_a_loop_takes_differs_as_what_it_goes_through(row: str, drawn: bool
     at = Occurrence(site.node.args[0], site.scope, site.statement)
     found = {each.kind for each in Program(script).fact(Uniformity).causes(at)}
     assert found == ({CauseKind.DRAW} if drawn else set())
+
+
+@pytest.mark.parametrize(
+    ("drawn", "expected"),
+    [
+        ("np.random.RandomState(int(time.time())).permutation(9)", Divergent),
+        ("np.random.RandomState(7).permutation(9)", Uniform),
+        ("np.random.default_rng(None).permutation(9)", Divergent),
+        ("np.random.RandomState(foreign.number()).permutation(9)", Unknown),
+        ("np.random.permutation(9)", Unknown),
+        ("np.random.RandomState(seed).permutation(9)", Uniform),
+        ("train_test_split(range(9), random_state=0)", Uniform),
+    ],
+)
+def test_a_draw_is_the_same_where_its_seed_is(drawn: str, expected: type) -> None:
+    imported = "import foreign\nfrom sklearn.model_selection import train_test_split\n"
+    seeded = "np.random.seed(3)\nnp.random.seed(foreign.number())\n"
+    script = read_script(
+        f"{HEAD}{imported}{seeded}def f(seed):\n    return {drawn}\nforeign.run(lambda: f(1) + f(2))\n"
+    )
+    assert isinstance(script, Script)
+    draws = Program(script).fact(Uniformity).draws
+    (site,) = (each for each in script.sites if draws.shuffles(each))
+    assert isinstance(draws.of(site), expected)
+
+
+def test_a_number_that_is_counted_up_alike_is_uniform() -> None:
+    script = read_script("import sys\nn = 0\nfor _ in range(int(sys.argv[1])):\n    n += 1\nprint(n)\n")
+    assert isinstance(script, Script)
+    (site,) = script.sites_named("print")
+    at = Occurrence(site.node.args[0], site.scope, site.statement)
+    assert Program(script).fact(Uniformity).is_uniform(at)

@@ -72,10 +72,10 @@ def find(
 
 def _by_hand(whole: Program, hazards: Judgement) -> str:
     """How a program was distributed by hand, with the number of its mistakes."""
+    from trainshift.core.ranks.branches import Branches
     from trainshift.core.ranks.by_hand import ByHand
-    from trainshift.core.ranks.dependence import Dependence
 
-    if not whole.fact(Dependence).is_judged or hazards.defects:
+    if not whole.fact(Branches).is_judged or hazards.defects:
         return ""
     done = whole.fact(ByHand).text
     number = sum(each.verdict is Verdict.VIOLATED for each in hazards.found)
@@ -97,9 +97,9 @@ def hazards_of(
     pause: Callable[[], None] = lambda: None,
 ) -> Judgement:
     """The hazards of a whole program, whose text their places are of; none without Horovod."""
-    from trainshift.core.ranks.dependence import Dependence
+    from trainshift.core.ranks.branches import Branches
 
-    if not program.fact(Dependence).is_judged:
+    if not program.fact(Branches).is_judged:
         return Judgement(())
     return _asked([rule for rule in HAZARDS if rule.code in codes], program, pause)
 

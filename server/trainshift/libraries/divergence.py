@@ -1,7 +1,7 @@
 """Divergence: the calls of libraries whose results differ from one process to the next.
 
 Entries of libraries and the names of methods of unseen objects state it.  What a seed makes the same is not
-among it: `core/ranks/seeds.py` knows it.
+among it: `core/ranks/draws.py` knows it.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ import ast
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.course import Course
-from trainshift.core.ranks.dependence import COLLECTIVE, RANK, SIZE
+from trainshift.core.ranks.horovod_api import COLLECTIVE, RANK, SIZE
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.values import Unknown
 from trainshift.python.source.edit import Change

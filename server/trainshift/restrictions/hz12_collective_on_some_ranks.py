@@ -29,11 +29,12 @@ from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branch, Branches
 from trainshift.core.ranks.collectives import Collectives
-from trainshift.core.ranks.dependence import RANK, Dependence
+from trainshift.core.ranks.horovod_api import RANK
 from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.ranks.together import Together
 from trainshift.core.training.control_flow import ControlFlow
+from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -92,7 +93,7 @@ def _is_uncalled(program: Program, branch: Branch) -> bool:
     """Whether a test asks for the function in place of the rank, which HZ25 tells: it holds on no rank."""
     parts = (branch.test.part(each) for each in ast.walk(branch.test.node) if isinstance(each, _READ))
     calls = {each.func for each in ast.walk(branch.test.node) if isinstance(each, ast.Call)}
-    return any(at.node not in calls and program.fact(Dependence).is_function(at, RANK) for at in parts)
+    return any(at.node not in calls and program.fact(Horovod).is_function(at, *RANK) for at in parts)
 
 
 def _has_twin(program: Program, branch: Branch) -> bool:

@@ -34,7 +34,6 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branch, Branches
 from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.decisions import Decides, Decisions
-from trainshift.core.ranks.dependence import tests_around
 from trainshift.core.ranks.for_keras2 import ForKeras2
 from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.own_horovod import OwnHorovod
@@ -42,6 +41,7 @@ from trainshift.core.ranks.sinks import Sink, Sinks
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.trails import Trails
 from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.ranks.value_flow import ValueFlow, tests_around
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
@@ -258,7 +258,7 @@ def _of_own(
 def _logged(program: Program, test: Occurrence, seen: frozenset[ast.expr] = frozenset()) -> Iterator[str]:
     """The metrics that a test of a callback's method asks for; none of those that a collective gives."""
     trail = program.fact(Trails).behind(test)
-    if test.node in seen or any(each.node in program.fact(Uniformity).collected for each in trail):
+    if test.node in seen or any(each.node in program.fact(ValueFlow).collected for each in trail):
         return
     for each in trail:
         name = each.node

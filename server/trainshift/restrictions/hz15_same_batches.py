@@ -23,10 +23,10 @@ import ast
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.feeds import Feed, Feeds
-from trainshift.core.ranks.seeds import Order
 from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.ranks.verdict import Unknown
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.source.edit import Change
 from trainshift.restrictions.facts.places import appended, hazard, horovod_name
@@ -49,14 +49,14 @@ def check(program: Program) -> Findings:
         if not feeds.is_seen(feed) or feeds.is_own(feed):
             continue
         order = feeds.order(feed)
-        if order is Order.SAME:
+        if order.is_uniform:
             message = (
                 "All ranks train on the same batches: N ranks do the work of one, at N times its rate. "
                 "Add hvd.rank() to its seed, or shard the data."
             )
             fix = _by_rank(program, feeds.seeds(feed)) or _sharded(program, feed)
             yield hazard(program, "HZ15", Verdict.VIOLATED, loop.sites[0], message, fix=fix, asks=True)
-        elif order is Order.UNKNOWN:
+        elif isinstance(order, Unknown):
             message = (
                 "If all ranks are given one seed here, they train on the same batches. Add hvd.rank() to it."
             )
@@ -73,7 +73,7 @@ def _by_rank(program: Program, seeds: list[Occurrence]) -> Change | None:
 
 def _sharded(program: Program, feed: Feed) -> Change | None:
     """A share for each rank, right behind the one call that makes the dataset, where all take equal steps."""
-    bounded = feed.steps and not any(map(program.fact(Dependence).on_rank, feed.steps))
+    bounded = feed.steps and not any(map(program.fact(Uniformity).on_rank, feed.steps))
     made = [site for site in feed.calls if program.names.calls(site, *_MAKING)]
     name = horovod_name(program, made[0]) if len(made) == 1 else ""
     if not name or not bounded or not any(call.name == "repeat" for call in feed.calls):

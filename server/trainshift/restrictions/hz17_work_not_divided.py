@@ -21,7 +21,6 @@ from __future__ import annotations
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.feeds import Feed, Feeds
-from trainshift.core.ranks.seeds import Order
 from trainshift.core.ranks.together import Together
 from trainshift.restrictions.facts.places import hazard
 from trainshift.restrictions.restriction import Findings
@@ -48,4 +47,4 @@ def check(program: Program) -> Findings:
 
 def _is_same(feeds: Feeds, feed: Feed) -> bool:
     """Whether another hazard has told of it: all ranks take the same batches."""
-    return feeds.order(feed) is Order.SAME
+    return feeds.order(feed).is_uniform

@@ -25,9 +25,9 @@ from functools import partial
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.feeds import Feeds
 from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal
@@ -58,13 +58,13 @@ def check(program: Program) -> Findings:
 
 def _divisions(program: Program, count: Occurrence) -> Iterator[Occurrence]:
     """The divisions by the number of ranks that give a count as they are, rounded down."""
-    dependence = program.fact(Dependence)
+    uniformity = program.fact(Uniformity)
     for at in reachable([count], partial(_giving, program), lambda each: (id(each.node), id(each.scope))):
         match at.node:
-            case ast.BinOp(op=ast.FloorDiv(), right=right) if dependence.on_size(at.part(right)):
+            case ast.BinOp(op=ast.FloorDiv(), right=right) if uniformity.on_size(at.part(right)):
                 yield at
             case ast.Call(args=[ast.BinOp(op=ast.Div(), right=right)]):
-                if _rounds(at.node) and dependence.on_size(at.part(right)):
+                if _rounds(at.node) and uniformity.on_size(at.part(right)):
                     yield at
 
 

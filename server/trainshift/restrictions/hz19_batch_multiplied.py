@@ -23,9 +23,9 @@ import ast
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.feeds import Feed, Feeds
 from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change, Edit
 from trainshift.restrictions.facts.factors import divided, without_factor
@@ -67,7 +67,7 @@ def _of_one_rank(program: Program, feed: Feed, batch: Occurrence) -> Change | No
     counts = (*feed.steps, *feed.epochs)
     divisions: tuple[Edit, ...] = ()
     title = "Drop the factor"
-    if not any(map(program.fact(Dependence).on_size, counts)):
+    if not any(map(program.fact(Uniformity).on_size, counts)):
         # Without the factor nothing divides the work.
         if len(counts) != 1 or not isinstance(counts[0].node, ast.Constant | ast.Name):
             return None

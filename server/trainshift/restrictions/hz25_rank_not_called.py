@@ -24,7 +24,8 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import RANK, SIZE, Dependence
+from trainshift.core.ranks.horovod_api import RANK, SIZE
+from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import last_name
@@ -39,7 +40,7 @@ def check(program: Program) -> Findings:
     spelled = _spellings(program)
     for at in _used(program):
         named = isinstance(at.node, ast.Name | ast.Attribute) and last_name(at.node) in spelled
-        if named and program.fact(Dependence).is_function(at, (*RANK, *SIZE)):
+        if named and program.fact(Horovod).is_function(at, *RANK, *SIZE):
             text = text_of(program, at.node, at.scope)
             message = (
                 f"{text} is a function and never a number, so this is the same on every rank. Write {text}()."

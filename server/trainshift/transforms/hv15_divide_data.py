@@ -69,7 +69,7 @@ from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.loop_data import LoopData
 from trainshift.rewriting.data.pace import ALL_TURNS, ALL_WORK, SAME_DATA, WORK, Pace
 from trainshift.rewriting.data.places import Form, Place
-from trainshift.rewriting.datasets.draws import Draw, Draws, Remedy
+from trainshift.rewriting.datasets.remedies import Draw, Remedies, Remedy
 from trainshift.rewriting.edits.draw_edits import made_alike, said_of
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
@@ -103,7 +103,7 @@ def propose(program: Program) -> Proposals:
         said = SAME_DATA.format(_header(program, statement), ast.unparse(same))
         yield Remark("HV15", program.script.header_span(statement), said)
     for statement, drawn in program.fact(Pace).worked:
-        said = ALL_WORK.format(_header(program, statement)) + WORK[drawn]
+        said = ALL_WORK.format(_header(program, statement)) + WORK[type(drawn)]
         yield Remark("HV15", program.script.header_span(statement), said)
     yield from _vocabularies(
         program, [draw for found in places.values() for place, _ in found.values() for draw in place.draws]
@@ -140,7 +140,9 @@ def _vocabularies(program: Program, alike: list[Draw]) -> Iterator[Remark]:
             continue
         if program.names.may_be(program.names.site_values(function.value, site), *_ADAPTING):
             at = Occurrence(given, site.scope, site.statement)
-            for draw in dict.fromkeys(each for each in program.fact(Draws).behind(at) if each not in alike):
+            for draw in dict.fromkeys(
+                each for each in program.fact(Remedies).behind(at) if each not in alike
+            ):
                 said = _ADAPTED.format(ast.unparse(function.value), draw.site.name, draw.site.name)
                 yield Remark("HV15", program.script.statement_span(site.statement), said)
 

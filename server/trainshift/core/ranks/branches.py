@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import Dependence
+from trainshift.core.ranks import horovod_api
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -35,10 +36,23 @@ class Branches:
     def __init__(self, program: Program) -> None:
         self._script = program.script
         self._names = program.names
-        self._dependence = program.fact(Dependence)
+        self._uniformity = program.fact(Uniformity)
         self._flow = program.fact(ControlFlow)
         self._statements: dict[Statement, Branch | None] = {}
         self._asked: set[Scope] = set()
+
+    @cached_property
+    def is_judged(self) -> bool:
+        """Whether a file of the program imports Horovod for TensorFlow."""
+        names = (
+            name
+            for script in self._script.scripts
+            for binding in script.imports
+            for name in (binding.full_name, getattr(binding.target, "name", ""))
+        )
+        return any(
+            name == door or name.startswith(f"{door}.") for name in names for door in horovod_api.DOORS
+        )
 
     def of_call(self, site: Site) -> Branch | None:
         """The branch in which a call is made on some ranks only; None where all ranks make it."""
@@ -46,16 +60,16 @@ class Branches:
 
     def of(self, at: Occurrence) -> Branch | None:
         """As `of_call`, for any expression."""
-        if not self._dependence.is_judged or at.statement is None:
+        if not self.is_judged or at.statement is None:
             return None
         for test in self._inside(at):
-            if self._dependence.on_rank(test):
+            if self._uniformity.on_rank(test):
                 return Branch(test, None, "expression")
         return self._of_handed(at) or self.of_statement(at.statement)
 
     def of_statement(self, statement: Statement) -> Branch | None:
         """As `of_call`, for a statement."""
-        if not self._dependence.is_judged:
+        if not self.is_judged:
             return None
         if statement not in self._statements:
             self._statements[statement] = next(self._around(statement), None)
@@ -127,7 +141,7 @@ class Branches:
 
     def _asks_rank(self, outer: Statement) -> bool:
         assert isinstance(outer.node, ast.If)
-        return self._dependence.on_rank(Occurrence(outer.node.test, outer.scope, outer))
+        return self._uniformity.on_rank(Occurrence(outer.node.test, outer.scope, outer))
 
     def _of_function(self, function: Scope) -> Iterator[Branch]:
         """The branch that all calls of a function stand in; calls of its own decide nothing."""

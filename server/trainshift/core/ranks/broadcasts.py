@@ -10,7 +10,7 @@ from trainshift.core.choices import KERAS_3
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branches
 from trainshift.core.ranks.course import Course
-from trainshift.core.ranks.seeds import Order, Seeds
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.ranks.which_keras import WhichKeras
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
@@ -399,7 +399,7 @@ class Broadcasts:
 
     def is_alike(self, seed: Occurrence) -> bool:
         """Whether a seed is one for all ranks."""
-        return self._program.fact(Seeds).of_seed(seed) is Order.SAME
+        return self._program.fact(Uniformity).is_uniform(seed)
 
     def loads_for_all(self, load: Site, before: Site) -> bool:
         """Whether all ranks load weights before a loop begins."""

@@ -12,9 +12,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import tests_around
-from trainshift.core.ranks.seeds import Seeds
-from trainshift.core.ranks.uniformity import Cause, Uniformity, is_mask
+from trainshift.core.ranks.uniformity import Uniformity, is_mask
+from trainshift.core.ranks.value_flow import ValueFlow, tests_around
+from trainshift.core.ranks.verdict import Cause
 from trainshift.libraries import divergence
 from trainshift.libraries.divergence import CauseKind
 from trainshift.python.flow.traversal import reachable
@@ -55,7 +55,7 @@ class ChosenRows:
     def __init__(self, program: Program) -> None:
         self._script = program.script
         self._names = program.names
-        self._seeds = program.fact(Seeds)
+        self._flow = program.fact(ValueFlow)
         self._uniformity = program.fact(Uniformity)
         self._known: dict[tuple[ast.expr, Scope, int], tuple[tuple[Occurrence, _Of | None], ...]] = {}
 
@@ -97,7 +97,7 @@ class ChosenRows:
             return None
         if cause.site.name in divergence.CHOOSING_ROWS:
             return cause
-        is_shuffled = self._seeds.shuffles(cause.site)
+        is_shuffled = self._uniformity.draws.shuffles(cause.site)
         return cause if is_shuffled is (reached.of is _Of.ORDER) and reached.of is not _Of.ROWS else None
 
     def _behind(self, reached: _Reached) -> Iterator[tuple[Occurrence, _Of | None]]:
@@ -156,13 +156,13 @@ class ChosenRows:
                 yield from ((test, None) for test in tests_around(source.statement, at.statement))
         if isinstance(at.node, ast.Attribute) and not step.sources:
             yield at.part(at.node.value), of
-        for item in (*self._names.additions(at), *self._uniformity.nested(at)):
+        for item in (*self._names.additions(at), *self._flow.nested(at)):
             yield from ((each, of) for each in self._names.source_of(item.binding).sources)
-            yield from ((test, None) for test in self._uniformity.tests_of(item, at.statement))
-        yield from ((of_call(each), of) for each in self._uniformity.shuffled_in_place(at))
+            yield from ((test, None) for test in self._flow.tests_of(item, at.statement))
+        yield from ((of_call(each), of) for each in self._flow.shuffled_in_place(at))
 
     def _of_call(self, site: Site, of: _Of) -> Iterator[tuple[Occurrence, _Of | None]]:
-        if site.node in self._uniformity.collected:
+        if site.node in self._flow.collected:
             return
         functions = self._names.called_functions(site)
         for called in functions:
@@ -191,7 +191,7 @@ class ChosenRows:
             yield from ((each, _Of.INDEX if number else of) for number, each in enumerate(given))
         elif site.name in divergence.TESTING:
             yield from ((each, of) for each in given)
-            yield from ((each, None) for one in given for each in self._uniformity.returned(one))
+            yield from ((each, None) for one in given for each in self._flow.returned(one))
         else:
             yield from ((each, of) for each in given)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
-from trainshift.core.ranks.dependence import COLLECTIVE
 from trainshift.core.ranks.flaws import at
+from trainshift.core.ranks.horovod_api import COLLECTIVE
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import FITTING, Pattern
 from trainshift.core.training.loops import Loops

@@ -7,11 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import RANK, SIZE, Dependence
+from trainshift.core.ranks import verdict
+from trainshift.core.ranks.certainty import is_given
+from trainshift.core.ranks.draws import TENSORFLOW
+from trainshift.core.ranks.horovod_api import RANK, SIZE
 from trainshift.core.ranks.scaling import Scaling
-from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.ranks.trails import Trails
-from trainshift.core.training.alike import is_given
+from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.ranks.verdict import Uniform, Verdict, joined
 from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import SESSION_PATTERNS, Loop, Pattern
@@ -20,6 +23,7 @@ from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, Unknown, UserInstance
 from trainshift.python.syntax.chunk_syntax import (
@@ -84,9 +88,9 @@ class Feeds:
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
-        self._dependence = program.fact(Dependence)
+        self._uniformity = program.fact(Uniformity)
         self._trails = program.fact(Trails)
-        self._seeds = program.fact(Seeds)
+        self._draws = self._uniformity.draws
         self._known: dict[Loop, Feed] = {}
 
     def of(self, loop: Loop) -> Feed:
@@ -152,7 +156,7 @@ class Feeds:
             if not isinstance(at.node, ast.Slice) or at.node.lower is None:
                 continue
             lower, upper = at.node.lower, at.node.upper
-            if not isinstance(upper, ast.BinOp) or self._dependence.on_rank(at.part(lower)):
+            if not isinstance(upper, ast.BinOp) or self._uniformity.on_rank(at.part(lower)):
                 continue
             if isinstance(upper.op, ast.Add) and ast.unparse(upper.left) == ast.unparse(lower):
                 yield at.part(upper.right)
@@ -215,8 +219,21 @@ class Feeds:
 
     def _cuts_by_rank(self, at: Occurrence) -> bool:
         """Whether a rank takes its part of what a value is made of."""
-        cuts = {each.node for each in self._dependence.cuts}
+        cuts = {each.node for each in self.cuts}
         return bool(cuts) and any(each.node in cuts for each in self._trails.behind(at, True))
+
+    @cached_property
+    def cuts(self) -> list[Occurrence]:
+        """The subscripts by the number of a rank: what takes its rows, but not its GPU or its variables."""
+        subscripts = self._program.fact(ExpressionsByKind).of(ast.Subscript)
+        return [
+            at
+            for at in subscripts
+            if isinstance(at.node, ast.Subscript)
+            and isinstance(at.node.ctx, ast.Load)
+            and self._uniformity.on_rank(at.part(at.node.slice))
+            and _takes_rows(at.node)
+        ]
 
     def _handed(self, site: Site) -> Iterator[Occurrence]:
         """What the calls hand to the function of a step that is no model and no optimizer."""
@@ -236,7 +253,7 @@ class Feeds:
                 for call in ast.walk(statement.node.iter):
                     if isinstance(call, ast.Call) and getattr(call.func, "id", "") in _ROUNDS and call.args:
                         of = Occurrence(call.args[-1], statement.scope, statement)
-                        if self._dependence.on_size(of):
+                        if self._uniformity.on_size(of):
                             yield of
 
     def _bounds(self, feed: Feed, around: list[Statement]) -> None:
@@ -287,13 +304,13 @@ class Feeds:
     def is_own(self, feed: Feed) -> bool:
         """Whether each rank has data of its own: by its rank, drawn at random, or through a data service."""
         return self._is_by_rank(feed) or any(
-            call.name in _SERVICES or (self._seeds.is_draw(call) and self._seeds.order(call) is Order.OWN)
+            call.name in _SERVICES or (self._draws.is_draw(call) and self._draws.of(call).diverges)
             for call in feed.calls
         )
 
     def _is_by_rank(self, feed: Feed) -> bool:
         return any(call in self._ranks for call in feed.calls) or any(
-            self._dependence.on_rank(at) for at in feed.trail if isinstance(at.node, ast.Subscript | ast.Call)
+            self._uniformity.on_rank(at) for at in feed.trail if isinstance(at.node, ast.Subscript | ast.Call)
         )
 
     @cached_property
@@ -353,48 +370,48 @@ class Feeds:
             return False
         site = self._script.site_of(at.node)
         values = self._names.site_values(site.node, site)
-        if self._names.may_be(values, *api.DATASET) or self._seeds.is_draw(site):
+        if self._names.may_be(values, *api.DATASET) or self._draws.is_draw(site):
             return True
         names = self._names.full_names(site.node.func, site.scope, site.statement)
         return any(name.startswith(_SOURCES) or not name.startswith(_NO_SOURCES) for name in names)
 
-    def order(self, feed: Feed) -> Order:
+    def order(self, feed: Feed) -> Verdict:
         """Whether all ranks go through the data in one order."""
-        found = [self._seeds.order(call) for call in self._orderings(feed)]
-        found += [self._of_fit(feed)]
-        if Order.OWN in found:
-            return Order.OWN
-        return Order.UNKNOWN if Order.UNKNOWN in found else Order.SAME
+        orderings = list(self._orderings(feed))
+        found = joined([*map(self._draws.of, orderings), self._of_fit(feed)])
+        seeds = [each for call in orderings for each in self._draws.seeds(call)]
+        # People may start each rank with a seed of its own.
+        return verdict.Unknown() if found.is_uniform and any(map(self._is_of_settings, seeds)) else found
 
     def seeds(self, feed: Feed) -> list[Occurrence]:
         """The seeds that the calls are given which order a loop's data."""
-        found = (self._seeds.given(call) for call in self._orderings(feed) if self._seeds.shuffles(call))
+        found = (self._draws.given(call) for call in self._orderings(feed) if self._draws.shuffles(call))
         return [each for each in found if each is not None]
 
     def _orderings(self, feed: Feed) -> Iterator[Site]:
         """The calls that draw an order or data, those that shuffle in place what the data are made of too."""
         for call in feed.calls:
-            if self._seeds.shuffles(call) or self._seeds.is_draw(call):
+            if self._draws.shuffles(call) or self._draws.is_draw(call):
                 yield call
         names = {dotted(at.node) for at in feed.trail if isinstance(at.node, ast.Name | ast.Attribute)}
         for site in self._script.sites_named("shuffle"):
             if site not in feed.calls and site.node.args and dotted(site.node.args[0]) in names:
                 yield site
 
-    def _of_fit(self, feed: Feed) -> Order:
+    def _of_fit(self, feed: Feed) -> Verdict:
         """The order that `fit` itself takes the rows of arrays in, and the batches of a sequence."""
         if not feed.is_fit or not feed.data:
-            return Order.SAME
+            return Uniform()
         data = feed.data[0]
         values = self._names.values(*data[:3])
         if self._names.may_be(values, *api.DATASET) or self._is_generator(data):
-            return Order.SAME
+            return Uniform()
         shuffle = self._names.given(feed.site, 7 if feed.site.name == "fit" else None, "shuffle")
         if any(isinstance(each.node, ast.Constant) and not each.node.value for each in shuffle):
-            return Order.SAME
+            return Uniform()
         if any(call.name in _READING for call in feed.calls):
-            return Order.SAME
-        return self._seeds.of_library("tensorflow")
+            return Uniform()
+        return self._draws.of_library(TENSORFLOW, feed.site)
 
     def _is_generator(self, data: Occurrence) -> bool:
         """Whether the data of a `fit` are what a generator of the script yields."""
@@ -407,11 +424,17 @@ class Feeds:
     def is_divided(self, feed: Feed) -> bool:
         """Whether steps, epochs or data follow the number of ranks."""
         counted = (*feed.steps, *feed.epochs)
-        return any(map(self._dependence.on_size, counted)) or any(call in self._sizes for call in feed.calls)
+        return any(map(self._uniformity.on_size, counted)) or any(call in self._sizes for call in feed.calls)
 
     def is_counted_outside(self, feed: Feed) -> bool:
         """Whether a number of steps comes from outside of the script."""
         return any(self._is_unseen(each) for each in feed.steps)
+
+    def _is_of_settings(self, at: Occurrence) -> bool:
+        """Whether a value comes of what the run is started with."""
+        behind = self._trails.behind(at)
+        values = (self._names.values(*each[:3]) for each in behind if isinstance(each.node, _READ))
+        return any(is_given(value) for found in values for value in found)
 
     def _is_unseen(self, at: Occurrence) -> bool:
         for each in self._trails.behind(at):
@@ -444,7 +467,7 @@ class Feeds:
         return (
             isinstance(node, ast.BinOp)
             and isinstance(node.op, ast.FloorDiv | ast.Div)
-            and self._dependence.on_size(at.part(node.right))
+            and self._uniformity.on_size(at.part(node.right))
         )
 
     def multiplied_batch(self, feed: Feed) -> Occurrence | None:
@@ -457,7 +480,7 @@ class Feeds:
     def takes_part(self, feed: Feed, batch: Occurrence) -> bool:
         """Whether each rank takes a part of the rows that a batch has, by its number."""
         parts = (at for at in feed.trail if isinstance(at.node, ast.Subscript))
-        return any(self._dependence.on_rank(at.part(at.node.slice)) for at in parts) or any(  # type: ignore[attr-defined]
+        return any(self._uniformity.on_rank(at.part(at.node.slice)) for at in parts) or any(  # type: ignore[attr-defined]
             call.name == "shard" and self._is_behind(batch, call) for call in feed.calls
         )
 
@@ -468,6 +491,12 @@ class Feeds:
             return False
         trail = self._trails.behind(Occurrence(function.value, call.scope, call.statement), True)
         return any(each.node is batch.node for each in trail)
+
+
+def _takes_rows(node: ast.Subscript) -> bool:
+    """Whether a subscript by rank cuts data, and does not choose a GPU or a variable of the environment."""
+    text = ast.unparse(node.value).lower()
+    return "gpu" not in text and "device" not in text and "environ" not in text
 
 
 def _is_parameter(name: ast.Name, function: Scope) -> bool:

@@ -8,9 +8,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.trails import Trails
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries.devices import DEVICE_VARIABLES
 from trainshift.python.lazy import cached_property
@@ -69,7 +69,7 @@ class Gpus:
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
-        self._dependence = program.fact(Dependence)
+        self._uniformity = program.fact(Uniformity)
 
     @cached_property
     def choices(self) -> list[Choice]:
@@ -114,7 +114,7 @@ class Gpus:
         calls = {
             site.name for site in self._program.fact(Trails).calls(self._program.fact(Trails).behind(at))
         }
-        if self._dependence.on_rank(at):
+        if self._uniformity.on_rank(at):
             if calls & {"local_rank"} or not calls & {"rank"}:
                 return By.LOCAL_RANK
             return By.OTHER if self._is_looked_up(at) else By.RANK

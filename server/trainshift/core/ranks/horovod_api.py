@@ -17,6 +17,14 @@ TENSORFLOW = "horovod.tensorflow"
 KERAS = ("horovod.tensorflow.keras", "horovod.keras")
 DOORS = (TENSORFLOW, *KERAS)
 """The modules of Horovod that scripts with TensorFlow import."""
+RANK = ("rank", "local_rank", "cross_rank")
+SIZE = ("size", "local_size", "cross_size")
+COLLECTIVE = (
+    "allreduce", "allreduce_", "grouped_allreduce", "grouped_allreduce_", "allgather", "allgather_object",
+    "grouped_allgather", "broadcast", "broadcast_", "broadcast_object", "broadcast_variables",
+    "broadcast_global_variables", "alltoall", "reducescatter", "grouped_reducescatter", "join", "barrier",
+)  # fmt: skip
+"""What all ranks have to call, or none."""
 
 
 @cache

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
-from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.own_horovod import RATE_CALLBACKS, OwnHorovod
 from trainshift.core.ranks.trails import Trails
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 from trainshift.libraries import api
@@ -39,7 +39,7 @@ class Rates:
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
-        self._dependence = program.fact(Dependence)
+        self._uniformity = program.fact(Uniformity)
 
     @cached_property
     def made(self) -> list[Site]:
@@ -147,7 +147,7 @@ class Rates:
         if schedules and len(schedules) == len(values):
             # What else it is given, its steps, may well follow the number of ranks.
             return any(map(self.is_scaled, self._rates_of(schedules)))
-        if self._dependence.on_size(at):
+        if self._uniformity.on_size(at):
             return True
         if self._program.fact(Horovod).scaled(*at[:3]):
             return True

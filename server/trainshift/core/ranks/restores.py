@@ -12,9 +12,9 @@ from trainshift.core.ranks.branches import Branch, Branches
 from trainshift.core.ranks.broadcasts import Broadcasts
 from trainshift.core.ranks.collectives import Collectives
 from trainshift.core.ranks.course import Course
-from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.ranks.together import Together
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
@@ -110,7 +110,7 @@ class Restores:
         for loop in self._program.fact(Together).averaged:
             for site in loop.sites:
                 given = argument(site.node, None, "initial_epoch")
-                if given is not None and self._program.fact(Dependence).on_rank(
+                if given is not None and self._program.fact(Uniformity).on_rank(
                     Occurrence(given, site.scope, site.statement)
                 ):
                     found.append((site, given))

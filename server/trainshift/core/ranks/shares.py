@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import COLLECTIVE, RANK, Dependence
 from trainshift.core.ranks.feeds import Feed, Feeds
-from trainshift.core.ranks.seeds import Order, Seeds
+from trainshift.core.ranks.horovod_api import COLLECTIVE, RANK
 from trainshift.core.ranks.trails import Trails
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.graph_slice import occurrences_behind
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop
@@ -57,9 +57,9 @@ class Shares:
         self._program = program
         self._script = program.script
         self._names = program.names
-        self._dependence = program.fact(Dependence)
+        self._uniformity = program.fact(Uniformity)
         self._trails = program.fact(Trails)
-        self._seeds = program.fact(Seeds)
+        self._draws = self._uniformity.draws
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -83,11 +83,11 @@ class Shares:
             count, index = (Occurrence(each, site.scope, site.statement) for each in (first, second))
             at = Occurrence(site.node, site.scope, site.statement)
             of = at.part(site.node.func.value)
-            on_rank = self._dependence.on_rank
+            on_rank = self._uniformity.on_rank
             if not on_rank(index) and not on_rank(count):
                 continue
             wrong = ""
-            if on_rank(count) and not on_rank(index) and self._dependence.on_size(index):
+            if on_rank(count) and not on_rank(index) and self._uniformity.on_size(index):
                 wrong = "swapped"
             elif self._mixes(count, index):
                 wrong = "local"
@@ -104,7 +104,7 @@ class Shares:
         return {site.name for site in calls if horovod.is_call(site, *known)}
 
     def _slices(self) -> Iterator[Part]:
-        for at in self._dependence.cuts:
+        for at in self._program.fact(Feeds).cuts:
             node = at.node
             assert isinstance(node, ast.Subscript)
             index = at.part(node.slice)
@@ -120,7 +120,7 @@ class Shares:
         """Whether the number of the rank is in an index only by the seed that it is drawn with."""
         if isinstance(index.node, ast.Slice):
             return False
-        return self._comes_only_of(index, self._seeds.generators)
+        return self._comes_only_of(index, self._draws.generators)
 
     def _is_counted(self, index: Occurrence) -> bool:
         """Whether an index counts the rows that a rank has, and is no number of a rank's own otherwise."""
@@ -174,8 +174,8 @@ class Shares:
             if site.name in ("flow", "flow_from_directory", "flow_from_dataframe", "next_batch"):
                 continue
             if (
-                self._seeds.shuffles(site)
-                and self._seeds.order(site) is Order.OWN
+                self._draws.shuffles(site)
+                and self._draws.of(site).diverges
                 and not self._is_behind(part, site)
                 and site.node not in self._sent
             ):
@@ -192,7 +192,7 @@ class Shares:
             ):
                 span = self._script.span
                 before = span(site.node, site).start < span(part.at.node, part.at.scope).start
-                if before and self._seeds.shuffles(site) and self._seeds.order(site) is Order.OWN:
+                if before and self._draws.shuffles(site) and self._draws.of(site).diverges:
                     return site
         return None
 
@@ -219,7 +219,7 @@ class Shares:
         feed = self._program.fact(Feeds).of(loop)
         nodes = {id(each.node) for each in feed.trail}
         own = [part for part in self.parts if id(part.at.node) in nodes and not part.wrong]
-        counted = [each for each in feed.steps if self._dependence.on_rank(each)]
+        counted = [each for each in feed.steps if self._uniformity.on_rank(each)]
         bounded = [each for each in feed.steps if not self._bounds_nothing(each)]
         if bounded and not counted:
             return
@@ -247,7 +247,7 @@ class Shares:
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod):
                 # What is divided by the length of a rank's own part says nothing of that.
                 right = each.part(node.right)
-                if self._dependence.on_size(right) and not self._dependence.on_rank(right):
+                if self._uniformity.on_size(right) and not self._uniformity.on_rank(right):
                     return True
             if (
                 isinstance(node, ast.Call)
@@ -256,7 +256,7 @@ class Shares:
             ):
                 inner = node.args[0]
                 if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Div):
-                    if self._dependence.on_size(each.part(inner.right)):
+                    if self._uniformity.on_size(each.part(inner.right)):
                         return True
             if isinstance(node, ast.Call) and self._names.calls(self._script.site_of(node), "numpy.split"):
                 return True  # It demands equal parts.
@@ -268,7 +268,7 @@ class Shares:
         for part in ast.walk(loop.node.test):
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub):
                 left, right = (Occurrence(each, loop.scope, loop) for each in (part.left, part.right))
-                on_rank, on_size = self._dependence.on_rank, self._dependence.on_size
+                on_rank, on_size = self._uniformity.on_rank, self._uniformity.on_size
                 if on_rank(right) and on_size(left) and not on_rank(left):
                     return True
         return False

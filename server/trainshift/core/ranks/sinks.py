@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.chosen_rows import ChosenRows
-from trainshift.core.ranks.dependence import tests_around
 from trainshift.core.ranks.rates import Rates
 from trainshift.core.ranks.trails import Trails
-from trainshift.core.ranks.uniformity import Cause, Of, Uniformity
+from trainshift.core.ranks.uniformity import Of, Uniformity
+from trainshift.core.ranks.value_flow import tests_around
+from trainshift.core.ranks.verdict import Cause
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.rate_cases import RateCases
 from trainshift.core.training.rate_settings import RateSettings

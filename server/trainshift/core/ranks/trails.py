@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import SIZE
+from trainshift.core.ranks.horovod_api import SIZE
 from trainshift.core.training.graph_slice import occurrences_behind
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api

@@ -9,37 +9,35 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from trainshift.core.libraries import Libraries, full_name
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import COLLECTIVE, RANK, Dependence, reads_number, tests_around
-from trainshift.core.ranks.seeds import Order, Seeds
+from trainshift.core.ranks.certainty import Certainty
+from trainshift.core.ranks.draws import Draws
+from trainshift.core.ranks.horovod_api import RANK, SIZE
 from trainshift.core.ranks.trails import Trails
-from trainshift.core.training.alike import Alike
+from trainshift.core.ranks.value_flow import ValueFlow, tests_around
+from trainshift.core.ranks.verdict import Cause, Divergent, Uniform, Unknown, Verdict, cause_of
 from trainshift.core.training.fits import Fit, Fits
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import FITTING
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api, divergence
-from trainshift.libraries.divergence import METHODS, CauseKind, cause_of
+from trainshift.libraries.divergence import METHODS, CauseKind
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence, of_call
-from trainshift.python.names.values import Function, UserInstance
+from trainshift.python.names.values import Library
 from trainshift.python.syntax.chunk_syntax import (
-    ItemBinding,
     Scope,
     Site,
     Statement,
     argument,
     arguments,
-    dotted,
-    element_at,
     last_name,
 )
 
@@ -68,6 +66,11 @@ _INPUTS = frozenset(
 _MASKS = (ast.Compare, ast.BoolOp, ast.UnaryOp)
 
 
+# By which launchers tell a process its number, and what gives it without Horovod.
+_NUMBERS = ("RANK", "PROCID", "TASK_INDEX")
+_GIVING = ("Get_rank",)
+
+
 class Of(Enum):
     """What of an expression matters: its value, its length, or, if it is a mask, how many rows it chooses.
 
@@ -80,33 +83,10 @@ class Of(Enum):
     CHOICE = "choice"
 
 
+Place: TypeAlias = tuple[ast.expr, Scope]
+"""An expression in its scope."""
 Reached: TypeAlias = tuple[Occurrence, Of]
 """An expression in a slice, and what of it matters."""
-
-
-class Cause(NamedTuple):
-    """Why a value may diverge, and the expression that it comes of; `site` is that, where it is a call."""
-
-    kind: CauseKind
-    at: Occurrence
-    site: Site | None
-
-
-class Uniform(NamedTuple):
-    """Verdict: all ranks surely have one value."""
-
-
-class Divergent(NamedTuple):
-    """Verdict: ranks may have different values, and why."""
-
-    causes: tuple[Cause, ...]
-
-
-class Unknown(NamedTuple):
-    """Verdict: the text does not show it, as of what a library gives, or behind too many names."""
-
-
-Verdict: TypeAlias = Uniform | Divergent | Unknown
 
 
 class Uniformity:
@@ -116,8 +96,10 @@ class Uniformity:
         self._program = program
         self._script = program.script
         self._names = program.names
-        self._dependence = program.fact(Dependence)
-        self._seeds = program.fact(Seeds)
+        self._flow = program.fact(ValueFlow)
+        self.draws = Draws(program, self.verdict)
+        self._certainty = Certainty(program)
+        self._numbered: dict[tuple[str, ...], dict[Place, bool]] = {RANK: {}, SIZE: {}}
         self._trains = program.fact(WhatTrains)
         self._known: dict[tuple[ast.expr, Scope], Cause | None] = {}
         self._slices: dict[tuple[ast.expr, Scope, int], tuple[Reached, ...]] = {}
@@ -127,11 +109,11 @@ class Uniformity:
         causes = self.causes(at)
         if causes:
             return Divergent(tuple(causes))
-        return Uniform() if self._program.fact(Alike).is_same(at) else Unknown()
+        return Uniform() if self._certainty.is_shown(at) else Unknown()
 
     def is_uniform(self, at: Occurrence) -> bool:
         """Tell that all ranks surely have one value, so that none decides otherwise by it."""
-        return self._program.fact(Alike).is_same(at) and not self.causes(at)
+        return self._certainty.is_shown(at) and not self.causes(at)
 
     def causes(
         self, at: Occurrence, of: Of = Of.VALUE, is_uniform: Callable[[ast.AST], bool] = lambda node: False
@@ -166,6 +148,59 @@ class Uniformity:
 
         return reachable([start], behind, _key)
 
+    def on_rank(self, at: Occurrence) -> bool:
+        """Return whether an expression may have another value on another rank because of its number."""
+        return self._comes_of(at, RANK)
+
+    def on_size(self, at: Occurrence) -> bool:
+        """Return whether an expression depends on the number of ranks."""
+        return self._comes_of(at, SIZE)
+
+    def _comes_of(self, at: Occurrence, functions: tuple[str, ...]) -> bool:
+        known = self._numbered[functions]
+
+        def parts(each: Occurrence) -> Iterable[Occurrence]:
+            if _place(each) in known or (functions is RANK and self._hides_rank(each)):
+                return ()
+            return self._flow.parts(each)
+
+        if _place(at) not in known:
+            seen = set[Place]()
+            for each in reachable([at], parts, _place, seen):
+                if known.get(_place(each)) or self._is_number(each, functions):
+                    known[_place(at)] = True
+                    break
+            else:
+                known.update(dict.fromkeys(seen, False))
+        return known[_place(at)]
+
+    def _hides_rank(self, at: Occurrence) -> bool:
+        """Return whether the rank's number in what an expression is computed of makes it no other."""
+        node = at.node
+        if isinstance(node, ast.Compare) and _asks_none(node):
+            # Whether a launcher tells a process its number, it tells all of them.
+            step = self._names.steps_back(at.part(node.left))
+            asked = step.sources if step is not None else (at.part(node.left),)
+            return bool(asked) and all(reads_number(each.node) for each in asked)
+        if not isinstance(node, ast.Call):
+            return False
+        site = self._script.site_of(node)
+        callee = self._names.callee(site)
+        makes = any(isinstance(each, Library) and api.is_class(each.name) for each in callee)
+        return makes and not self._names.called_functions(site)
+
+    def _is_number(self, at: Occurrence, functions: tuple[str, ...]) -> bool:
+        """Return whether an expression is itself the number of the rank, or that of all."""
+        node = at.node
+        if isinstance(node, ast.Name | ast.Attribute):
+            horovod = self._program.fact(Horovod)
+            return last_name(node) in functions and horovod.is_function(at, *functions)
+        if isinstance(node, ast.Call) and node in (self._ranks if functions is RANK else self._sizes):
+            return True
+        if functions is not RANK:
+            return False
+        return reads_number(node) or (isinstance(node, ast.Call) and last_name(node.func) in _GIVING)
+
     def cause(self, at: Occurrence) -> Cause | None:
         """Return why an expression itself gives each rank something else; it is asked for often."""
         key = at.node, at.scope
@@ -175,9 +210,9 @@ class Uniformity:
 
     def _find_cause(self, at: Occurrence) -> Cause | None:
         if at.node in self.losses:
-            return _cause_of(CauseKind.DATA, self.losses[at.node])
+            return cause_of(CauseKind.DATA, self.losses[at.node])
         if isinstance(at.node, ast.Name) and at.node.id == self._batch_logs.get(at.scope.function(), ""):
-            return _cause_of(CauseKind.DATA, self._fits[0].site)
+            return cause_of(CauseKind.DATA, self._fits[0].site)
         if reads_number(at.node) or at.node in self._ranks:
             called = self._script.site_of(at.node) if isinstance(at.node, ast.Call) else None
             return Cause(CauseKind.RANK, at, called)
@@ -188,7 +223,7 @@ class Uniformity:
         if kind is None and self._judges(site):
             self._known[at.node, at.scope] = None  # What a model is given may be what it gave before.
             kind = CauseKind.DATA if self._is_of_own_rows(site) else None
-        return _cause_of(kind, site) if kind is not None else None
+        return cause_of(kind, site) if kind is not None else None
 
     def _behind(self, reached: Reached) -> Iterator[Reached]:
         """What an expression has its value from, one step back; nothing behind a cause or a count."""
@@ -199,7 +234,7 @@ class Uniformity:
         cause = self.cause(at)
         if cause is not None and (of is Of.VALUE or cause.kind in _COUNTED):
             return
-        fetched = list(self._fetched(at))
+        fetched = list(self._flow.fetched(at))
         if fetched:
             yield from ((each, Of.VALUE) for each in fetched)
             return
@@ -207,10 +242,10 @@ class Uniformity:
             yield from self._behind_call(node, at, of)
             return
         if isinstance(node, ast.Name | ast.Attribute):
-            for item in (*self._names.additions(at), *self.nested(at)):
-                yield from ((each, Of.VALUE) for each in self.tests_of(item, at.statement))
+            for item in (*self._names.additions(at), *self._flow.nested(at)):
+                yield from ((each, Of.VALUE) for each in self._flow.tests_of(item, at.statement))
         if of is Of.VALUE or (of is Of.CHOICE and is_mask(node)):
-            yield from ((each, Of.VALUE) for each in self._sources(at))
+            yield from ((each, Of.VALUE) for each in self._flow.computed_of(at))
         else:
             yield from self._measured(at, of)
 
@@ -219,7 +254,7 @@ class Uniformity:
         site = self._script.site_of(node)
         functions = self._names.called_functions(site)
         is_value = of is Of.VALUE or (of is Of.CHOICE and is_mask(node))
-        if node in self.collected or self._names.calls(site, *_COUNTING):
+        if node in self._flow.collected or self._names.calls(site, *_COUNTING):
             return
         if self._names.calls(site, _LENGTH):
             yield from ((at.part(each), Of.COUNT) for each in node.args)
@@ -227,7 +262,7 @@ class Uniformity:
         elif self._names.may_be(self._names.site_values(node, site), *_KEEPING):
             return
         elif is_value:
-            yield from ((each, Of.VALUE) for each in self._sources(at))
+            yield from ((each, Of.VALUE) for each in self._flow.computed_of(at))
         elif functions:
             yield from (each for function in functions for each in self._turns_of(function))
             yield from self._measured(at, of)
@@ -245,7 +280,7 @@ class Uniformity:
         calls = [each.node for each in step.sources if isinstance(each.node, ast.Call)] if step else []
         if node.attr == "epoch" and any(last_name(each.func) in FITTING for each in calls):
             return True
-        return bool(calls) and all(self._seeds.shuffles(self._script.site_of(each)) for each in calls)
+        return bool(calls) and all(self.draws.shuffles(self._script.site_of(each)) for each in calls)
 
     @staticmethod
     def _turns_of(function: Scope) -> Iterator[Reached]:
@@ -269,7 +304,7 @@ class Uniformity:
             yield from ((at.part(node.value), of), (at.part(node.slice), Of.CHOICE))
         else:
             tests = {test for each in getattr(node, "generators", ()) for test in each.ifs}
-            yield from ((each, Of.VALUE if each.node in tests else of) for each in self._sources(at))
+            yield from ((each, Of.VALUE if each.node in tests else of) for each in self._flow.computed_of(at))
 
     def _length_of(self, site: Site, of: Of) -> Iterator[Reached]:
         """What the length of a call's result comes of."""
@@ -281,7 +316,7 @@ class Uniformity:
         if name in divergence.SIZED or (name in divergence.CHOOSING and len(given) < 3):
             yield from ((each, Of.VALUE) for each in given)
         elif name in divergence.TESTING:
-            yield from ((each, Of.VALUE) for one in given for each in self.returned(one))
+            yield from ((each, Of.VALUE) for one in given for each in self._flow.returned(one))
             yield from ((each, of) for each in given)
         elif name in divergence.DROPPING:
             yield at, Of.VALUE
@@ -293,83 +328,14 @@ class Uniformity:
         else:
             yield from ((each, of) for each in given)
 
-    def returned(self, at: Occurrence) -> Iterator[Occurrence]:
-        """What a function gives that is handed on, be it a lambda."""
-        if isinstance(at.node, ast.Lambda):
-            yield Occurrence(at.node.body, at.scope.facts.scope_of[at.node], at.statement)
-        for value in self._names.values(*at[:3]):
-            if isinstance(value, Function):
-                yield from (Occurrence(node, value.scope, where) for node, where in value.scope.returns)
-
-    def _sources(self, at: Occurrence) -> Iterator[Occurrence]:
-        """What an expression is computed of, the tests that choose it, and what is put into it later."""
-        yield from self._dependence.parts(at)
-        if isinstance(at.node, ast.Call):
-            if any(map(divergence.applies, self._names.full_names(at.node.func, *at[1:3]))):
-                yield from (each for given in arguments(at.node) for each in self.returned(at.part(given)))
-            callee = self._names.callee(self._script.site_of(at.node))
-            # An object that is called may keep what it is given, and go by it.
-            if any(isinstance(each, UserInstance) for each in callee):
-                yield from map(at.part, arguments(at.node))
-        if isinstance(at.node, ast.Subscript):
-            yield from map(of_call, self.shuffled_in_place(at.part(at.node.value)))
-        if isinstance(at.node, ast.Name | ast.Attribute):
-            # What a loop takes out of something that cannot be looked into differs as that does.
-            step = self._names.steps_back(at)
-            yield from step.within if step is not None else ()
-            for item in (*self._names.additions(at), *self.nested(at)):
-                yield from self._names.source_of(item.binding).sources
-            yield from map(of_call, self.shuffled_in_place(at))
-
-    def tests_of(self, item: ItemBinding, beside: Statement | None) -> Iterator[Occurrence]:
-        """Yield the tests that decide whether something is put into a container, or into which of several."""
-        binding = item.binding
-        yield from tests_around(binding.statement, beside)
-        if isinstance(item.base, ast.IfExp | ast.Subscript):
-            decides = item.base.test if isinstance(item.base, ast.IfExp) else item.base.slice
-            yield Occurrence(decides, binding.scope, binding.statement)
-
-    def nested(self, at: Occurrence) -> Iterator[ItemBinding]:
-        """Yield what is put into one of the containers that a name holds: ``folds[n].append(row)``."""
-        for item, place in self._nested.get(dotted(at.node), ()) if self._nested else ():
-            bound = self._names.bindings(at)
-            if any(each in bound for each in self._names.bindings(place)):
-                yield item
-
-    @cached_property
-    def _nested(self) -> dict[str, list[tuple[ItemBinding, Occurrence]]]:
-        """What is put into containers that others hold, by the names of these."""
-        found: dict[str, list[tuple[ItemBinding, Occurrence]]] = {}
-        for item in self._script.item_bindings(""):
-            if isinstance(item.base, ast.Subscript) and (name := dotted(item.base.value)):
-                place = Occurrence(item.base.value, item.binding.scope, item.binding.statement)
-                found.setdefault(name, []).append((item, place))
-        return found
-
-    def shuffled_in_place(self, at: Occurrence) -> Iterator[Site]:
-        """Yield the calls that shuffle what a name stands for: ``random.shuffle(files)``."""
-        for site in self._shuffling.get(last_name(at.node), ()) if self._shuffling else ():
-            bound = self._names.bindings(of_call(site).part(site.node.args[0]))
-            if any(each in bound for each in self._names.bindings(at)):
-                yield site
-
-    @cached_property
-    def _shuffling(self) -> dict[str, list[Site]]:
-        """The calls of libraries that shuffle in place, by the name of what they shuffle."""
-        found: dict[str, list[Site]] = {}
-        for site in self._script.sites_named("shuffle"):
-            if site.node.args and isinstance(site.statement.node, ast.Expr):
-                found.setdefault(last_name(site.node.args[0]), []).append(site)
-        return found
-
     def _kind(self, site: Site) -> CauseKind | None:
         """Return why a call gives each rank something else; None if what it is given decides."""
-        if (self._seeds.is_draw(site) or self._seeds.shuffles(site)) and self._seeds.order(site) is Order.OWN:
+        if (self.draws.is_draw(site) or self.draws.shuffles(site)) and self.draws.of(site).diverges:
             return CauseKind.DRAW
         names = self._names.full_names(site.node.func, site.scope, site.statement)
         methods = map(full_name, self._names.callee(site)) if site.name in self._differing else ()
         for name in names or filter(None, methods):
-            kind = cause_of(name)
+            kind = divergence.cause_of(name)
             if kind is not None and not self._is_seeded(site):
                 return kind
         if site.name in METHODS and not names and isinstance(site.node.func, ast.Attribute):
@@ -385,8 +351,8 @@ class Uniformity:
 
     def _is_seeded(self, site: Site) -> bool:
         """Tell that a call is given a seed that all ranks share."""
-        seed = self._seeds.given(site)
-        return seed is not None and self._seeds.of_seed(seed) is Order.SAME
+        seed = self.draws.given(site)
+        return seed is not None and self.draws.of_seed(seed, site).is_uniform
 
     def _judges(self, site: Site) -> bool:
         """Tell that a call has a model make something of data."""
@@ -461,34 +427,16 @@ class Uniformity:
     # Sessions
 
     @cached_property
-    def _has_session(self) -> bool:
-        return not self._script.identifiers.isdisjoint(_OF_SESSIONS)
-
-    @cached_property
     def _inputs(self) -> set[ast.AST]:
         """The calls that give graphs the rows of batches, of which losses that are minimized come."""
         behind, found = self._program.fact(Trails).behind, set[ast.AST]()
-        for site in self._script.sites_named("minimize", "compute_gradients") if self._has_session else ():
+        for site in (
+            self._script.sites_named("minimize", "compute_gradients") if self._flow.has_session else ()
+        ):
             loss = argument(site.node, 0, "loss")
             parts = behind(of_call(site).part(loss), of_data=True) if loss is not None else ()
             found.update(each.node for each in parts if isinstance(each.node, ast.Call))
         return {each for each in found if isinstance(each, ast.Call) and last_name(each.func) in _INPUTS}
-
-    def _fetched(self, at: Occurrence) -> Iterator[Occurrence]:
-        """What a session was asked for where a name holds its answer: ``v, _ = session.run([loss, op])``."""
-        key = at.node.slice if isinstance(at.node, ast.Subscript) else None
-        name = at.part(at.node.value) if isinstance(at.node, ast.Subscript) else at
-        if not self._has_session or not isinstance(name.node, ast.Name):
-            return
-        for binding in self._names.bindings(name):
-            called = binding.value
-            if not isinstance(called, ast.Call) or last_name(called.func) != "run" or not called.args:
-                continue
-            asked = replace(binding, value=called.args[0]).taken
-            if isinstance(asked, ast.List | ast.Tuple | ast.Dict):
-                asked = _element_of(asked, key)
-            if asked is not None:
-                yield Occurrence(asked, binding.scope, binding.statement)
 
     def is_meant(self, cause: Cause) -> bool:
         """Tell that a cause is a number of Horovod's own, which is meant to differ."""
@@ -500,24 +448,9 @@ class Uniformity:
         return {site.node for site in self._program.fact(Horovod).calls(*RANK)}
 
     @cached_property
-    def collected(self) -> set[ast.Call]:
-        """The calls of collectives, whose results all ranks share."""
-        return {site.node for site in self._program.fact(Horovod).calls(*COLLECTIVE)}
-
-
-def _cause_of(kind: CauseKind, site: Site) -> Cause:
-    return Cause(kind, of_call(site), site)
-
-
-def _element_of(display: ast.List | ast.Tuple | ast.Dict, key: ast.expr | None) -> ast.expr | None:
-    """Return what a constant picks out of a list or a dict that is written out."""
-    if not isinstance(key, ast.Constant):
-        return None
-    if isinstance(display, ast.Dict):
-        pairs = zip(display.keys, display.values, strict=True)
-        named = (value for name, value in pairs if isinstance(name, ast.Constant) and name.value == key.value)
-        return next(named, None)
-    return element_at(display.elts, key.value) if isinstance(key.value, int) and key.value >= 0 else None
+    def _sizes(self) -> set[ast.AST]:
+        """The calls that ask Horovod for the number of ranks."""
+        return {site.node for site in self._program.fact(Horovod).calls(*SIZE)}
 
 
 def is_mask(node: ast.AST) -> bool:
@@ -529,6 +462,33 @@ def is_mask(node: ast.AST) -> bool:
     )
 
 
+def _place(at: Occurrence) -> Place:
+    return at.node, at.scope
+
+
 def _key(reached: Reached) -> tuple[ast.expr, Scope, int]:
     at, of = reached
     return at.node, at.scope, id(of)
+
+
+def _asks_none(node: ast.Compare) -> bool:
+    """Whether a comparison asks only whether there is a value: ``x is None``."""
+    given = node.comparators[0]
+    return (
+        isinstance(node.ops[0], ast.Is | ast.IsNot)
+        and isinstance(given, ast.Constant)
+        and given.value is None
+    )
+
+
+def reads_number(node: ast.expr) -> bool:
+    """Whether an expression reads the number of a process from its environment."""
+    if isinstance(node, ast.Call):
+        return any(map(_numbers, node.args))
+    return isinstance(node, ast.Subscript) and _numbers(node.slice)
+
+
+def _numbers(node: ast.expr) -> bool:
+    """Whether it names the variable by which a launcher tells a process its number."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    return isinstance(value, str) and value.isupper() and value.endswith(_NUMBERS)

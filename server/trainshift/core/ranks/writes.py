@@ -9,10 +9,10 @@ from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.acting import Acting
 from trainshift.core.ranks.branches import Branches
-from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.trails import Trails
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api, entries
@@ -41,7 +41,7 @@ class Writes:
         self._script = program.script
         self._names = program.names
         self._branches = program.fact(Branches)
-        self._dependence = program.fact(Dependence)
+        self._uniformity = program.fact(Uniformity)
         self._together = program.fact(Together)
         self._acting = program.fact(Acting)
         self._in_training: dict[Scope, bool] = {}
@@ -152,7 +152,7 @@ class Writes:
         trails = self._program.fact(Trails)
         for each in given:
             at = Occurrence(each, site.scope, site.statement)
-            if self._dependence.on_rank(at):
+            if self._uniformity.on_rank(at):
                 return True
             if isinstance(each, ast.Constant | ast.Lambda):
                 continue
@@ -170,7 +170,7 @@ class Writes:
             if isinstance(value, Instance) and self._names.is_a(value, *api.CHECKPOINT_MANAGER):
                 made = self._script.site_of(value.node)
                 at = (Occurrence(each, made.scope, made.statement) for each in arguments(made.node))
-                if any(map(self._dependence.on_rank, at)):
+                if any(map(self._uniformity.on_rank, at)):
                     return True
         return False
 
@@ -188,7 +188,7 @@ class Writes:
                 continue
             if self._is_in_training(site) and self._together.is_of_all(site):
                 given = (Occurrence(each, site.scope, site.statement) for each in arguments(site.node))
-                if not any(map(self._dependence.on_rank, given)):
+                if not any(map(self._uniformity.on_rank, given)):
                     yield site
 
     def _is_in_training(self, site: Site) -> bool:
@@ -224,4 +224,4 @@ class Writes:
         values = self._names.values(*at[:3])
         if values and all(isinstance(each, Literal) and each.value == 0 for each in values):
             return True
-        return self._dependence.on_rank(at) or any(isinstance(each, Unknown) for each in values)
+        return self._uniformity.on_rank(at) or any(isinstance(each, Unknown) for each in values)

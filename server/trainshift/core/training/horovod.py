@@ -18,6 +18,7 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.memo import Questions
 from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Library
 from trainshift.python.syntax.chunk_syntax import (
     Binding,
     Scope,
@@ -89,6 +90,16 @@ class Horovod:
     def is_call(self, site: Site, *functions: str) -> bool:
         """Whether the call is ``hvd.<function>()`` for one of `functions`."""
         return self._function(site.node.func, site.scope, site.statement) in functions
+
+    def is_function(self, at: Occurrence, *functions: str) -> bool:
+        """Whether an expression is one of Horovod's functions itself, which is meant to be called."""
+        values = self._script.names.values(*at[:3])
+        return bool(values) and all(
+            isinstance(each, Library)
+            and each.name.startswith("horovod.")
+            and each.name.rpartition(".")[2] in functions
+            for each in values
+        )
 
     def is_statement(self, statement: Statement | None, *functions: str) -> bool:
         """Whether a statement is nothing but a call of one of Horovod's `functions`."""

@@ -12,8 +12,8 @@ from trainshift.core.training.steps import is_plain
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Display, Values
 from trainshift.python.syntax.chunk_syntax import Site, hides_arguments
-from trainshift.rewriting.datasets.draws import Draw, Draws
 from trainshift.rewriting.datasets.knowledge import unordered
+from trainshift.rewriting.datasets.remedies import Draw, Remedies
 
 _GIVEN = ("x", "y", "sample_weight")
 # Libraries whose functions give arrays, tensors or tables.
@@ -81,7 +81,7 @@ def read_given(program: Program, site: Site, given: list[ast.expr], certain: boo
                 (), reason=f"`{text}` is a list, of rows or of one array for each input; make it an array"
             )
         arrays.append(Array(at, length, holds))
-    draws = [draw for each in arrays for draw in program.fact(Draws).behind(each.at)]
+    draws = [draw for each in arrays for draw in program.fact(Remedies).behind(each.at)]
     if reason := unordered(draws):
         return Arrays((), reason=reason)
     unseen = [

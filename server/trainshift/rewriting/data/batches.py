@@ -12,15 +12,17 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.seeds import Order, Seeds
+from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.ranks.verdict import Verdict, divergent, joined
 from trainshift.core.training.executions import Executions, counted_in
 from trainshift.libraries.containers import ADDING
+from trainshift.libraries.divergence import CauseKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.rewriting.data.turns import Gives, Turns, subscripts
-from trainshift.rewriting.datasets.draws import Draws
 from trainshift.rewriting.datasets.knowledge import Knowledge
 from trainshift.rewriting.datasets.pipelines import Pipelines
+from trainshift.rewriting.datasets.remedies import Remedies
 
 # Methods of data that hand out batches in an order of their own, which they draw.
 _HANDING_OUT = ("next_batch",)
@@ -44,18 +46,15 @@ def draws_batches(program: Program, loop: Statement) -> bool:
     return any(True for _ in _chosen(program, loop))
 
 
-def drawn_in(program: Program, loop: Statement) -> Order | None:
+def drawn_in(program: Program, loop: Statement) -> Verdict | None:
     """Whether a loop draws the same at random on all ranks, turn by turn; None where it draws nothing."""
-    seeds = program.fact(Seeds)
-    here = set(run_in(program, loop))
-    orders = {
-        seeds.order(site) for site in program.script.sites if site.statement in here and seeds.is_draw(site)
-    }
-    if not orders:
+    draws, here = program.fact(Uniformity).draws, set(run_in(program, loop))
+    found = [site for site in program.script.sites if site.statement in here and draws.is_draw(site)]
+    if not found:
         return None
-    if program.choices.seed_by_rank or Order.OWN in orders:
-        return Order.OWN
-    return orders.pop() if len(orders) == 1 else Order.UNKNOWN
+    if program.choices.seed_by_rank:
+        return divergent(CauseKind.RANK, found[0])
+    return joined(map(draws.of, found))
 
 
 def run_in(program: Program, loop: Statement) -> list[Statement]:
@@ -111,7 +110,7 @@ def counts_turns(loop: Statement) -> bool:
 def _hands_out(program: Program, site: Site) -> bool:
     functions = program.names.called_functions(site)
     owners = {each.owner() or each for each in functions}
-    drawing = (each for each in program.script.sites if program.fact(Draws).is_free(each))
+    drawing = (each for each in program.script.sites if program.fact(Remedies).is_free(each))
     first = (each for each in drawing if _lies_in(each.scope, owners) and not _comes_later(program, each))
     return not functions or any(True for _ in first)
 
@@ -177,7 +176,7 @@ def _is_endless_draw(program: Program, at: Occurrence) -> bool:
         root.is_dataset
         and not any(node.unseen for node in nodes)
         and not known.ends(root)
-        and any(known.likeness(node) is Order.OWN for node in nodes)
+        and any(known.likeness(node).diverges for node in nodes)
     )
 
 
@@ -187,7 +186,7 @@ def _chosen(program: Program, loop: Statement) -> Iterator[Site]:
     for statement in here:
         for part in subscripts(statement):
             index = Occurrence(part.slice, statement.scope, statement)
-            drawn = [site for site in program.fact(Draws).choosing(index) if site.statement in here]
+            drawn = [site for site in program.fact(Remedies).choosing(index) if site.statement in here]
             if drawn and not _is_made(program, part.value, here):
                 yield from drawn
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.seeds import Order
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.lazy import cached_property
@@ -134,7 +133,7 @@ class DividedData:
         if any(node.operation == "skip" for node in nodes) and any(map(self._knowledge.draws, nodes)):
             return False
         row, known = list(self._nodes(pipeline)), self._knowledge
-        return all(known.likeness(each) is not Order.OWN or known.reaches_little(each, row) for each in nodes)
+        return all(not known.likeness(each).diverges or known.reaches_little(each, row) for each in nodes)
 
     def _counts_steps(self, pipeline: _Pipeline) -> bool:
         """Whether a loop is given the number of its steps, which HV06 divides."""
@@ -165,7 +164,7 @@ class DividedData:
 
     def _is_alike(self, pipeline: _Pipeline) -> bool:
         """Whether it is seen that all ranks would begin with the same part of the data."""
-        return all(self._knowledge.likeness(node) is Order.SAME for node in self._nodes(pipeline))
+        return all(self._knowledge.likeness(node).is_uniform for node in self._nodes(pipeline))
 
     @cached_property
     def _cuts(self) -> list[LoopData]:
@@ -233,8 +232,8 @@ class DividedData:
 
     def _of_input_fn(self, each: InputFn) -> LoopData:
         iteration, order = each.iteration, self._input_fns.order(each)
-        is_alike = order is Order.SAME
-        if (each.counted and order is Order.OWN) or self._program.fact(Generators).is_by_rank(each.at):
+        is_alike = order.is_uniform
+        if (each.counted and order.diverges) or self._program.fact(Generators).is_by_rank(each.at):
             return LoopData(iteration, How.STEPS)
         arrays = self._input_fns.arrays(each)
         if arrays is not None:
@@ -310,7 +309,7 @@ class DividedData:
         places: dict[Node, None] = {}
         drawing: list[Site] = []
         for root, row in zip(roots, rows, strict=True):
-            own = any(known.likeness(node) is Order.OWN or node.is_share for node in row)
+            own = any(known.likeness(node).diverges or node.is_share for node in row)
             if own and root.is_dataset and not any(node.unseen for node in row):
                 continue
             found = cut.of(root, batched=False, chained=False)

@@ -12,9 +12,9 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import of_call
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.rewriting.data.divided_data import DividedData
-from trainshift.rewriting.datasets.draws import Draw, Draws, Remedy
 from trainshift.rewriting.datasets.knowledge import Knowledge
 from trainshift.rewriting.datasets.pipelines import Pipelines
+from trainshift.rewriting.datasets.remedies import Draw, Remedies, Remedy
 from trainshift.rewriting.datasets.splits import Splits
 
 _SENT = (Remedy.SENT, Remedy.SENT_AFTER)
@@ -42,10 +42,11 @@ class DrawnAlike:
     @cached_property
     def stated(self) -> list[Draw]:
         """The draws of what ranks train by, such as a sample of parameters, that a state makes alike."""
-        divided, draws = {each.site for each in (*self.divided, *self.splitting)}, self._program.fact(Draws)
+        remedies = self._program.fact(Remedies)
+        divided = {each.site for each in (*self.divided, *self.splitting)}
         sites = (each.cause.site for each in self._program.fact(Sinks).divergences)
         found = dict.fromkeys(site for site in sites if site is not None and site not in divided)
-        drawn = [Draw(site, draws.remedy(site)) for site in found if draws.is_free(site)]
+        drawn = [Draw(site, remedies.remedy(site)) for site in found if remedies.is_free(site)]
         return [each for each in drawn if each.remedy is Remedy.STATE]
 
     def _is_sent(self, draw: Draw) -> bool:

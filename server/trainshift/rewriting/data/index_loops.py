@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.draws import NUMPY
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.effects import Effects
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
@@ -20,8 +22,8 @@ from trainshift.python.values.effects import Effect
 from trainshift.rewriting.data.batches import draws_batches
 from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.data.turns import is_arithmetic, made_of, reads
-from trainshift.rewriting.datasets.draws import Draw, Draws
 from trainshift.rewriting.datasets.knowledge import unordered
+from trainshift.rewriting.datasets.remedies import Draw, Remedies
 
 LISTS = frozenset({"numpy.array_split", "numpy.split"})
 """The functions that cut an array into a list of batches."""
@@ -87,7 +89,7 @@ def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
         return told_apart(program, numbers, numbered) or shared(program, numbers, cut)
     turns = turns_of(numbers.node)
     if turns is not None and draws_batches(program, iteration.statement):
-        seeded = program.fact(Draws).is_seeded("numpy.random")
+        seeded = program.fact(Uniformity).draws.is_seeded(NUMPY)
         reason = "its batches are drawn by a seed, the same on all ranks" if seeded else ""
         return IndexLoop(numbers.part(turns), counts=True, reason=reason)
     return None
@@ -117,7 +119,7 @@ def shared(program: Program, numbers: Occurrence, data: list[Occurrence]) -> Ind
         return IndexLoop(numbers, is_own=True)
     if does_more(numbers.node):
         return IndexLoop(numbers, reason="what it goes through does more than count; give it a name first")
-    draws = [draw for each in data for draw in program.fact(Draws).behind(each)]
+    draws = [draw for each in data for draw in program.fact(Remedies).behind(each)]
     return IndexLoop(numbers, draws=tuple(dict.fromkeys(draws)), reason=unordered(draws))
 
 

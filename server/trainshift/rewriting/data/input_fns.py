@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.seeds import Order
+from trainshift.core.ranks.verdict import Uniform, Unknown, Verdict, divergent
 from trainshift.core.training.loop_kinds import told_what_to_train_on
 from trainshift.core.training.loops import Loops
+from trainshift.libraries.divergence import CauseKind
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function
@@ -100,16 +101,16 @@ class InputFns:
         """Whether an input function is seen to return a dataset."""
         return any(node.is_dataset and node.operation for node in self._pipelines.upstream(each.root))
 
-    def order(self, each: InputFn) -> Order:
+    def order(self, each: InputFn) -> Verdict:
         """Whether all ranks have the data of an input function in one order, which returns no dataset."""
         if each.maker is not None:
             shuffle = argument(each.maker.node, None, "shuffle")
             fixed = isinstance(shuffle, ast.Constant) and not shuffle.value
-            return Order.SAME if fixed else Order.OWN
+            return Uniform() if fixed else divergent(CauseKind.DRAW, each.maker)
         order = self._program.fact(Generators).likeness(each.at)
         values = self._program.names.values(*each.at[:3])
         seen = bool(values) and all(isinstance(value, Function) for value in values)
-        return Order.UNKNOWN if order is Order.SAME and not seen else order
+        return Unknown() if order.is_uniform and not seen else order
 
     def arrays(self, each: InputFn) -> Arrays | None:
         """The arrays that an input function is made of, if nothing else goes through them by it."""

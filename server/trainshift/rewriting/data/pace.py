@@ -6,7 +6,9 @@ import ast
 from enum import Enum
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.seeds import Order
+from trainshift.core.ranks.draws import NUMPY
+from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.ranks.verdict import Divergent, Uniform, Unknown, Verdict
 from trainshift.core.training.graph_slice import is_reached
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
@@ -22,7 +24,6 @@ from trainshift.rewriting.data.iterated import Iterated, Iteration
 from trainshift.rewriting.data.loop_data import How
 from trainshift.rewriting.data.same_data import same_data
 from trainshift.rewriting.data.step_counts import StepCount, StepCounts
-from trainshift.rewriting.datasets.draws import Draws
 
 # What gives the length of a dataset: functions of it, and methods.
 _LENGTHS = ("len", "cardinality")
@@ -44,13 +45,12 @@ SAME_DATA = (
 ALL_WORK = "every rank takes all turns of {}, so that more ranks save no time: "
 # What is said further, by how its turns draw at random, where they do.
 WORK = {
-    None: "nothing tells what of it is a rank's share; give each rank data of its own, and `1/hvd.size()` of "
-    "the turns",
-    Order.OWN: "each rank draws its own at random; divide the turns by `hvd.size()` if these are batches",
-    Order.SAME: "all draw the same, by a seed that is fixed; choose `seed-by-rank`, and divide the turns by "
+    type(None): "nothing tells what of it is a rank's share; give each rank data of its own, and "
+    "`1/hvd.size()` of the turns",
+    Divergent: "each rank draws its own at random; divide the turns by `hvd.size()` if these are batches",
+    Uniform: "all draw the same, by a seed that is fixed; choose `seed-by-rank`, and divide the turns by "
     "`hvd.size()`",
-    Order.UNKNOWN: "all may draw the same, by a seed; let it differ by rank, and divide the turns by "
-    "`hvd.size()`",
+    Unknown: "all may draw the same, by a seed; let it differ by rank, and divide the turns by `hvd.size()`",
 }
 
 
@@ -147,7 +147,7 @@ class Pace:
         """Whether a `while` counts its turns, for each of which a rank draws a batch of its own."""
         if not self._program.whole.choices.divide_data or not counts_turns(loop):
             return False
-        seeded = self._program.fact(Draws).is_seeded("numpy.random")
+        seeded = self._program.fact(Uniformity).draws.is_seeded(NUMPY)
         return not seeded and draws_batches(self._program, loop)
 
     @cached_property
@@ -185,7 +185,7 @@ class Pace:
         return [(each, data) for each, data in found if data is not None]
 
     @cached_property
-    def worked(self) -> list[tuple[Statement, Order | None]]:
+    def worked(self) -> list[tuple[Statement, Verdict | None]]:
         """The other innermost loops of which each rank takes all turns, and whose draws they draw."""
         if not self._program.whole.choices.divide_data:
             return []

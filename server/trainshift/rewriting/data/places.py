@@ -8,7 +8,7 @@ from enum import Enum
 
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.rewriting.datasets.draws import Draw
+from trainshift.rewriting.datasets.remedies import Draw
 
 
 class Form(Enum):

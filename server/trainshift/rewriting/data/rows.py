@@ -12,11 +12,14 @@ from dataclasses import dataclass
 
 from trainshift.core.program import Program
 from trainshift.core.ranks import worlds
-from trainshift.core.ranks.seeds import Order, Seeds
+from trainshift.core.ranks.draws import PYTHON
 from trainshift.core.ranks.trails import Trails
+from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.ranks.verdict import Uniform, Verdict, divergent
 from trainshift.core.training.fits import Fit
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
+from trainshift.libraries.divergence import CauseKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Display, UserInstance
 from trainshift.python.syntax.chunk_syntax import Site, argument, hides_arguments, last_name
@@ -24,9 +27,9 @@ from trainshift.rewriting.data.arrays import is_array, is_read_again
 from trainshift.rewriting.data.index_loops import LISTS, called, side_by_side, unwrapped
 from trainshift.rewriting.data.iterated import Iteration
 from trainshift.rewriting.data.places import Form, Place
-from trainshift.rewriting.datasets.draws import Draws
 from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.knowledge import unordered
+from trainshift.rewriting.datasets.remedies import Remedies
 
 # What numbers the elements of a row, or shows how far it is.
 _SIDE_BY_SIDE = "builtins.zip"
@@ -61,7 +64,7 @@ def read_rows(program: Program, iteration: Iteration) -> Rows | None:
         order = _order(program, fit, at)
         if order is None:
             return None
-        if order is Order.OWN and counts(fit):
+        if order.diverges and counts(fit):
             return Rows(is_own=True)
         return _of_flow(program, at) or _of_sequence(fit, at, order)
     if _is_sequence(program, at):
@@ -91,19 +94,19 @@ def _calls(program: Program, at: Occurrence) -> list[Site]:
     return trails.calls(trails.behind(at, True, whole=True))
 
 
-def _order(program: Program, fit: Fit, at: Occurrence) -> Order | None:
+def _order(program: Program, fit: Fit, at: Occurrence) -> Verdict | None:
     """Whether all ranks go through a sequence of Keras' in one order; None for what is none."""
-    seeds = program.fact(Seeds)
+    draws = program.fact(Uniformity).draws
     if isinstance(at.node, ast.Call) and program.script.site_of(at.node).name in _FLOWS:
         site = program.script.site_of(at.node)
-        if not seeds.shuffles(site):
-            return Order.SAME
-        return Order.OWN if program.choices.seed_by_rank else seeds.order(site)
+        if not draws.shuffles(site):
+            return Uniform()
+        return divergent(CauseKind.RANK, site) if program.choices.seed_by_rank else draws.of(site)
     if _is_sequence(program, at):
         shuffles = fit.given("shuffle")
         if isinstance(shuffles, ast.Constant) and not shuffles.value:
-            return Order.SAME
-        return seeds.of_library("random")
+            return Uniform()
+        return draws.of_library(PYTHON, fit.site)
     step = program.names.steps_back(at)
     if step is None or step.unseen or len(step.sources) != 1 or isinstance(at.node, ast.Call):
         return None
@@ -120,10 +123,10 @@ def _is_sequence(program: Program, at: Occurrence) -> bool:
     )
 
 
-def _of_sequence(fit: Fit, at: Occurrence, order: Order) -> Rows:
-    if order is not Order.OWN:
+def _of_sequence(fit: Fit, at: Occurrence, order: Verdict) -> Rows:
+    if not order.diverges:
         reason = "it has one order on all ranks; let it shuffle, and leave out its seed"
-        return Rows(reason=reason, is_seen=order is Order.SAME)
+        return Rows(reason=reason, is_seen=order.is_uniform)
     if hides_arguments(fit.site.node) or not is_read_again(at.node):
         return Rows(reason="nothing tells its length before; give it a name, and `fit` its `steps_per_epoch`")
     return Rows((Place(at, Form.STEPS),))
@@ -144,10 +147,10 @@ def _of_flow(program: Program, at: Occurrence) -> Rows | None:
 
 
 def _of_fit(program: Program, at: Occurrence) -> Rows:
-    if program.fact(Generators).likeness(at) is Order.OWN:
+    if program.fact(Generators).likeness(at).diverges:
         return Rows(is_own=True)
     read = {last_name(each.node) for each in program.fact(Trails).behind(at, True)}
-    return _drawn((Place(at, Form.GENERATOR, tuple(program.fact(Draws).shuffled(read))),))
+    return _drawn((Place(at, Form.GENERATOR, tuple(program.fact(Remedies).shuffled(read))),))
 
 
 def _of_loop(program: Program, at: Occurrence) -> Rows:
@@ -157,14 +160,14 @@ def _of_loop(program: Program, at: Occurrence) -> Rows:
     asking = next((each for each in calls if each.name in ASKING), None)
     if asking is not None:
         return Rows(reason=f"what `{asking.name}` gives may be another thing on each rank")
-    return _drawn((Place(at, Form.GENERATOR, tuple(program.fact(Draws).among(calls))),))
+    return _drawn((Place(at, Form.GENERATOR, tuple(program.fact(Remedies).among(calls))),))
 
 
 def _of_lists(program: Program, lists: list[Occurrence]) -> Rows:
     again = next((each.node for each in lists if not is_read_again(each.node)), None)
     if again is not None:
         return Rows(reason=f"`{ast.unparse(again)}` would be worked out twice; give it a name first")
-    draws = dict.fromkeys(draw for each in lists for draw in program.fact(Draws).behind(each))
+    draws = dict.fromkeys(draw for each in lists for draw in program.fact(Remedies).behind(each))
     return _drawn(tuple(Place(each, Form.ARRAY, tuple(draws)) for each in lists))
 
 

@@ -10,13 +10,13 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.seeds import Seeds
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Statement, arguments, last_name
 from trainshift.rewriting.data.batches import run_in
 from trainshift.rewriting.data.rows import ASKING
-from trainshift.rewriting.datasets.draws import Draws
+from trainshift.rewriting.datasets.remedies import Remedies
 
 # What makes data: packages, and functions of TensorFlow's.
 _MAKING = (
@@ -39,11 +39,11 @@ _DEEPEST = 20
 def same_data(program: Program, loop: Statement) -> ast.expr | None:
     """The data that each turn of a loop trains on, all of them and the same; None where that is not seen."""
     inside, here = set(loop.walk()), set(run_in(program, loop))
-    seeds = program.fact(Seeds)
+    draws = program.fact(Uniformity).draws
     for site in program.script.sites:
         if site.statement in here:
             asks = site.name in ASKING and isinstance(site.node.func, ast.Attribute)
-            if asks or seeds.is_draw(site) or seeds.shuffles(site):
+            if asks or draws.is_draw(site) or draws.shuffles(site):
                 return None
     found = None
     for at in _trained_on(program, inside, here):
@@ -101,7 +101,7 @@ def _names(at: Occurrence) -> Iterator[Occurrence]:
 
 def _is_own(program: Program, at: Occurrence) -> bool:
     """Whether each rank draws or collects data of its own."""
-    draws = program.fact(Draws)
+    draws = program.fact(Remedies)
     if any(draw.remedy is None for draw in draws.behind(at)):
         return True
     return any(not draws.is_free(site) for site in draws.choosing(at))
@@ -116,7 +116,7 @@ def _is_data(program: Program, at: Occurrence, depth: int) -> bool:
         sources = [*step.sources, *step.within]
         return bool(sources) and all(_is_data(program, each, depth + 1) for each in sources)
     if isinstance(node, ast.Call):
-        is_made_again = program.fact(Draws).is_repeated(program.script.site_of(node))
+        is_made_again = program.fact(Remedies).is_repeated(program.script.site_of(node))
         if is_made_again and last_name(node.func) not in _CONVERTING:
             return False
         names = program.names.full_names(node.func, at.scope, at.statement)

@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.dependence import Dependence
-from trainshift.core.ranks.seeds import Order, Seeds
 from trainshift.core.ranks.trails import Trails
+from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.ranks.verdict import Cause, Divergent, Verdict, cause_of, joined
 from trainshift.core.training.executions import innermost_loop
+from trainshift.libraries.divergence import CauseKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, UserInstance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
@@ -78,28 +79,32 @@ class Generators:
 
     def draws(self, at: Occurrence) -> list[Site]:
         """The calls that draw the order or the numbers of what is yielded, and are not made alike."""
-        seeds, trails = self._program.fact(Seeds), self._program.fact(Trails)
+        draws, trails = self._program.fact(Uniformity).draws, self._program.fact(Trails)
         calls = trails.calls(trails.behind(at, True))
-        found = [each for each in calls if seeds.shuffles(each) or seeds.is_draw(each)]
+        found = [each for each in calls if draws.shuffles(each) or draws.is_draw(each)]
         return [each for each in found if each not in self._program.fact(Splits).mended]
 
     def is_by_rank(self, at: Occurrence) -> bool:
         """Whether what is yielded depends on the number of the rank."""
-        dependence = self._program.fact(Dependence)
-        behind = self._program.fact(Trails).behind(at, True)
-        return any(
-            isinstance(each.node, ast.Call | ast.Subscript) and dependence.on_rank(each) for each in behind
-        )
+        return bool(self._by_rank(at))
 
-    def likeness(self, at: Occurrence) -> Order:
+    def _by_rank(self, at: Occurrence) -> list[Cause]:
+        on_rank = self._program.fact(Uniformity).on_rank
+        behind = self._program.fact(Trails).behind(at, True)
+        return [
+            Cause(CauseKind.RANK, each, None)
+            for each in behind
+            if isinstance(each.node, ast.Call | ast.Subscript) and on_rank(each)
+        ]
+
+    def likeness(self, at: Occurrence) -> Verdict:
         """Whether the same is yielded on all ranks, as far as the draws tell; `seed-by-rank` is asked too."""
-        if self.is_by_rank(at):
-            return Order.OWN
-        seeds, draws = self._program.fact(Seeds), self.draws(at)
-        found = {seeds.order(each) for each in draws}
-        if Order.OWN in found or (draws and self._program.choices.seed_by_rank):
-            return Order.OWN
-        return Order.UNKNOWN if Order.UNKNOWN in found else Order.SAME
+        causes = self._by_rank(at)
+        if self._program.choices.seed_by_rank:
+            causes += (cause_of(CauseKind.RANK, each) for each in self.draws(at))
+        if causes:
+            return Divergent(tuple(causes))
+        return joined(map(self._program.fact(Uniformity).draws.of, self.draws(at)))
 
 
 def _is_left(loop: Statement) -> bool:

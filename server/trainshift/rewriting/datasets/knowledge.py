@@ -10,13 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
-from trainshift.core.ranks.seeds import Order
+from trainshift.core.ranks.draws import TENSORFLOW
+from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.ranks.verdict import Cause, Divergent, Uniform, Unknown, Verdict, joined
 from trainshift.core.ranks.worlds import ASKING
 from trainshift.core.training.horovod import Horovod
+from trainshift.libraries.divergence import CauseKind
 from trainshift.libraries.entries import Role
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import arguments, hides_arguments
-from trainshift.rewriting.datasets.draws import Draw, Draws, Remedy
 from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.operations import (
     COUNTED,
@@ -28,6 +30,7 @@ from trainshift.rewriting.datasets.operations import (
     UNCOUNTED,
 )
 from trainshift.rewriting.datasets.pipelines import Node, Pipelines
+from trainshift.rewriting.datasets.remedies import Draw, Remedies, Remedy
 from trainshift.rewriting.datasets.splits import Splits
 
 _TELL = "tell it with `.apply(tf.data.experimental.assert_cardinality(n))`"
@@ -43,7 +46,7 @@ class Knowledge:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._draws = program.fact(Draws)
+        self._remedies = program.fact(Remedies)
         self._splits = program.fact(Splits)
         self._lengths: dict[Node, str] = {}
         self._orders: dict[Node, str] = {}
@@ -166,12 +169,12 @@ class Knowledge:
     def _is_drawn(self, node: Node) -> bool:
         """Whether each rank has a source of its own, or one in an order of its own."""
         drawn = {draw.site for draw in self._drawn_for(node)}
-        drawn |= {site for each in _given(node) for site in self._draws.choosing(each)}
+        drawn |= {site for each in _given(node) for site in self._remedies.choosing(each)}
         return not drawn <= self._splits.mended
 
     def _drawn_for(self, node: Node) -> list[Draw]:
         """The draws of what the source of a dataset is made of."""
-        return [draw for each in _given(node) for draw in self._draws.behind(each)]
+        return [draw for each in _given(node) for draw in self._remedies.behind(each)]
 
     def free_draws(self, node: Node) -> list[Draw]:
         """The draws of a node itself that all ranks must make alike, if it is to be divided behind them."""
@@ -190,25 +193,27 @@ class Knowledge:
         """Whether the order is drawn here, and by no seed that is the same on all ranks."""
         return self.draws(node) and not self._is_seeded(node)
 
-    def likeness(self, node: Node) -> Order:
+    def likeness(self, node: Node) -> Verdict:
         """Whether a dataset has the same elements in the same order on all ranks, as far as is seen.
 
         `node` alone is looked at, and what its elements are drawn by; not what it is made of.
         """
+        drawn = Divergent((Cause(CauseKind.DRAW, node.at, node.site),))
         if self._is_drawn(node) or node.operation == "RandomDataset":
-            return Order.OWN
+            return drawn
         if node.operation == _FROM_GENERATOR:
             generators = self._program.fact(Generators)
-            found = {generators.likeness(each) for each in _given(node) if generators.run_by(each)}
-            return found.pop() if len(found) == 1 else Order.UNKNOWN
+            found = [generators.likeness(each) for each in _given(node) if generators.run_by(each)]
+            return joined(found) if found else Unknown()
         if self.draws(node) or (FILES.get(node.operation) and not _is_off(node.given("shuffle"))):
-            by_rank = self._program.choices.seed_by_rank or self._draws.seeds_by_rank
-            seeded = self._is_seeded(node) or self._draws.is_seeded("tensorflow.random")
-            return Order.SAME if seeded and not by_rank else Order.OWN
-        if any(self.likeness(up) is Order.OWN for up in self._read_by(node)):
-            return Order.OWN
+            by_rank = self._program.choices.seed_by_rank or self._remedies.seeds_by_rank
+            seeded = self._is_seeded(node) or self._program.fact(Uniformity).draws.is_seeded(TENSORFLOW)
+            return Uniform() if seeded and not by_rank else drawn
+        read = joined(map(self.likeness, self._read_by(node)))
+        if read.diverges:
+            return read
         known = not node.is_source or node.operation in COUNTED or node.operation in FILES
-        return Order.SAME if known and not node.unseen and node.operation not in MIXING else Order.UNKNOWN
+        return Uniform() if known and not node.unseen and node.operation not in MIXING else Unknown()
 
     def _read_by(self, node: Node) -> Iterator[Node]:
         """The datasets, of the names of files say, that the source of one is given."""
@@ -225,7 +230,7 @@ class Knowledge:
         if site is None or hides_arguments(site.node) or site.in_fstring or self._seed(node) is not None:
             return False
         takes_seed = node.operation == "shuffle" or DRAWING.get(node.operation, ("",))[0] == "shuffle"
-        return takes_seed and not self._draws.is_repeated(site)
+        return takes_seed and not self._remedies.is_repeated(site)
 
     def _seed(self, node: Node) -> ast.expr | None:
         return node.given("seed", 1 if node.operation == "shuffle" else None)
@@ -234,7 +239,10 @@ class Knowledge:
         given, site = self._seed(node), node.site
         if given is None or site is None or hides_arguments(site.node):
             return False
-        return self._draws.is_fixed(node.at.part(given)) and not self._draws.seeds_by_rank
+        if self._remedies.seeds_by_rank:
+            return False
+        draws = self._program.fact(Uniformity).draws
+        return draws.of_seed(node.at.part(given), site).is_uniform
 
     @property
     def _leaves_order_to_chance(self) -> bool:

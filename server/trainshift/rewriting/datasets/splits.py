@@ -15,7 +15,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Site, arguments, last_name
-from trainshift.rewriting.datasets.draws import Draw, Draws
+from trainshift.rewriting.datasets.remedies import Draw, Remedies
 
 # What gives the rows that are not among some others.
 _REST = ("delete", "difference", "drop", "in1d", "isin", "setdiff1d")
@@ -27,17 +27,17 @@ class Splits:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._script = program.script
-        self._draws = program.fact(Draws)
+        self._remedies = program.fact(Remedies)
 
     @cached_property
     def draws(self) -> list[Draw]:
         """The draws by which data are split, that nothing fixes, each once."""
-        if not self._draws.any_free:
+        if not self._remedies.any_free:
             return []
         found: dict[Site, Draw] = {}
         for at in self._split():
-            for draw in self._draws.behind(at):
-                if draw.remedy is not None or self._draws.is_free(draw.site):
+            for draw in self._remedies.behind(at):
+                if draw.remedy is not None or self._remedies.is_free(draw.site):
                     found.setdefault(draw.site, draw)
         return [each for each in found.values() if each.site.name != "set"]
 

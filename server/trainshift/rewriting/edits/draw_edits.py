@@ -8,7 +8,7 @@ from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.python.source.edit import Edit, innermost
 from trainshift.python.syntax.precedence import Frame, Level, handed_to
-from trainshift.rewriting.datasets.draws import Draw, Remedy
+from trainshift.rewriting.datasets.remedies import Draw, Remedy
 from trainshift.rewriting.prerequisites import Prerequisites
 
 _SAYS = {

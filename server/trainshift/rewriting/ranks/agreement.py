@@ -11,10 +11,10 @@ from itertools import pairwise
 from trainshift.core.libraries import full_name
 from trainshift.core.program import Program
 from trainshift.core.ranks.decisions import can_send
-from trainshift.core.ranks.dependence import tests_around
-from trainshift.core.ranks.seeds import Seeds
 from trainshift.core.ranks.sinks import Divergence, Sink, Sinks
-from trainshift.core.ranks.uniformity import Cause, Of, Uniformity
+from trainshift.core.ranks.uniformity import Of, Uniformity
+from trainshift.core.ranks.value_flow import tests_around
+from trainshift.core.ranks.verdict import Cause
 from trainshift.core.ranks.worlds import Worlds
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import divergence
@@ -110,8 +110,8 @@ class Agreement:
 
     def _names_anew(self, cause: Cause) -> bool:
         """Return whether a name is made anew, and not chosen out of those that exist."""
-        seeds = self._program.fact(Seeds)
-        chosen = cause.site is not None and (seeds.is_draw(cause.site) or seeds.shuffles(cause.site))
+        draws = self._program.fact(Uniformity).draws
+        chosen = cause.site is not None and (draws.is_draw(cause.site) or draws.shuffles(cause.site))
         return cause.kind in _NAMING and not chosen
 
     @cached_property
@@ -148,6 +148,8 @@ class Agreement:
             return None
         if site.in_fstring or self._script.called_name(site) in _IN_PLACE:
             return None
+        if self._program.fact(Uniformity).draws.is_of_frame(site):
+            return None  # It gives whole rows.
         if (
             divergence.sink is Sink.SPLIT
             and divergence.cause.kind is CauseKind.DISK

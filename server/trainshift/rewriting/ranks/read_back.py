@@ -9,7 +9,6 @@ from typing import NamedTuple
 from trainshift.core.libraries import Libraries, full_name
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branches
-from trainshift.core.ranks.dependence import Dependence
 from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, innermost_loop
@@ -281,9 +280,7 @@ class ReadBack:
         test = node.iter if isinstance(node, ast.For | ast.AsyncFor) else node.test
         at = Occurrence(test, statement.scope, statement)
         uniformity = self._program.fact(Uniformity)
-        return self._program.fact(Dependence).on_rank(at) or bool(
-            uniformity.asks_any and uniformity.causes(at)
-        )
+        return uniformity.on_rank(at) or bool(uniformity.asks_any and uniformity.causes(at))
 
     def _is_late(self, site: Site) -> bool:
         """Whether a function that reads may run after a training step."""

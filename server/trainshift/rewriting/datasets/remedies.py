@@ -1,7 +1,7 @@
-"""Draws: what a script orders or chooses at random, and so differently on each rank.
+"""Remedies: what makes ranks draw alike that would order or choose differently.
 
 Shares by position are disjoint only if all ranks have one order.  Most draws can be made alike: by a seed, or
-by sending the others what rank 0 has drawn.
+by sending the others what rank 0 has drawn.  Which calls draw what, `core/ranks/draws.py` tells.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from trainshift.libraries import divergence
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import (
     Site,
     argument,
@@ -35,31 +34,15 @@ from trainshift.python.values.call_graph import calls_leading_to
 
 # What is followed back to where its value comes from, through as many expressions at most.
 _FOLLOWED = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
-# What orders or chooses elements, by the argument that fixes it.
-_CHOOSING = {
-    **dict.fromkeys(divergence.BY_STATE, "random_state"),
-    "shuffle": "random_state", "sample": "random_state",
-    "permutation": "", "choice": "", "permuted": "",
-}  # fmt: skip
+# What orders or chooses elements.
+_CHOOSING = divergence.BY_STATE | {"choice", "permutation", "permuted", "sample", "shuffle"}
 # What gives a number, or numbers in a row.
 _COUNTING = frozenset({"arange", "int", "len", "list", "range"})
 _COUNTS = (ast.Attribute, ast.BinOp, ast.Constant, ast.Subscript)
 _NUMBERS = frozenset({"integers", "rand", "randint", "randn", "random", "random_sample", "uniform", "normal"})
-_GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState", "random.Random"})
 # What gives the same whatever the order of what it is given.
 _UNORDERED = frozenset({"builtins.len", "builtins.max", "builtins.min", "builtins.sorted", "builtins.sum"})
 _BY_NUMPY = "numpy.random"
-_BY_TENSORFLOW = "tensorflow.random"
-_SEEDS = "tensorflow.keras.utils.set_random_seed"
-# The libraries that draw, and what fixes all that they do.
-_SEEDING = {
-    "numpy.random": ("numpy.random.seed", _SEEDS),
-    "random": ("random.seed", _SEEDS),
-    "pandas": ("numpy.random.seed", _SEEDS),
-    "sklearn": ("numpy.random.seed", _SEEDS),
-    "imblearn": ("numpy.random.seed", _SEEDS),
-    "tensorflow.random": ("tensorflow.random.set_seed", _SEEDS),
-}
 _SENT = frozenset({"choice", "permutation", "sample"})
 _DRAWING_NUMBERS = ("numpy.random.choice", "numpy.random.permutation", "random.sample")
 _OF_LISTS = "random.shuffle"
@@ -89,18 +72,14 @@ class Draw:
     remedy: Remedy | None
 
 
-class Draws:
-    """What one program draws."""
+class Remedies:
+    """The draws of one program that differ between ranks, and what makes each alike."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._script = program.script
         self._names = program.names
-
-    def is_fixed(self, at: Occurrence) -> bool:
-        """Whether a seed is one number on all ranks, and none that is drawn anew."""
-        drawn = isinstance(at.node, ast.Constant) and at.node.value is None
-        return not drawn and self._program.fact(Uniformity).is_uniform(at)
+        self._draws = program.fact(Uniformity).draws
 
     def is_repeated(self, site: Site) -> bool:
         """Whether a call is made again and again by a loop around it, or around a call that leads to it."""
@@ -168,15 +147,12 @@ class Draws:
                 yield from (Draw(site, self._sent_mask(site)) for site in calls if self._draws_numbers(site))
 
     def _draws_numbers(self, site: Site) -> bool:
-        if self._script.called_name(site) not in _NUMBERS:
-            return False
-        if self._is_of_own_generator(site):
-            return True
-        names = self._names.full_names(site.node.func, site.scope, site.statement)
-        return any(
-            any(name.startswith(f"{library}.") for name in names) and not self.is_seeded(library)
-            for library in (_BY_NUMPY, _BY_TENSORFLOW)
-        )
+        return self._script.called_name(site) in _NUMBERS and self._is_own(site)
+
+    def _is_own(self, site: Site) -> bool:
+        """Whether a call draws, and not the same on all ranks, as far as is seen."""
+        draws = self._draws.shuffles(site) or self._draws.is_draw(site)
+        return draws and bool(self._draws.library(site)) and not self._draws.of(site).is_uniform
 
     def _parts_behind(self, at: Occurrence) -> list[ast.expr]:
         """All expressions that an expression is made of, through names and the script's functions."""
@@ -201,31 +177,7 @@ class Draws:
         """Whether a call draws an order or a choice that nothing fixes."""
         if site.name == "set" and self._names.calls(site, "builtins.set"):
             return True
-        if self._script.called_name(site) not in _CHOOSING:
-            return False
-        if self._is_of_own_generator(site):
-            return True
-        names = self._names.full_names(site.node.func, site.scope, site.statement)
-        libraries = {each for each in _SEEDING for name in names if name.startswith(f"{each}.")}
-        libraries |= {"pandas"} if self._is_of_frame(site) else set()
-        return bool(libraries) and not any(self._is_fixed_draw(site, each) for each in libraries)
-
-    def _is_of_frame(self, site: Site) -> bool:
-        """Whether rows of a table of pandas are sampled: of what it has made, or a part of them."""
-        if site.name != "sample" or not isinstance(site.node.func, ast.Attribute):
-            return False
-        values = self._names.site_values(site.node.func.value, site)
-        made = any(isinstance(each, Instance) and each.cls.startswith("pandas.") for each in values)
-        return made or any(word.arg == "frac" for word in site.node.keywords)
-
-    def _is_of_own_generator(self, site: Site) -> bool:
-        """Whether a generator draws that was made without a seed: ``np.random.default_rng()``."""
-        function = site.node.func
-        values = self._names.site_values(function.value, site) if isinstance(function, ast.Attribute) else ()
-        return any(
-            isinstance(value, Instance) and value.cls in _GENERATORS and not arguments(value.node)
-            for value in values
-        )
+        return self._script.called_name(site) in _CHOOSING and self._is_own(site)
 
     def _is_sorted(self, at: Occurrence) -> bool:
         """Whether an expression does not depend on the order of what it is given."""
@@ -234,38 +186,6 @@ class Draws:
             self._names.full_names(node.func, at.scope, at.statement)
         )
 
-    def _is_fixed_draw(self, site: Site, library: str) -> bool:
-        given = {word.arg: word.value for word in site.node.keywords}
-        name = self._script.called_name(site)
-        state, shuffles = given.get(_CHOOSING[name] or "."), given.get("shuffle")
-        if state is not None and self.is_fixed(Occurrence(state, site.scope, site.statement)):
-            return True
-        if isinstance(shuffles, ast.Constant) and not shuffles.value:
-            return True
-        return (shuffles is None and name in divergence.UNLESS_TOLD) or self.is_seeded(library)
-
-    def is_seeded(self, library: str) -> bool:
-        """Whether the script fixes what a library draws by one seed for all ranks."""
-        sites = self._script.sites_named("seed", "set_seed", "set_random_seed")
-        if library == "tensorflow.random" and any(
-            map(self._is_configured, self._script.sites_named("RunConfig"))
-        ):
-            return True
-        return any(
-            self._names.calls(site, *_SEEDING[library])
-            and bool(site.node.args)
-            and self.is_fixed(Occurrence(site.node.args[0], site.scope, site.statement))
-            for site in sites
-        )
-
-    def _is_configured(self, site: Site) -> bool:
-        """Whether an Estimator is told the seed of its graphs."""
-        names = self._names.full_names(site.node.func, site.scope, site.statement)
-        seed = argument(site.node, 1, "tf_random_seed")
-        if seed is None or not any(name.startswith("tensorflow.") for name in names):
-            return False
-        return self.is_fixed(Occurrence(seed, site.scope, site.statement))
-
     def remedy(self, site: Site) -> Remedy | None:
         """Return what makes a call draw alike on all ranks; None if nothing does."""
         if site.in_fstring or site.deferred:
@@ -273,13 +193,13 @@ class Draws:
         is_stated = self._script.called_name(site) in divergence.BY_STATE or self._names.calls(
             site, "sklearn.utils.shuffle"
         )
-        if is_stated or self._is_of_frame(site):
+        if is_stated or self._draws.is_of_frame(site):
             hidden = hides_arguments(site.node) and any(word.arg is None for word in site.node.keywords)
             given = any(word.arg == "random_state" for word in site.node.keywords)
             return None if hidden or given or self.is_repeated(site) else Remedy.STATE
         if self._script.called_name(site) not in _SENT or not site.node.args:
             return None
-        drawn = self._names.calls(site, *_DRAWING_NUMBERS) or self._is_of_own_generator(site)
+        drawn = self._names.calls(site, *_DRAWING_NUMBERS) or self._draws.generator(site) is not None
         # A batch that is drawn in each turn is another one on each rank.
         is_once = site.name == "permutation" or not self.is_repeated(site)
         is_sent = drawn and is_once and self._is_index(site.node.args[0], site)
@@ -290,7 +210,7 @@ class Draws:
         if site.in_fstring or site.deferred or self.is_repeated(site) or not self._can_send(site):
             return None
         by_numpy = self._names.calls(site, *(f"{_BY_NUMPY}.{name}" for name in _NUMBERS))
-        if not by_numpy and not self._is_of_own_generator(site):
+        if not by_numpy and not self._draws.generator(site) is not None:
             return None
         sizes = [argument(site.node, None, "size")]
         is_size = site.name in ("rand", "randn", "random", "random_sample")
@@ -329,6 +249,6 @@ class Draws:
         found = []
         for site in self._script.sites_named("shuffle"):
             for name in self._names.full_names(site.node.func, site.scope, site.statement):
-                if name in _IN_PLACE and not self.is_seeded(name.rpartition(".")[0]):
+                if name in _IN_PLACE and self._is_own(site):
                     found.append(site)
         return found

@@ -1,18 +1,19 @@
-"""Alike: which expressions surely have one value on all ranks, so that no rank decides otherwise by them.
+"""Certainty: what the value of an expression rests on, and where the text does not show it.
 
 Ranks are started by one command: its arguments, its environment and the files that configure it are the same
-for all of them, and so is what the script itself says.  What a rank reads from its disk, draws at random or
-computes while it trains may be its own.
+for all of them, and so is what the script itself says.  What a library gives may be a rank's own.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import TypeAlias
 
 from trainshift.core.program import Program
 from trainshift.python.flow.evaluation import LOOPS
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import (
     UNKNOWN,
@@ -27,7 +28,6 @@ from trainshift.python.names.values import (
 )
 from trainshift.python.syntax.chunk_syntax import (
     Binding,
-    Scope,
     Statement,
     arguments,
     children,
@@ -74,62 +74,84 @@ _OPAQUE = (
     ast.Yield,
     ast.YieldFrom,
 )
-# A value is not followed through more names than this; behind them it may differ between ranks.
+# The owners of attributes are not followed through more attributes than this; then nothing is shown.
 _DEEPEST = 30
 
+Place: TypeAlias = tuple[int, int]
+"""An expression and its scope, by which it is known while its script lives."""
+Parts: TypeAlias = tuple[Occurrence, ...] | None
+"""What a value rests on; None where the text does not show it."""
 
-class Alike:
-    """What the ranks of one program agree on."""
+
+class Certainty:
+    """Which values of one program the text shows to be made of what all ranks share."""
 
     def __init__(self, program: Program) -> None:
         self._script = program.script
         self._names = program.names
-        self._known: dict[tuple[int, int], bool] = {}
-        self._running: dict[Statement, bool] = {}
+        self._known: dict[Place, bool] = {}
+        self._parts: dict[Place, Parts] = {}
+        self._controls: dict[Statement, Parts] = {}
         self._depth = 0
 
-    def is_same(self, at: Occurrence) -> bool:
-        """Whether an expression surely has the same value on every rank."""
-        key = id(at.node), id(at.scope)
+    def is_shown(self, at: Occurrence) -> bool:
+        """Return whether the text shows all that a value rests on, and that all ranks share it."""
+        key = _place(at)
         if key not in self._known:
             if self._depth >= _DEEPEST:
                 return False
-            self._known[key] = False  # asked again while it is being answered: it depends on itself
+            self._known[key] = False  # Asked again for the owner of an attribute: it depends on itself.
             self._depth += 1
-            self._known[key] = self._read(at)
+            seen: set[Place] = set()
+            known = self._known
+            reached = reachable(
+                [at],
+                lambda each: () if known.get(_place(each)) else self._rests_on(each) or (),
+                _place,
+                seen,
+            )
+            if all(known.get(_place(each)) or self._rests_on(each) is not None for each in reached):
+                known.update(dict.fromkeys(seen, True))
             self._depth -= 1
         return self._known[key]
 
-    def _read(self, at: Occurrence) -> bool:
+    def _rests_on(self, at: Occurrence) -> Parts:
+        """Return what a value rests on, one step back; None where the text does not show it."""
+        key = _place(at)
+        if key not in self._parts:
+            self._parts[key] = self._read(at)
+        return self._parts[key]
+
+    def _read(self, at: Occurrence) -> Parts:
         node = at.node
         if isinstance(node, _OPAQUE):
-            return False
+            return None
         if isinstance(node, ast.Call):
-            return self._is_same_call(node, at)
+            return self._of_call(node, at)
         if isinstance(node, ast.Name | ast.Attribute):
-            return self._is_setting(at) or self._is_bound_alike(at)
+            return () if self._is_setting(at) else self._of_binding(at)
         if isinstance(node, ast.Subscript) and self._is_setting(at.part(node.value)):
-            return _OF_ONE_RANK not in ast.unparse(node.slice)
-        return all(self.is_same(at.part(each)) for each in _parts(node))
+            return None if _OF_ONE_RANK in ast.unparse(node.slice) else ()
+        return tuple(at.part(each) for each in children(node) if isinstance(each, ast.expr))
 
-    def _is_same_call(self, node: ast.Call, at: Occurrence) -> bool:
+    def _of_call(self, node: ast.Call, at: Occurrence) -> Parts:
         if any(_OF_ONE_RANK in str(each.value) for each in node.args if isinstance(each, ast.Constant)):
-            return False
+            return None
         if last_name(node.func) in _OF_DISK:
-            return False
+            return None
         if self._is_setting(at):
-            return True
+            return ()
         callees = self._names.values(node.func, at.scope, at.statement)
         if callees and all(isinstance(each, Function) for each in callees):
-            return self._is_of_same_sources(at)
-        given = all(self.is_same(at.part(each)) for each in arguments(node))
+            return self._of_sources(at)
+        given = tuple(map(at.part, arguments(node)))
         if callees and all(isinstance(each, Library) and each.name in _PURE for each in callees):
             return given
         # A method of what is the same: ``args.mode.lower()``.
-        return given and isinstance(node.func, ast.Attribute) and self.is_same(at.part(node.func.value))
+        return (*given, at.part(node.func.value)) if isinstance(node.func, ast.Attribute) else None
 
     def _is_setting(self, at: Occurrence) -> bool:
-        """Whether it is, or comes from, what the run is started with."""
+        """Return whether an expression is, or comes from, what the run is started with."""
         values = self._names.values(at.node, at.scope, at.statement)
         known = values - {UNKNOWN}
         if len(known) != 1 or not all(map(is_given, known)):
@@ -139,34 +161,34 @@ class Alike:
         bound = self._names.lookup(root.id, at.scope, at.statement)[1] if root is not None else []
         return known == values or (bool(bound) and all(each.kind == "import" for each in bound))
 
-    def _is_bound_alike(self, at: Occurrence) -> bool:
-        """Whether a name or an attribute has its value from what is the same."""
+    def _of_binding(self, at: Occurrence) -> Parts:
+        """Return what a name or an attribute has its value from."""
         if isinstance(at.node, ast.Attribute):
-            if self.is_same(at.part(at.node.value)):
-                return True
+            if self.is_shown(at.part(at.node.value)):
+                return ()
             # A library may set the attributes of its objects: `model.stop_training`.
             owners = self._names.values(at.node.value, at.scope, at.statement)
             if not owners or not all(isinstance(each, UserInstance | Class | Module) for each in owners):
-                return False
+                return None
         bindings = self._names.bindings(at)
         if bindings and all(each.kind == "element" for each in bindings):
-            return all(map(self._is_same_element, bindings))
+            return _joined(map(self._of_element, bindings))
         if bindings and all(each.kind == "parameter" and self._is_option(each) for each in bindings):
-            return True
-        return self._is_of_same_sources(at)
+            return ()
+        return self._of_sources(at)
 
-    def _is_same_element(self, binding: Binding) -> bool:
-        """Whether a loop gives its target the same value at the same turn; a count is the same anyhow."""
+    def _of_element(self, binding: Binding) -> Parts:
+        """Return what a loop takes the value of its target from; a count is the same anyhow."""
         if binding.value is None:
-            return False
+            return None
         at = Occurrence(binding.value, binding.scope, binding.statement)
-        counts = isinstance(at.node, ast.Call) and binding.path == (0,)
-        if counts and "builtins.enumerate" in self._names.full_names(at.node.func, at.scope, at.statement):  # type: ignore[attr-defined]
-            return True
-        return self.is_same(at)
+        if isinstance(at.node, ast.Call) and binding.path == (0,):
+            if "builtins.enumerate" in self._names.full_names(at.node.func, at.scope, at.statement):
+                return ()
+        return (at,)
 
     def _is_option(self, binding: Binding) -> bool:
-        """Whether a parameter is an option of the command line, by its function's decorators."""
+        """Return whether a parameter is an option of the command line, by its function's decorators."""
         function = binding.inner
         decorators = getattr(function.node, "decorator_list", ()) if function is not None else ()
         return any(
@@ -177,78 +199,88 @@ class Alike:
             )
         )
 
-    def _is_of_same_sources(self, at: Occurrence) -> bool:
+    def _of_sources(self, at: Occurrence) -> Parts:
         step = self._names.steps_back(at)
         if step is None or step.unseen or not step.sources:
-            return False
+            return None
+        if len(step.sources) == 1:
+            return step.sources
         # Which of several values it is, is decided by what runs.
-        several = len(step.sources) > 1
-        return all(self.is_same(each) for each in step.sources) and not (
-            several and not all(self._runs_alike(each.statement) for each in step.sources)
-        )
+        return _joined([step.sources, *(self._controls_of(each.statement) for each in step.sources)])
 
-    def _runs_alike(self, statement: Statement | None) -> bool:
-        """Whether a statement runs on every rank or on none, as far as conditions around it tell."""
+    def _controls_of(self, statement: Statement | None) -> Parts:
+        """Return what decides whether a rank runs a statement, up to where the program begins."""
         if statement is None:
-            return True
-        if statement not in self._running:
-            self._running[statement] = True  # A function that calls itself is called by another one first.
-            self._running[statement] = self._is_run_alike(statement)
-        return self._running[statement]
+            return ()
+        if statement not in self._controls:
+            unseen = False
 
-    def _is_run_alike(self, statement: Statement) -> bool:
+            def callers(each: Statement) -> list[Statement]:
+                nonlocal unseen
+                function = each.scope.function()
+                sites, elsewhere = self._names.callers(function) if function is not None else ([], False)
+                unseen = unseen or bool(elsewhere)
+                return [site.statement for site in sites]
+
+            found = _joined(map(self._around, reachable([statement], callers)))
+            self._controls[statement] = None if unseen else found
+        return self._controls[statement]
+
+    def _around(self, statement: Statement) -> Parts:
+        """Return what decides in a statement's own function whether it runs."""
+        found: list[Parts] = []
         for below, above in pairwise([*_within(statement), None]):
             assert below is not None
             block, index = self._script.siblings(below)
-            if not all(self._passes(each) for each in block[:index]):
-                return False
-            if above is not None and not self._enters(above, below):
-                return False
-        function = statement.scope.function()
-        callers = self._callers(function) if function is not None else []
-        return callers is not None and all(map(self._runs_alike, callers))
+            found += map(self._passes, block[:index])
+            if above is not None:
+                found.append(self._enters(above, below))
+        return _joined(found)
 
-    def _callers(self, function: Scope) -> list[Statement] | None:
-        """The statements that call a function; None where they are not all seen."""
-        sites, elsewhere = self._names.callers(function)
-        return None if elsewhere else [site.statement for site in sites]
-
-    def _passes(self, statement: Statement) -> bool:
-        """Whether all ranks that come to a statement go on behind it, or none."""
+    def _passes(self, statement: Statement) -> Parts:
+        """Return what decides whether ranks that come to a statement go on behind it."""
         leaves = any(
             isinstance(each.node, _LEAVING) and each.scope is statement.scope
             for block in statement.branches.values()
             for inner in block
             for each in inner.walk()
         )
-        return not leaves or (isinstance(statement.node, ast.If) and self._is_tested(statement))
+        if not leaves:
+            return ()
+        return _tested(statement) if isinstance(statement.node, ast.If) else None
 
-    def _enters(self, above: Statement, below: Statement) -> bool:
-        """Whether all ranks that come to a compound statement come to a statement of its block, or none."""
+    def _enters(self, above: Statement, below: Statement) -> Parts:
+        """Return what decides whether ranks that come to a compound statement come to one of its block."""
         node = above.node
         if isinstance(node, ast.If):
-            return self._is_tested(above)
+            return _tested(above)
         if isinstance(node, ast.With | ast.AsyncWith):
-            return True
+            return ()
         if isinstance(node, ast.Match):
-            return self.is_same(Occurrence(node.subject, above.scope, above))
+            return (Occurrence(node.subject, above.scope, above),)
         if isinstance(node, LOOPS):
             decides = node.test if isinstance(node, ast.While) else node.iter
-            return self.is_same(Occurrence(decides, above.scope, above))
-        return below.branch == "finalbody"
-
-    def _is_tested(self, statement: Statement) -> bool:
-        assert isinstance(statement.node, ast.If)
-        return is_main_guard(statement) or self.is_same(
-            Occurrence(statement.node.test, statement.scope, statement)
-        )
+            return (Occurrence(decides, above.scope, above),)
+        return () if below.branch == "finalbody" else None
 
 
-def _parts(node: ast.expr) -> Iterator[ast.expr]:
-    """The expressions that an expression is made of; an interpolation is one of its f-string's."""
-    for child in children(node):
-        if isinstance(child, ast.expr):
-            yield child
+def _tested(statement: Statement) -> Parts:
+    assert isinstance(statement.node, ast.If)
+    is_main = is_main_guard(statement)
+    return () if is_main else (Occurrence(statement.node.test, statement.scope, statement),)
+
+
+def _joined(found: Iterable[Parts]) -> Parts:
+    parts: list[Occurrence] = []
+    for each in found:
+        if each is None:
+            return None
+        parts += each
+    return tuple(parts)
+
+
+def _place(at: Occurrence) -> Place:
+    return id(at.node), id(at.scope)
 
 
 def _within(statement: Statement) -> Iterator[Statement]:

@@ -1,0 +1,232 @@
+"""Draws: what is shuffled or drawn at random, by which generator, and whether all ranks draw the same.
+
+They do where one uniform seed decides it, be it of the call, of its generator or of its library.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from trainshift.core.program import Program
+from trainshift.core.ranks.verdict import Unknown, Verdict, divergent, joined
+from trainshift.libraries import divergence
+from trainshift.libraries.divergence import CauseKind
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.names.values import Instance, Library, Member
+from trainshift.python.syntax.chunk_syntax import Site, argument
+from trainshift.python.values.backward_slice import sliced, sources
+
+TENSORFLOW, NUMPY, PYTHON = "tensorflow", "numpy", "random"
+"""The libraries that have generators of their own, by which others draw too."""
+_GLOBAL = {
+    "tensorflow.random.set_seed": (TENSORFLOW,),
+    "tensorflow.compat.v1.set_random_seed": (TENSORFLOW,),
+    "tensorflow.keras.utils.set_random_seed": (TENSORFLOW, NUMPY, PYTHON),
+    "numpy.random.seed": (NUMPY,),
+    "random.seed": (PYTHON,),
+}
+_SETTING = frozenset(name.rpartition(".")[2] for name in _GLOBAL)
+# How the names begin of what draws by each of them.
+_DRAWING_BY = {
+    "numpy.random.": NUMPY,
+    "numpy.matlib.": NUMPY,
+    "pandas.": NUMPY,
+    "sklearn.": NUMPY,
+    "imblearn.": NUMPY,
+    "random.": PYTHON,
+    "tensorflow.random": TENSORFLOW,
+    "tensorflow.compat.v1.random": TENSORFLOW,
+    "tensorflow.keras.backend.random": TENSORFLOW,
+}
+_DRAWS = frozenset(
+    {
+        "rand", "randn", "random", "random_sample", "uniform", "normal", "standard_normal", "randint",
+        "integers", "choice", "truncated_normal", "randrange", "sample", "gauss", "multivariate_normal",
+        "random_uniform", "random_normal", "binomial", "poisson", "stateless_normal", "stateless_uniform",
+        "betavariate", "choices", "exponential", "expovariate", "getrandbits", "lognormal", "lognormvariate",
+        "normalvariate", "triangular",
+    }
+)  # fmt: skip
+_SHUFFLES = divergence.BY_STATE | {"permutation", "shuffle", "permuted", "next_batch", "random_shuffle"}
+_GENERATORS = frozenset(
+    {
+        "numpy.random.default_rng",
+        "numpy.random.RandomState",
+        "random.Random",
+        "numpy.random.Generator",
+        "tensorflow.random.Generator.from_seed",
+        "tensorflow.random.Generator.from_non_deterministic_state",
+    }
+)
+# Readers of Keras that shuffle unless they are told not to, and what draws their order.
+_READERS = {
+    "flow": NUMPY, "flow_from_directory": NUMPY, "flow_from_dataframe": NUMPY, "list_files": TENSORFLOW,
+    "image_dataset_from_directory": TENSORFLOW, "text_dataset_from_directory": TENSORFLOW,
+    "audio_dataset_from_directory": TENSORFLOW, "make_csv_dataset": TENSORFLOW,
+    "make_batched_features_dataset": TENSORFLOW,
+}  # fmt: skip
+
+
+class Draws:
+    """The draws of one program; `verdict` tells whether a seed is one on all ranks."""
+
+    def __init__(self, program: Program, verdict: Callable[[Occurrence], Verdict]) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._verdict = verdict
+        self._known: dict[Site, Verdict] = {}
+
+    def is_draw(self, site: Site) -> bool:
+        """Return whether a call draws numbers or elements at random."""
+        return self._script.called_name(site) in _DRAWS and bool(self.library(site))
+
+    def shuffles(self, site: Site) -> bool:
+        """Return whether a call gives an order that is drawn at random."""
+        if site.name in _READERS:
+            return not _is_off(argument(site.node, None, "shuffle"))
+        name = self._script.called_name(site)
+        told = argument(site.node, 1 if name in divergence.UNLESS_TOLD else None, "shuffle")
+        if told is None:
+            return name in _SHUFFLES and name not in divergence.UNLESS_TOLD
+        return name in _SHUFFLES and not _is_off(told)
+
+    def of(self, site: Site) -> Verdict:
+        """Return whether what a call draws or shuffles is the same on all ranks."""
+        if site not in self._known:
+            self._known[site] = Unknown()  # A seed that it draws itself tells nothing.
+            self._known[site] = self._read(site)
+        return self._known[site]
+
+    def _read(self, site: Site) -> Verdict:
+        return self._of_seeds(self.seeds(site), site)
+
+    def of_library(self, library: str, site: Site) -> Verdict:
+        """Return whether all ranks draw the same by a library's own generator, for a call that does so."""
+        return self._of_seeds(self.seeds_of(library), site)
+
+    def _of_seeds(self, seeds: list[Occurrence], site: Site) -> Verdict:
+        found = [self.of_seed(each, site) for each in seeds]
+        if not found:
+            return divergent(CauseKind.DRAW, site)
+        # Which of several seeds is the last one before a draw, only the run tells.
+        return found[0] if len(set(map(type, found))) == 1 else Unknown()
+
+    def is_seeded(self, library: str) -> bool:
+        """Return whether seeds that all ranks share are all that a library's own generator goes by."""
+        seeds = self.seeds_of(library)
+        return bool(seeds) and all(
+            not self._is_free(each) and self._verdict(each).is_uniform for each in seeds
+        )
+
+    def of_seed(self, at: Occurrence, site: Site) -> Verdict:
+        """Return whether the seed that a call draws by is the same on all ranks; None is drawn anew."""
+        if self._is_free(at):
+            return divergent(CauseKind.DRAW, site)
+        found = self._verdict(at)
+        if found.diverges or found.is_uniform:
+            return found
+        # It may be another one for each call of a function, wherever that is called.
+        steps = [(each, self._names.steps_back(each)) for each in sliced(at, self._sources)]
+        if any(step is not None and step.unseen for _, step in steps):
+            return found
+        return joined(self._verdict(each) for each, step in steps if step is None or not step.sources)
+
+    def _is_free(self, at: Occurrence) -> bool:
+        """Return whether a seed may be None, for which a generator draws one."""
+        return any(_is_none(each.node) for each in sliced(at, self._sources))
+
+    def _sources(self, at: Occurrence) -> tuple[Occurrence, ...]:
+        return sources(self._names, at)
+
+    def seeds(self, site: Site) -> list[Occurrence]:
+        """Return the seeds by which a call draws or shuffles: its own, its generator's, or its library's."""
+        own = self.given(site)
+        if own is not None and not _is_none(own.node):
+            return [own]
+        generator = self.generator(site)
+        if generator is not None:
+            given = argument(generator.node, 0, "seed", "x")
+            return [of_call(generator).part(given)] if given is not None else []
+        by_state = self._script.called_name(site) in divergence.BY_STATE
+        return self.seeds_of(self.library(site) or (NUMPY if by_state else TENSORFLOW))
+
+    def seeds_of(self, library: str) -> list[Occurrence]:
+        """Return the seeds of a library's own generator."""
+        return self._seeded.get(library, [])
+
+    @cached_property
+    def _seeded(self) -> dict[str, list[Occurrence]]:
+        """The seeds of the libraries' own generators."""
+        found: dict[str, list[Occurrence]] = {}
+        for site in self._script.sites_named(*sorted(_SETTING), "RunConfig"):
+            names = self._names.full_names(site.node.func, site.scope, site.statement)
+            if site.name == "RunConfig":
+                # An Estimator is told the seed of its graphs.
+                given = argument(site.node, 1, "tf_random_seed")
+                libraries = {TENSORFLOW for name in names if name.startswith("tensorflow.")}
+            else:
+                given = argument(site.node, 0, "seed", "a")
+                libraries = {each for name in names for each in _GLOBAL.get(name, ())}
+            for library in libraries if given is not None else ():
+                assert given is not None
+                found.setdefault(library, []).append(of_call(site).part(given))
+        return found
+
+    def library(self, site: Site) -> str:
+        """Return the library by whose generator a call draws; "" if by none of these."""
+        for name in self._names.full_names(site.node.func, site.scope, site.statement):
+            for start, library in _DRAWING_BY.items():
+                if name.startswith(start):
+                    return library
+        if site.name in _READERS:
+            return _READERS[site.name]
+        if self.is_of_frame(site):
+            return NUMPY
+        return NUMPY if site.name == "next_batch" or self.generator(site) is not None else ""
+
+    def is_of_frame(self, site: Site) -> bool:
+        """Return whether rows of a table of pandas are sampled: of what it has made, or a part of them."""
+        if site.name != "sample" or not isinstance(site.node.func, ast.Attribute):
+            return False
+        values = self._names.site_values(site.node.func.value, site)
+        made = any(isinstance(each, Instance) and each.cls.startswith("pandas.") for each in values)
+        return made or any(word.arg == "frac" for word in site.node.keywords)
+
+    @cached_property
+    def generators(self) -> dict[ast.Call, Site]:
+        """The calls that make generators of random numbers."""
+        names = {name.rpartition(".")[2] for name in _GENERATORS}
+        return {
+            site.node: site
+            for site in self._script.sites_named(*sorted(names))
+            if self._names.calls(site, *_GENERATORS)
+        }
+
+    def generator(self, site: Site) -> Site | None:
+        """Return the call that made the generator which a method is called of."""
+        if not isinstance(site.node.func, ast.Attribute):
+            return None
+        for value in self._names.site_values(site.node.func.value, site):
+            owner = value.owner if isinstance(value, Member) else value
+            if isinstance(owner, Instance) and owner.cls in _GENERATORS:
+                return self._script.site_of(owner.node)
+        return None
+
+    def given(self, site: Site) -> Occurrence | None:
+        """Return the seed that a call is given itself."""
+        given = argument(site.node, None, "seed", "random_state", "shuffle_seed")
+        if given is None and site.name == "shuffle" and isinstance(site.node.func, ast.Attribute):
+            values = self._names.site_values(site.node.func.value, site)
+            if not any(isinstance(each, Library) for each in values) and self.generator(site) is None:
+                given = argument(site.node, 1, "seed")
+        return of_call(site).part(given) if given is not None else None
+
+
+def _is_off(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and not node.value and node.value is not None
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

@@ -1,0 +1,226 @@
+"""Value flow: what an expression is computed of, one step back, and the tests that choose it.
+
+Analyses of ranks follow values by it.  It follows names, tuples, containers, parameters and returns, and what
+a session was asked for.  What a collective gives is computed of nothing that one rank has.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+
+from trainshift.core.libraries import Libraries
+from trainshift.core.program import Program
+from trainshift.core.ranks.horovod_api import COLLECTIVE
+from trainshift.core.training.horovod import Horovod
+from trainshift.libraries import api, divergence
+from trainshift.libraries.entries import Role
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.names.values import Function, UserInstance
+from trainshift.python.syntax.chunk_syntax import (
+    ItemBinding,
+    Site,
+    Statement,
+    argument,
+    arguments,
+    children,
+    dotted,
+    element_at,
+    last_name,
+)
+
+_OF_SESSIONS = api.last_names(*api.SESSION, *api.MONITORED_SESSION) | {
+    "MonitoredTrainingSession",
+    "get_session",
+}
+# What gives results that do not follow from how much of them is shown.
+_GIVING_RESULTS = frozenset({"fit", "fit_generator", "evaluate", "predict", "train_on_batch", "compile"})
+
+
+class ValueFlow:
+    """Where the values of one program come from."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    def parts(self, at: Occurrence) -> Iterator[Occurrence]:
+        """Yield what an expression has its value from, one step back, and the tests that choose it."""
+        node = at.node
+        if isinstance(node, ast.Call):
+            yield from self._of_call(node, at)
+        elif isinstance(node, ast.Name | ast.Attribute):
+            if self._names.member_of_library(node):
+                return
+            sources = yield from self._of_step(at)
+            if isinstance(node, ast.Attribute) and not sources:
+                yield at.part(node.value)
+        elif isinstance(node, ast.Subscript):
+            if isinstance(node.slice, ast.Constant):
+                yield from self._of_step(at)
+                step = self._names.steps_back(at)
+                if step is not None and not step.unseen:
+                    return
+            # Which element it is, only the run tells.
+            yield at.part(node.slice)
+            yield at.part(node.value)
+        elif not isinstance(node, ast.Lambda):
+            for child in children(node):
+                if isinstance(child, ast.expr):
+                    yield at.part(child)
+                elif isinstance(child, ast.comprehension):
+                    inner = Occurrence(child.iter, at.scope.facts.scope_of.get(node, at.scope), at.statement)
+                    yield inner
+                    # Which elements there are, its tests tell.
+                    yield from (inner._replace(node=test) for test in child.ifs)
+
+    def computed_of(self, at: Occurrence) -> Iterator[Occurrence]:
+        """Yield what an expression is computed of, what chooses it, and what is put into it later."""
+        yield from self.parts(at)
+        if isinstance(at.node, ast.Call):
+            if any(map(divergence.applies, self._names.full_names(at.node.func, *at[1:3]))):
+                yield from (each for given in arguments(at.node) for each in self.returned(at.part(given)))
+            callee = self._names.callee(self._script.site_of(at.node))
+            # An object that is called may keep what it is given, and go by it.
+            if any(isinstance(each, UserInstance) for each in callee):
+                yield from map(at.part, arguments(at.node))
+        if isinstance(at.node, ast.Subscript):
+            yield from map(of_call, self.shuffled_in_place(at.part(at.node.value)))
+        if isinstance(at.node, ast.Name | ast.Attribute):
+            # What a loop takes out of something that cannot be looked into differs as that does.
+            step = self._names.steps_back(at)
+            yield from step.within if step is not None else ()
+            for item in (*self._names.additions(at), *self.nested(at)):
+                yield from self._names.source_of(item.binding).sources
+            yield from map(of_call, self.shuffled_in_place(at))
+
+    def _of_step(self, at: Occurrence) -> Generator[Occurrence, None, bool]:
+        """Yield what may be bound to a name or an element, and what chooses; return if there is any."""
+        step = self._names.steps_back(at)
+        sources = step.sources if step is not None else ()
+        yield from sources
+        if len(sources) > 1:
+            yield from (test for each in sources for test in tests_around(each.statement, at.statement))
+        return bool(sources)
+
+    def _of_call(self, node: ast.Call, at: Occurrence) -> Iterator[Occurrence]:
+        if node in self.collected:
+            return
+        site = self._script.site_of(node)
+        functions = self._names.called_functions(site)
+        for function in functions:
+            for value, where in function.returns:
+                yield Occurrence(value, function, where)
+                if len(function.returns) > 1:
+                    yield from tests_around(where, None)
+            if function.is_generator:
+                yield from map(at.part, arguments(node))
+        if functions or last_name(node.func) in _GIVING_RESULTS:
+            return
+        if isinstance(node.func, ast.Attribute) and not self._names.member_of_library(node.func):
+            yield at.part(node.func.value)
+        shown = self._program.fact(Libraries).called(site, Role.PRINTS)
+        silencing = shown.text("argument") if shown is not None else ""
+        quiet = argument(node, None, silencing) if silencing else None
+        yield from (at.part(given) for given in arguments(node) if given is not quiet)
+
+    @cached_property
+    def collected(self) -> set[ast.Call]:
+        """The calls of collectives, whose results all ranks share."""
+        return {site.node for site in self._program.fact(Horovod).calls(*COLLECTIVE)}
+
+    def returned(self, at: Occurrence) -> Iterator[Occurrence]:
+        """What a function gives that is handed on, be it a lambda."""
+        if isinstance(at.node, ast.Lambda):
+            yield Occurrence(at.node.body, at.scope.facts.scope_of[at.node], at.statement)
+        for value in self._names.values(*at[:3]):
+            if isinstance(value, Function):
+                yield from (Occurrence(node, value.scope, where) for node, where in value.scope.returns)
+
+    def tests_of(self, item: ItemBinding, beside: Statement | None) -> Iterator[Occurrence]:
+        """Yield the tests that decide whether something is put into a container, or into which of several."""
+        binding = item.binding
+        yield from tests_around(binding.statement, beside)
+        if isinstance(item.base, ast.IfExp | ast.Subscript):
+            decides = item.base.test if isinstance(item.base, ast.IfExp) else item.base.slice
+            yield Occurrence(decides, binding.scope, binding.statement)
+
+    def nested(self, at: Occurrence) -> Iterator[ItemBinding]:
+        """Yield what is put into one of the containers that a name holds: ``folds[n].append(row)``."""
+        for item, place in self._nested.get(dotted(at.node), ()) if self._nested else ():
+            bound = self._names.bindings(at)
+            if any(each in bound for each in self._names.bindings(place)):
+                yield item
+
+    @cached_property
+    def _nested(self) -> dict[str, list[tuple[ItemBinding, Occurrence]]]:
+        """What is put into containers that others hold, by the names of these."""
+        found: dict[str, list[tuple[ItemBinding, Occurrence]]] = {}
+        for item in self._script.item_bindings(""):
+            if isinstance(item.base, ast.Subscript) and (name := dotted(item.base.value)):
+                place = Occurrence(item.base.value, item.binding.scope, item.binding.statement)
+                found.setdefault(name, []).append((item, place))
+        return found
+
+    def shuffled_in_place(self, at: Occurrence) -> Iterator[Site]:
+        """Yield the calls that shuffle what a name stands for: ``random.shuffle(files)``."""
+        for site in self._shuffling.get(last_name(at.node), ()) if self._shuffling else ():
+            bound = self._names.bindings(of_call(site).part(site.node.args[0]))
+            if any(each in bound for each in self._names.bindings(at)):
+                yield site
+
+    @cached_property
+    def _shuffling(self) -> dict[str, list[Site]]:
+        """The calls of libraries that shuffle in place, by the name of what they shuffle."""
+        found: dict[str, list[Site]] = {}
+        for site in self._script.sites_named("shuffle"):
+            if site.node.args and isinstance(site.statement.node, ast.Expr):
+                found.setdefault(last_name(site.node.args[0]), []).append(site)
+        return found
+
+    # Sessions
+
+    @cached_property
+    def has_session(self) -> bool:
+        """Return whether a graph of TensorFlow 1 may be run in the program."""
+        return not self._script.identifiers.isdisjoint(_OF_SESSIONS)
+
+    def fetched(self, at: Occurrence) -> Iterator[Occurrence]:
+        """What a session was asked for where a name holds its answer: ``v, _ = session.run([loss, op])``."""
+        key = at.node.slice if isinstance(at.node, ast.Subscript) else None
+        name = at.part(at.node.value) if isinstance(at.node, ast.Subscript) else at
+        if not self.has_session or not isinstance(name.node, ast.Name):
+            return
+        for binding in self._names.bindings(name):
+            called = binding.value
+            if not isinstance(called, ast.Call) or last_name(called.func) != "run" or not called.args:
+                continue
+            asked = replace(binding, value=called.args[0]).taken
+            if isinstance(asked, ast.List | ast.Tuple | ast.Dict):
+                asked = _element_of(asked, key)
+            if asked is not None:
+                yield Occurrence(asked, binding.scope, binding.statement)
+
+
+def tests_around(statement: Statement | None, beside: Statement | None) -> Iterator[Occurrence]:
+    """Yield the tests of the `if` around a statement, in its function, but not around another one too."""
+    if statement is None:
+        return
+    common = set(beside.ancestors()) if beside is not None else set()
+    for each in statement.ancestors():
+        if each.scope is statement.scope and each not in common and isinstance(each.node, ast.If):
+            yield Occurrence(each.node.test, each.scope, each)
+
+
+def _element_of(display: ast.List | ast.Tuple | ast.Dict, key: ast.expr | None) -> ast.expr | None:
+    """Return what a constant picks out of a list or a dict that is written out."""
+    if not isinstance(key, ast.Constant):
+        return None
+    if isinstance(display, ast.Dict):
+        pairs = zip(display.keys, display.values, strict=True)
+        named = (value for name, value in pairs if isinstance(name, ast.Constant) and name.value == key.value)
+        return next(named, None)
+    return element_at(display.elts, key.value) if isinstance(key.value, int) and key.value >= 0 else None

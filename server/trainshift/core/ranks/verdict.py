@@ -1,0 +1,70 @@
+"""Verdicts: whether a value is the same on all ranks, the lattice of the analysis of uniformity.
+
+`Uniform` is its bottom and `Divergent` its top.  A value is `Unknown` where the text does not show it, as of
+what a library gives, or where a bound is reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from trainshift.libraries.divergence import CauseKind
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.syntax.chunk_syntax import Site
+
+
+class Cause(NamedTuple):
+    """Why a value may diverge, and the expression that it comes of; `site` is that, where it is a call."""
+
+    kind: CauseKind
+    at: Occurrence
+    site: Site | None
+
+
+class Verdict:
+    """Whether a value is the same on all ranks."""
+
+    is_uniform: ClassVar[bool] = False
+    diverges: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform(Verdict):
+    """All ranks surely have one value."""
+
+    is_uniform: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(Verdict):
+    """The text does not show whether ranks have one value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Divergent(Verdict):
+    """Ranks may have different values, for these causes."""
+
+    diverges: ClassVar[bool] = True
+
+    causes: tuple[Cause, ...]
+
+
+def joined(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the least upper bound of some verdicts: that of a value which each of them is a part of."""
+    found = list(verdicts)
+    causes = dict.fromkeys(cause for each in found if isinstance(each, Divergent) for cause in each.causes)
+    if any(each.diverges for each in found):
+        return Divergent(tuple(causes))
+    return Uniform() if all(each.is_uniform for each in found) else Unknown()
+
+
+def divergent(kind: CauseKind, site: Site) -> Divergent:
+    """Return the verdict on what a call gives each rank for a cause of its own."""
+    return Divergent((cause_of(kind, site),))
+
+
+def cause_of(kind: CauseKind, site: Site) -> Cause:
+    """Return a cause that a call is."""
+    return Cause(kind, of_call(site), site)
