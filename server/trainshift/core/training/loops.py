@@ -85,17 +85,16 @@ class Loops:
     def all(self) -> list[Loop]:
         """The loops of the script, and those that it reaches in other files."""
         found: list[Loop] = []
-        others = {script: sites for script in self._linked if (sites := candidates(script))}
-        for script, sites in others.items():
-            if any((script, named_function(site.scope)) in self._reachable for site in sites):
-                found += [
-                    loop
-                    for loop in read_loops(self._program.linked(script), self._program)
-                    if loop.likely
-                    and (script, loop.function) in self._reachable
-                    and self._reach.runs(loop.sites[0].scope, loop.sites[0].statement)
-                    and not _is_of_script_only(loop)
-                ]
+        # What may be reached is asked last, since that is looked for in all files.
+        for script in filter(candidates, self._linked):
+            found += [
+                loop
+                for loop in read_loops(self._program.linked(script), self._program)
+                if loop.likely
+                and not _is_of_script_only(loop)
+                and self._reach.runs(loop.sites[0].scope, loop.sites[0].statement)
+                and (script, loop.function) in self._reachable
+            ]
         self._under_strategies(found)
         return [*self.own, *found]
 
