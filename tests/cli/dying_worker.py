@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from trainshift.cli.checks.check import Job, check_file
 from trainshift.cli.checks.report import FileCheck
+from trainshift.engine.verdicts import Verdicts
 
 
-def check_batch(jobs: Sequence[Job]) -> list[FileCheck]:
+def check_batch(jobs: Sequence[Job]) -> tuple[list[FileCheck], Verdicts]:
     """Check the jobs; a file called kill.py ends the process."""
     if any(job.name.endswith("kill.py") for job in jobs):
         os._exit(9)
-    return [check_file(job) for job in jobs]
+    return [check_file(job) for job in jobs], Verdicts()

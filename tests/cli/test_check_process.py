@@ -56,7 +56,7 @@ def test_a_process_that_dies_takes_few_files_with_it(here: Path, monkeypatch: py
     names[100] = "kill.py"
     jobs = [check.Job(Input(name, problem="there"), name) for name in names]
     monkeypatch.setattr(check, "_check_batch", dying_worker.check_batch)
-    results = list(check._in_processes(jobs, 2))
+    results = list(check._in_processes(jobs, 2, None))
     assert [job.name for job, _ in results] == names
     lost = [job.name for job, result in results if result.error != "there"]
     assert "kill.py" in lost
@@ -71,7 +71,8 @@ def test_a_system_without_processes_checks_one_by_one(many: Path, monkeypatch: p
     monkeypatch.setattr(multiprocessing, "get_context", fail)
     jobs = [check.Job(Input(str(path)), str(path)) for path in sorted((many / "src").rglob("*.py"))]
     assert (
-        len([result for _, result in check._in_processes(jobs, 2) if not result.is_silent]) > MANY_FILES // 2
+        len([result for _, result in check._in_processes(jobs, 2, None) if not result.is_silent])
+        > MANY_FILES // 2
     )
 
 
@@ -171,7 +172,7 @@ class TestTerminal:
 
 def test_findings_of_static_graphs_ask_for_no_programs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(check, "_shared_programs", lambda: asked.append(None))
+    monkeypatch.setattr(check, "Programs", asked.append)
     script = here / "model.py"
     script.write_text(
         "import paddle\n\n\n@paddle.jit.to_static(full_graph=True)\ndef step(x):\n"

@@ -34,6 +34,7 @@ class _CheckCommand(SectionedCommand):
             "quiet",
             "verbose",
         ),
+        "How it runs": ("jobs", "no_cache", "cache_dir"),
     }
 
 
@@ -74,7 +75,9 @@ class _CheckCommand(SectionedCommand):
     show_default=True,
     help="json, sarif: one document; github: annotations. All findings, informational ones too.",
 )
-@click.option("--statistics", is_flag=True, help="Print how many findings each code has.")
+@click.option(
+    "--statistics", is_flag=True, help="Print how many findings each code has, and which files took longest."
+)
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "information", "hint", "never"]),
@@ -89,6 +92,18 @@ class _CheckCommand(SectionedCommand):
 )
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes to use; by default one per core."
+)
+@click.option(
+    "--no-cache",
+    is_flag=True,
+    envvar="TRAINSHIFT_NO_CACHE",
+    help="Check every file anew, and keep nothing.",
+)
+@click.option(
+    "--cache-dir",
+    metavar="DIR",
+    envvar="TRAINSHIFT_CACHE_DIR",
+    help="Keep what is found here; by default in .trainshift_cache, in the project's root.",
 )
 @click.pass_context
 def check(ctx: click.Context, /, **options: Any) -> None:
@@ -141,6 +156,8 @@ class _Options:
     quiet: bool
     verbose: bool
     jobs: int | None
+    no_cache: bool
+    cache_dir: str | None
 
     @property
     def reads_stream(self) -> bool:
@@ -185,6 +202,8 @@ def _check(given: _Options) -> int:
             given.jobs or os.cpu_count() or 1,
             show_progress=not given.quiet,
             is_strict=given.strict,
+            keeps=not given.no_cache,
+            cache_folder=given.cache_dir or "",
         )
         announce_standard_input(given.paths)
         return run_check(request, reporter)

@@ -172,9 +172,9 @@ class KeptClaims:
         """What the program that a file starts claims; None where that cannot be read."""
         known = self._known.get(start)
         if known is None or any(self._files.read(path) is not code for path, code in known[1].items()):
-            with self._files.noting() as paths:
+            with self._files.noting() as noted:
                 found = claims_from(start, self._files, self._choices_of(start))
-            known = self._known[start] = found, {path: self._files.read(path) for path in paths}
+            known = self._known[start] = found, {path: self._files.read(path) for path in noted.paths}
         return known[0]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple, TypeVar, cast
 
+from trainshift.engine.evidence import Noted, Observation, digest, digest_of_names
 from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_FILES, Workspace
 from trainshift.python.source.source import BOM, Source
@@ -61,8 +62,14 @@ class ParsedFiles:
         self._parsed: OrderedDict[str, Code | None] = OrderedDict()
         self._failures: dict[str, ParseFailure] = {}
         self._edited: dict[str, ChunkCache] = {}
-        self._noted: set[str] | None = None
-        self._answers: dict[Hashable, tuple[object, set[str]]] | None = None
+        self._noted: Noted | None = None
+        self._answers: dict[Hashable, tuple[object, Noted]] | None = None
+        self._digests: dict[str, str] = {}
+        self._observed: dict[Observation, str] = {}
+        self.is_torn = False
+        """Whether a file that stays was seen to change."""
+        self.turns = 0
+        """How often files have changed."""
 
     def stay(self) -> None:
         """Count on all files to stay as they are, so that what is found `once` is found for good."""
@@ -79,20 +86,49 @@ class ParsedFiles:
             return find()
         known = self._answers.get(question)
         if known is None:
-            with self.noting() as paths:
-                answer = find()
-            known = self._answers[question] = answer, paths
-        self.note(known[1])
+            before, self._noted = self._noted, Noted()
+            try:
+                known = self._answers[question] = find(), self._noted
+            finally:
+                self._noted = before
+        if self._noted is not None:
+            self._noted.once[question] = known[1]
         return cast("T", known[0])
+
+    def observe(self, asked: Observation) -> str:
+        """What an observation comes to, in short; raises KeyError for an unknown kind."""
+        known = self._observed.get(asked)
+        if known is None:
+            known = _OBSERVED[asked.kind](self, asked)
+            if self.are_steady:
+                self._observed[asked] = known
+        return known
+
+    def _note(self, asked: Observation) -> None:
+        if self._noted is not None:
+            self._noted.others.add(asked)
+
+    def _text(self, path: str) -> str | None:
+        """What a file holds, if it can be read."""
+        text = self._text_of(path)
+        now = digest(text.removeprefix(BOM)) if text is not None else ""
+        self.is_torn |= self.are_steady and self._digests.get(path, now) != now
+        self._digests[path] = now
+        return text
+
+    def digest(self, path: str) -> str:
+        """The digest of what a file holds; "" if it cannot be read."""
+        if path not in self._digests:
+            self._text(path)
+        return self._digests[path]
 
     def read(self, path: str) -> Code | None:
         """What a file says; None if it cannot be read or is not Python."""
-        if self._noted is not None:
-            self._noted.add(path)
+        self.note((path,))
         if path in self._parsed:
             self._parsed.move_to_end(path)
             return self._parsed[path]
-        text = self._text_of(path)
+        text = self._text(path)
         chunks = parse(text.removeprefix(BOM), self._edited.get(path)) if text is not None else None
         known = None
         self._failures.pop(path, None)
@@ -106,19 +142,19 @@ class ParsedFiles:
         return known
 
     @contextmanager
-    def noting(self) -> Iterator[set[str]]:
-        """The paths of the files that are asked for until this ends."""
-        before, self._noted = self._noted, set()
+    def noting(self) -> Iterator[Noted]:
+        """What is asked of files until this ends."""
+        before, self._noted = self._noted, Noted()
         try:
             yield self._noted
         finally:
             if before is not None:
-                before |= self._noted
+                before.add(self._noted)
             self._noted = before
 
     def know(self, path: str, code: Code) -> None:
         """Take what a file says from whom has read it, a document that is open, if it does say that now."""
-        text = self._text_of(path)
+        text = self._text(path)
         if text is not None and text.removeprefix(BOM) == code.source.text:
             self._parsed[path] = code
             self._failures.pop(path, None)
@@ -126,7 +162,7 @@ class ParsedFiles:
     def note(self, paths: Iterable[str]) -> None:
         """Count files as asked for, of which something is known already."""
         if self._noted is not None:
-            self._noted.update(paths)
+            self._noted.paths.update(paths)
 
     def failure(self, path: str) -> ParseFailure | None:
         """Why a file that was read is no Python; None if it is, or cannot be read at all."""
@@ -137,6 +173,8 @@ class ParsedFiles:
 
         Of one that is edited only what has changed is parsed anew.
         """
+        self.turns += 1
+        self._digests.pop(path, None)
         known = self._parsed.pop(path, None)
         if is_edit and known is not None:
             self._edited[path] = ChunkCache(known.pieces)
@@ -169,19 +207,33 @@ class ParsedFiles:
     def has_file(self, path: str) -> bool:
         """Whether there is such a file."""
         directory, name = posixpath.split(path)
+        self._note(Observation("folder", directory))
         return name in self._entries(directory)
 
     def has_modules(self, path: str) -> bool:
         """Whether there is such a directory with Python files right in it."""
+        self._note(Observation("folder", path))
+        return self._has_modules(path)
+
+    def _has_modules(self, path: str) -> bool:
         return any(name.endswith(".py") for name in self._entries(path))
 
     def may_be_imported(self, path: str) -> bool:
         """Whether another file of the project may import the one at `path`."""
+        self._note(Observation("may be imported", path))
+        return self._may_be_imported(path)
+
+    def _may_be_imported(self, path: str) -> bool:
         around = self._around(posixpath.dirname(path)).paths
-        return any(other != path and self.names(other, path) for other in around)
+        word = _module_of(path)
+        return any(other != path and word in self._imported_words(other) for other in around)
 
     def naming(self, path: str) -> list[str]:
         """The files of the project that have a word of an import which may mean the file at `path`."""
+        self._note(Observation("naming", path))
+        return self._named(path)
+
+    def _named(self, path: str) -> list[str]:
         for _ in self._surveying(posixpath.dirname(path)):
             pass
         if path not in self._naming:
@@ -192,16 +244,24 @@ class ParsedFiles:
 
     def searches_all(self, path: str) -> bool:
         """Whether all files of the project are searched for imports of the file at `path`, however many."""
+        self._note(Observation("searches all", path))
+        return self._searches_all(path)
+
+    def _searches_all(self, path: str) -> bool:
         return self._around(posixpath.dirname(path)).is_whole
 
     def is_used_beside(self, path: str, module: str) -> bool:
         """Whether a file that may import the one at `path`, from however far, imports a module as well."""
+        self._note(Observation("used beside", path, module))
+        return self._is_used_beside(path, module)
+
+    def _is_used_beside(self, path: str, module: str) -> bool:
         waiting, seen = [path], {path}
         for each in waiting:
             known = self._used.get((each, module))
             if known:
                 return True
-            for other in self.naming(each) if known is None else ():
+            for other in self._named(each) if known is None else ():
                 if module in self._imported_words(other):
                     self._used[each, module] = True
                     return True
@@ -218,8 +278,9 @@ class ParsedFiles:
     def python_path(self, directory: str) -> list[str]:
         """The directories in the PYTHONPATH of the `.env` in or above `directory`, in the same project."""
         for _ in range(_MOST_LEVELS):
-            if ".env" in self._entries(directory):
-                text = self._text_of(posixpath.join(directory, ".env")) or ""
+            if self.has_file(settings := posixpath.join(directory, ".env")):
+                self.note((settings,))
+                text = self._text(settings) or ""
                 given = ":".join(each.strip("'\"") for each in _PYTHONPATH.findall(text))
                 parts = given.replace("${workspaceFolder}", directory).split(":")
                 known = [part for part in parts if part and "$" not in part]
@@ -229,18 +290,23 @@ class ParsedFiles:
             directory = posixpath.dirname(directory)
         return []
 
+    def _telling(self, directory: str) -> list[str]:
+        """The names in a directory that tell which modules are there, and where a project begins."""
+        names = self._entries(directory)
+        return sorted(name for name in names if name.endswith(".py") or name in _ROOT_MARKS or name == ".env")
+
     def _around(self, directory: str) -> _Around:
         """The files of the project of a directory; without a project, those that are nearest."""
         root, most = directory, _MOST_SEARCHED
         for _ in range(_MOST_LEVELS):
-            if self.is_root(root):
+            if self._is_root(root):
                 break
             root = posixpath.dirname(root)
         else:
             root, most = directory, _MOST_NEAR
             for _ in range(_MOST_ABOVE):
                 above = posixpath.dirname(root)
-                root = above if self.has_modules(above) else root
+                root = above if self._has_modules(above) else root
         if root not in self._listed:
             self._listed[root] = self._files_in(root, most)
         return self._listed[root]
@@ -261,7 +327,7 @@ class ParsedFiles:
     def _imported_words(self, path: str) -> frozenset[str]:
         """The words of a file's imports."""
         if path not in self._words:
-            imports = _IMPORT.findall(self._text_of(path) or "")
+            imports = _IMPORT.findall(self._text(path) or "")
             self._words[path] = frozenset(re.findall(r"\w+", " ".join(imports)))
             self._naming.clear()
             self._used.clear()
@@ -286,6 +352,10 @@ class ParsedFiles:
 
     def is_root(self, directory: str) -> bool:
         """Whether a project begins here, so that modules are not looked for above."""
+        self._note(Observation("folder", directory))
+        return self._is_root(directory)
+
+    def _is_root(self, directory: str) -> bool:
         return not _ROOT_MARKS.isdisjoint(self._entries(directory))
 
 
@@ -293,6 +363,16 @@ def _module_of(path: str) -> str:
     """The last part of the name by which a file is imported."""
     directory, name = posixpath.split(path)
     return posixpath.basename(directory) if name == "__init__.py" else name.removesuffix(".py")
+
+
+_OBSERVED: dict[str, Callable[[ParsedFiles, Observation], str]] = {
+    "text": lambda files, asked: files.digest(asked.path),
+    "folder": lambda files, asked: digest_of_names(files._telling(asked.path)),
+    "naming": lambda files, asked: digest_of_names(files._named(asked.path)),
+    "may be imported": lambda files, asked: str(files._may_be_imported(asked.path)),
+    "searches all": lambda files, asked: str(files._searches_all(asked.path)),
+    "used beside": lambda files, asked: str(files._is_used_beside(asked.path, asked.name)),
+}
 
 
 def files_in_memory(texts: Mapping[str, str]) -> ParsedFiles:

@@ -309,5 +309,5 @@ class Scan:
         with files.noting() as noted:
             report = check(paper.source.text, rules.settings, path, files, rules.runtime)
         items = diagnostics.items_of(State(paper, report, True, None), rules)[uri]
-        self._project._scanned[path] = Scanned(stamp, frozenset(noted), items)
+        self._project._scanned[path] = Scanned(stamp, frozenset(noted.paths), items)
         return items

@@ -98,7 +98,7 @@ def whole_of(
     `analyze` may raise Superseded to give up, and nothing else is raised.
     """
     runtime = None
-    with files.noting() as paths:
+    with files.noting() as noted:
         try:
             runtime = runtime_of()
             analysis = analyze(script)
@@ -108,12 +108,12 @@ def whole_of(
             deep = isinstance(error, RecursionError)
             reason = "the code is nested too deeply to be read" if deep else f"an internal error: {error}"
             known = refused(script.source, reason)
-            return Whole({script.path: script.source}, frozenset(paths), None, runtime, known)
+            return Whole({script.path: script.source}, frozenset(noted.paths), None, runtime, known)
     changes = analysis.changes if found is None else ()
     wanted = analysis.changes if found is None or found.code == UNSUPPORTED_VERSION.code else ()
     return Whole(
         {each.path: each.source for each in analysis.scripts},
-        frozenset(paths),
+        frozenset(noted.paths),
         analysis,
         runtime,
         found,

@@ -118,15 +118,15 @@ class Wholes:
         """What another program claims of the files that it shares with one."""
         known = self._claims.get(start)
         if known is None:
-            with self._files.noting() as paths:
+            with self._files.noting() as noted:
                 kept = self._kept.get(start)
                 analysis = kept.analysis if kept is not None else None
                 if kept is not None and analysis is not None:
                     found = claims_of(analysis)
-                    paths |= kept.paths | kept.sources.keys()
+                    noted.paths |= kept.paths | kept.sources.keys()
                 else:
                     choices = self._rules_of(start).choices
                     found = claims_from(start, self._files, choices, pause)
-            known = self._claims[start] = found, frozenset(paths)
+            known = self._claims[start] = found, frozenset(noted.paths)
         self._files.note(known[1])
         return known[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 import threading
@@ -12,9 +13,10 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from trainshift.cli.checks.kept import Kept, Learning, asked_under
 from trainshift.cli.checks.report import CheckReporter, FileCheck
 from trainshift.cli.diff import STANDARD_INPUT_NAME
 from trainshift.cli.documents import Document, Shown, read_document
@@ -25,14 +27,17 @@ from trainshift.cli.streams import print_bytes
 from trainshift.cli.terminal import ProgressBar, describe_defect
 from trainshift.engine import checking
 from trainshift.engine.cells import Spot
+from trainshift.engine.own_codes import INTERNAL_ERROR
 from trainshift.engine.programs import Programs
 from trainshift.engine.settings import GRAPH_CODES, LETTER, Settings, Severity
+from trainshift.engine.verdicts import Verdict, Verdicts, fingerprint
 from trainshift.engine.workspace import ParsedFiles
 from trainshift.host.configuration import Configurations
 from trainshift.host.disk import absolute, files_on_disk
 from trainshift.host.files import FileProblem, shown_path
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
 from trainshift.host.writing import write_in_place
+from trainshift.libraries import api
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -75,7 +80,8 @@ class CheckRequest:
 
     `select` (None when not given) and `ignore` are codes or prefixes of codes; `stdin_name` is what
     standard input is called, and whose settings it gets.  Harmless findings below `least` are not fixed;
-    with `is_strict` severity goes by the letter of the restrictions.
+    with `is_strict` severity goes by the letter of the restrictions.  A run that `keeps` verdicts has them in
+    `cache_folder`, or in that of the project.
     """
 
     paths: tuple[str, ...]
@@ -90,13 +96,16 @@ class CheckRequest:
     jobs: int = 1
     show_progress: bool = True
     is_strict: bool = False
+    keeps: bool = False
+    cache_folder: str = ""
 
 
 @dataclass(frozen=True)
 class Job:
     """One file to check, with its settings: all that a process needs to know.
 
-    `name` is what the report calls it, and the path that its imports go by.
+    `name` is what the report calls it, and the path that its imports go by.  `under` stands for the settings
+    where the verdict is to be kept.
     """
 
     item: Input
@@ -104,6 +113,7 @@ class Job:
     settings: Settings = field(default_factory=Settings)
     action: Action = Action.NONE
     least: Severity = Severity.WARNING
+    under: str = ""
 
 
 def run_check(request: CheckRequest, reporter: CheckReporter) -> int:
@@ -112,12 +122,17 @@ def run_check(request: CheckRequest, reporter: CheckReporter) -> int:
     Raises ConfigurationProblem before anything is checked.
     """
     status = 0
-    _shared_declarations.cache_clear()
+    for shared in (_shared_declarations, _shared_files, _shared_programs, _shared_learning):
+        shared.cache_clear()
+    kept = None
     try:
         jobs = list(_jobs(request))
+        if request.keeps and request.action is Action.NONE:
+            kept = Kept(_shared_files(), request.cache_folder, os.getcwd())
+            jobs = _kept_under(jobs)
         with (
             ProgressBar(len(jobs), wanted=request.show_progress, label="Checking") as progress,
-            closing(_results(jobs, request.jobs)) as results,
+            closing(_results(jobs, request.jobs, kept)) as results,
         ):
             for job, result in results:
                 progress.show(job.name)
@@ -131,6 +146,9 @@ def run_check(request: CheckRequest, reporter: CheckReporter) -> int:
     except KeyboardInterrupt:
         reporter.finish(interrupted=True)
         return INTERRUPTED
+    finally:
+        if kept is not None:
+            kept.save()
     reporter.finish()
     return status
 
@@ -148,17 +166,50 @@ def _jobs(request: CheckRequest) -> Iterator[Job]:
         yield Job(item, name, settings, request.action, request.least)
 
 
-def _results(jobs: Sequence[Job], processes: int) -> Results:
+def _kept_under(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs with what stands for their settings; what is no file is judged anew each time."""
+    libraries = {fingerprint(each.settings.libraries): each.settings for each in jobs}
+    for settings in libraries.values():
+        api.declare(settings.libraries)
+    known = frozenset(libraries)
+    under: dict[int, str] = {}
+    for each in jobs:
+        if id(each.settings) not in under:
+            under[id(each.settings)] = asked_under(each.settings, known)
+    return [
+        each
+        if each.item.path == STANDARD_INPUT or each.item.problem or each.item.nothing
+        else replace(each, under=under[id(each.settings)])
+        for each in jobs
+    ]
+
+
+def _results(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Results:
     """Each job with what came of it, in the order of the jobs."""
+    known = [
+        kept.of(absolute(job.name), job.under, partial(_demanded, job)) if kept and job.under else None
+        for job in jobs
+    ]
+    left = [job for job, found in zip(jobs, known, strict=True) if found is None]
+    with closing(_fresh(left, processes, kept)) as fresh:
+        for job, found in zip(jobs, known, strict=True):
+            yield (job, _retold(job, found)) if found is not None else next(fresh)
+
+
+def _fresh(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Results:
+    """Each job with what comes of it now, in the order of the jobs."""
     has_stream = any(job.item.path == STANDARD_INPUT for job in jobs)
     if processes > 1 and len(jobs) >= MANY_FILES and not has_stream:
-        yield from _in_processes(jobs, processes)
+        yield from _in_processes(jobs, processes, kept)
     else:
         for job in jobs:
-            yield job, check_file(job)
+            result = check_file(job)
+            if kept is not None:
+                kept.take(_shared_learning().hand_over())
+            yield job, result
 
 
-def _in_processes(jobs: Sequence[Job], processes: int) -> Results:
+def _in_processes(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Results:
     """The results of a pool; only a few batches are ahead of what is reported, so memory stays flat."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -179,12 +230,14 @@ def _in_processes(jobs: Sequence[Job], processes: int) -> Results:
                 initializer=_start_process,
                 initargs=(stop,),
             )
-            ahead: deque[Future[list[FileCheck]]] = deque()
+            ahead: deque[Future[tuple[list[FileCheck], Verdicts]]] = deque()
             while at < len(batches):
                 while sent < len(batches) and len(ahead) < processes * _BATCHES_AHEAD:
                     ahead.append(pool.submit(_check_batch, batches[sent]))
                     sent += 1
-                results = ahead.popleft().result()
+                results, learned = ahead.popleft().result()
+                if kept is not None:
+                    kept.take(learned)
                 yield from zip(batches[at], results, strict=True)
                 at += 1
         except BrokenProcessPool:
@@ -194,7 +247,7 @@ def _in_processes(jobs: Sequence[Job], processes: int) -> Results:
             at = sent
         except (ImportError, NotImplementedError, OSError):
             # This system has no further processes to give, or no semaphores.
-            yield from ((job, check_file(job)) for batch in batches[at:] for job in batch)
+            yield from _fresh([job for batch in batches[at:] for job in batch], 1, kept)
             at = len(batches)
         except BaseException:
             if stop is not None:
@@ -221,20 +274,27 @@ def _start_process(stop: Event) -> None:
     gc.disable()
 
 
-def _check_batch(jobs: Sequence[Job]) -> list[FileCheck]:
-    """The results of a few jobs; they are cut short when nobody wants them any more.
+def _check_batch(jobs: Sequence[Job]) -> tuple[list[FileCheck], Verdicts]:
+    """The results of a few jobs, and the verdicts to be kept.
 
+    They are cut short when nobody wants them any more.
     The collector runs between batches only: a file's facts refer to each other and live all together.
     """
     results = [check_file(job) for job in jobs if _stopped is None or not _stopped.is_set()]
     gc.collect()
     if not gc.get_freeze_count():  # What the first batch loaded stays, and is not looked at again.
         gc.freeze()
-    return results
+    return results, _shared_learning().hand_over()
 
 
 def check_file(job: Job) -> FileCheck:
-    """What came of one input; never raises for what the input is."""
+    """What came of one input, and how long it took; never raises for what the input is."""
+    start = time.process_time()
+    result = _check_file(job)
+    return replace(result, seconds=time.process_time() - start)
+
+
+def _check_file(job: Job) -> FileCheck:
     item = job.item
     result = FileCheck(job.name)
     if item.problem:
@@ -260,18 +320,10 @@ def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
     around = _shared_files() if job.action is Action.NONE else files_on_disk()
     linked = around if document.is_linked else None
 
-    def demanded() -> Runtime | None:
-        return _shared_declarations().of(job.name)
-
     if job.action is Action.NONE:
-        report = checking.check(document.text, job.settings, path, linked, demanded)
-        # What starts a script is nothing to how Paddle reads its functions, and asks many files.
-        is_asked = any(each.code not in GRAPH_CODES for each in report.diagnostics) and is_script(job.item)
-        if is_asked and linked is not None and linked.naming(path):
-            starts = _shared_programs().starts(home(job.item.path))
-            result = replace(result, programs=() if path in starts else tuple(map(shown_path, starts)))
-        return _with_report(result, path, document, report)
-    fixed = checking.fixed(document.body, job.settings, path, linked, job.least, demanded)
+        found = _verdict(document, job, path, linked)
+        return _retold(job, found, document, result)
+    fixed = checking.fixed(document.body, job.settings, path, linked, job.least, partial(_demanded, job))
     before = replace(_with_report(result, path, document, fixed.before), encoding=document.file.encoding)
     applied = dict(fixed.applied)
     after = document.after(fixed.body) if applied else document
@@ -286,6 +338,55 @@ def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
         return _failed(before, problem)
     result = replace(result, applied=applied, encoding=document.file.encoding)
     return _with_report(result, path, after, fixed.report)
+
+
+def _verdict(document: Document, job: Job, path: str, files: ParsedFiles | None) -> Verdict:
+    """What is found in a file, which is taken down where it is to be kept."""
+    around = _shared_files()
+    asked = []
+
+    def demanded() -> Runtime | None:
+        runtime = _demanded(job)
+        asked.append(fingerprint(runtime))
+        return runtime
+
+    with around.noting() as noted:
+        report = checking.check(document.text, job.settings, path, files, demanded)
+        programs: tuple[str, ...] = ()
+        # What starts a script is nothing to how Paddle reads its functions, and asks many files.
+        is_asked = any(each.code not in GRAPH_CODES for each in report.diagnostics) and is_script(job.item)
+        if is_asked and files is not None and files.naming(path):
+            starts = _shared_programs().starts(home(job.item.path))
+            programs = () if path in starts else tuple(starts)
+    found = Verdict(report, programs)
+    has_failed = any(each.code == INTERNAL_ERROR.code for each in report.diagnostics)
+    if job.under and not has_failed and not document.nothing:
+        demand = asked[0] if asked else None
+        _shared_learning().add(path, document.file.text, job.under, noted, demand, found)
+    return found
+
+
+def _retold(
+    job: Job, found: Verdict, document: Document | None = None, result: FileCheck | None = None
+) -> FileCheck:
+    """What is found in a file as the report tells it; the file is read where it has to be quoted."""
+    result = replace(result or FileCheck(job.name), programs=tuple(map(shown_path, found.programs)))
+    if document is None and any(each.severity for each in found.report.diagnostics):
+        try:
+            document = read_document(job.item, job.name)
+        except FileProblem as problem:
+            return _failed(result, problem)
+    return _with_report(result, absolute(job.name), document, found.report)
+
+
+def _demanded(job: Job) -> Runtime | None:
+    return _shared_declarations().of(job.name)
+
+
+@cache
+def _shared_learning() -> Learning:
+    """What this process has found and not handed over yet."""
+    return Learning(_shared_files())
 
 
 @cache
@@ -311,7 +412,9 @@ def _shared_declarations() -> Declarations:
     return Declarations(environment=environment)
 
 
-def _with_report(result: FileCheck, path: str, document: Document, report: checking.CheckReport) -> FileCheck:
+def _with_report(
+    result: FileCheck, path: str, document: Document | None, report: checking.CheckReport
+) -> FileCheck:
     """The result with what the checker says, whose absolute paths become what the user calls the files."""
 
     def named(other: checking.OtherPlace) -> checking.OtherPlace:
@@ -320,10 +423,10 @@ def _with_report(result: FileCheck, path: str, document: Document, report: check
     found = tuple(each for each in report.diagnostics if each.severity)
     return replace(
         result,
-        shown=document.shown() if found else Shown(),
+        shown=document.shown() if found and document is not None else Shown(),
         diagnostics=tuple(
             replace(each, related=tuple(map(named, each.related))) if each.related else each
-            for each in document.diagnostics(found)
+            for each in (document.diagnostics(found) if document is not None else ())
         ),
         suppressed=report.suppressed,
         by_hand=report.by_hand,

@@ -31,6 +31,9 @@ from trainshift.python.source.edit import Change
 JSON_VERSION = 1
 
 _WIDTH = 120
+# So many of the slowest files are told, of those that take so many seconds.
+_MOST_SLOW = 10
+_LEAST_SHOWN = 0.01
 
 _STYLES = {
     Severity.ERROR: "bold red",
@@ -55,7 +58,8 @@ class FileCheck:
     `error` says why the file could not be read or written, with its place; `is_defect` tells that it is a
     failure of ours.  `nothing` is what to say of a directory that holds no Python file, or of a notebook in
     another language.  `by_hand` tells how the program that it starts was distributed already.  `programs` are
-    the start files of the programs that a module belongs to, where something was found in it.
+    the start files of the programs that a module belongs to, where something was found in it.  `seconds` of
+    the processor's time were spent on it, None where it was looked up.
     """
 
     path: str
@@ -71,6 +75,7 @@ class FileCheck:
     nothing: str = ""
     programs: tuple[str, ...] = ()
     by_hand: str = ""
+    seconds: float | None = field(default=None, compare=False)
 
     @property
     def is_silent(self) -> bool:
@@ -168,10 +173,16 @@ class TextCheckReporter:
         self._totals = Totals(least)
         self._shown: set[tuple[int, str]] = set()
         self._nothing: list[tuple[str, str]] = []
+        self._spent: list[tuple[float, str]] = []
+        self._looked_up = 0
 
     def file(self, result: FileCheck) -> None:
         """Show the findings of a file that are loud enough."""
         self._totals.add(result)
+        if result.seconds is None:
+            self._looked_up += 1
+        else:
+            self._spent.append((result.seconds, result.path))
         if result.nothing:
             self._nothing.append((result.path, result.nothing))
         if result.error:
@@ -207,6 +218,8 @@ class TextCheckReporter:
             self._show_statistics()
         if not self._quiet:
             self._show_summary()
+        if self._statistics and not self._quiet:
+            self._show_times()
         self._stream.flush()
         if interrupted:
             self._errors.line(("Interrupted: files that come after these were not checked.", "bold red"))
@@ -285,6 +298,16 @@ class TextCheckReporter:
             self._printer.line((code, "bold"), (f"  {name:<{width}}{cells}", ""))
         if by_code and not self._quiet:
             self._printer.line()
+
+    def _show_times(self) -> None:
+        """Where the time went, on standard error: no two runs take the same."""
+        slowest = sorted((each for each in self._spent if each[0] >= _LEAST_SHOWN), reverse=True)[:_MOST_SLOW]
+        if slowest:
+            self._errors.line(("The slowest files:", "dim"))
+        for seconds, path in slowest:
+            self._errors.line((f"{seconds:8.2f} s  {visible(path)}", "dim"))
+        if self._looked_up:
+            self._errors.line((f"{plural(self._looked_up, 'file')} looked up in the cache.", "dim"))
 
     def _show_summary(self) -> None:
         totals = self._totals

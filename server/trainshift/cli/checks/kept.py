@@ -1,0 +1,73 @@
+"""Kept: the verdicts of earlier runs of `check`, and what this run adds to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from trainshift.engine.evidence import Noted, digest
+from trainshift.engine.verdicts import Holding, Verdict, Verdicts, fingerprint
+from trainshift.engine.workspace import ParsedFiles
+from trainshift.host.verdicts_on_disk import folder_for, read_verdicts, today, write_verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trainshift.engine.settings import Settings
+    from trainshift.engine.versions.runtime import Runtime
+
+
+class Kept:
+    """The verdicts in the cache's folder: in `folder`, or in that of the project of a `directory`."""
+
+    def __init__(self, files: ParsedFiles, folder: str, directory: str) -> None:
+        self._folder = folder or folder_for(directory, files)
+        self._verdicts = read_verdicts(self._folder)
+        self._holding = Holding(self._verdicts, files)
+        self._is_changed = False
+
+    def of(self, path: str, under: str, demanded: Callable[[], Runtime | None]) -> Verdict | None:
+        """What was found in a file under the same settings, if it would be found again."""
+        found = self._holding.of(path, under, lambda: fingerprint(demanded()))
+        if found is not None:
+            entry = self._verdicts.entries[path]
+            if entry.day != today():
+                self._verdicts.entries[path] = replace(entry, day=today())
+                self._is_changed = True
+        return found
+
+    def take(self, learned: Verdicts) -> None:
+        """Keep what was found in this run."""
+        self._verdicts.take(learned)
+        self._is_changed |= bool(learned.entries)
+
+    def save(self) -> None:
+        """Write down what is new, if that can be."""
+        if self._is_changed:
+            write_verdicts(self._folder, self._verdicts)
+
+
+class Learning:
+    """Takes down verdicts of this run; `files` are those that they are found by."""
+
+    def __init__(self, files: ParsedFiles) -> None:
+        self._files = files
+        self._verdicts = Verdicts()
+
+    def add(self, path: str, text: str, under: str, noted: Noted, demand: str | None, found: Verdict) -> None:
+        """Take down what was found in a file that holds `text`, unless a file has changed meanwhile."""
+        self._files.note((path,))
+        noted.paths.add(path)
+        is_read = self._files.digest(path) == digest(text)
+        if is_read and not self._files.is_torn:
+            self._verdicts.add(path, under, noted, self._files, demand, found, today())
+
+    def hand_over(self) -> Verdicts:
+        """What was taken down since this was last asked."""
+        found, self._verdicts = self._verdicts, Verdicts()
+        return found
+
+
+def asked_under(settings: Settings, known: frozenset[str]) -> str:
+    """A text that stands for settings, where some libraries of people are `known` besides."""
+    return fingerprint((replace(settings, given=frozenset()), known))

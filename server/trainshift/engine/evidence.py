@@ -1,0 +1,51 @@
+"""Evidence: what an answer was found by, in files as they are, and whether these still are so.
+
+An observation asks one thing of the files of a project: what a file says, what a folder holds, who imports a
+file.  Two answers are alike where all observations of the first give what they gave.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Observation(NamedTuple):
+    """A question about files: its kind, the path that it is about, and a name, if it asks for one."""
+
+    kind: str
+    path: str
+    name: str = ""
+
+
+@dataclass(eq=False)
+class Noted:
+    """What was asked of files for some time; `once` holds what others had asked for before."""
+
+    paths: set[str] = field(default_factory=set)
+    """The files that were read, or were looked for and are not there."""
+    others: set[Observation] = field(default_factory=set)
+    once: dict[Hashable, Noted] = field(default_factory=dict)
+
+    def add(self, other: Noted) -> None:
+        """Count all that was noted by another one as asked here."""
+        self.paths |= other.paths
+        self.others |= other.others
+        self.once |= other.once
+
+    @property
+    def observations(self) -> Iterable[Observation]:
+        """All observations of its own, in an order that does not depend on the run."""
+        return [*(Observation("text", path) for path in sorted(self.paths)), *sorted(self.others)]
+
+
+def digest(text: str) -> str:
+    """A short text that stands for another one."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def digest_of_names(names: Iterable[str]) -> str:
+    """A digest of names in their order; names hold no null byte."""
+    return digest("\0".join(names))

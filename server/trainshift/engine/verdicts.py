@@ -1,0 +1,192 @@
+"""Verdicts: what was found in files and by which observations, to be kept for a later run.
+
+A verdict holds as long as all of its observations come to what they came to.  Observations are rows of one
+table, since files of a project share most of them.  What is read back is data, and never trusted: a table
+that is not as it has to be holds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any, TypeAlias, TypeVar
+
+from trainshift.engine.checking import CheckReport
+from trainshift.engine.evidence import Noted, Observation, digest
+from trainshift.engine.packing import packed, unpacked
+from trainshift.engine.workspace import ParsedFiles
+
+T = TypeVar("T")
+Row: TypeAlias = tuple[Any, ...]
+"""An observation and what it came to, as texts; or the numbers of earlier rows, all of which have to hold."""
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of a file, and the start files of other programs that it belongs to, by absolute path."""
+
+    report: CheckReport
+    programs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A packed verdict, what it was asked `under`, the rows that it rests on, and the day it was last of use.
+
+    `demand` is what was demanded of versions, if that was asked.
+    """
+
+    under: str
+    rows: tuple[int, ...]
+    demand: str | None
+    packed: Any
+    day: int
+
+
+class Verdicts:
+    """Verdicts by the absolute paths of their files, and the table of their observations."""
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._numbers: dict[Row, int] = {}
+        self.entries: dict[str, Entry] = {}
+
+    def add(
+        self,
+        path: str,
+        under: str,
+        noted: Noted,
+        files: ParsedFiles,
+        demand: str | None,
+        found: Verdict,
+        day: int,
+    ) -> None:
+        """Keep what was found in a file by what was noted of `files`."""
+        rows = self._rows_of(noted, files, {})
+        self.entries[path] = Entry(under, rows, demand, packed(found), day)
+
+    def _rows_of(self, noted: Noted, files: ParsedFiles, known: dict[Hashable, int]) -> tuple[int, ...]:
+        own = [self._number((*asked, files.observe(asked))) for asked in noted.observations]
+        for question, others in noted.once.items():
+            if question not in known:
+                known[question] = self._number(self._rows_of(others, files, known))
+            own.append(known[question])
+        return tuple(own)
+
+    def _number(self, row: Row) -> int:
+        number = self._numbers.get(row)
+        if number is None:
+            number = self._numbers[row] = len(self._rows)
+            self._rows.append(row)
+        return number
+
+    def take(self, other: Verdicts, paths: Iterable[str] | None = None) -> None:
+        """Take the verdicts of another table over, those of some paths if these are given."""
+        moved: dict[int, int] = {}
+
+        def number(of: int) -> int:
+            if of not in moved:
+                row = other._rows[of]
+                moved[of] = self._number(row if _is_observation(row) else tuple(map(number, row)))
+            return moved[of]
+
+        for path in other.entries if paths is None else paths:
+            entry = other.entries[path]
+            rows = tuple(map(number, entry.rows))
+            self.entries[path] = Entry(entry.under, rows, entry.demand, entry.packed, entry.day)
+
+    def as_json(self) -> dict[str, Any]:
+        """The table as JSON holds it."""
+        entries = {path: packed(each) for path, each in self.entries.items()}
+        return {"format": _FORMAT, "rows": self._rows, "entries": entries}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Verdicts:
+        """The table that JSON holds; raises ValueError for what is none."""
+        found = cls()
+        if not isinstance(data, dict) or data.get("format") != _FORMAT:
+            raise ValueError("it has another format")
+        rows, entries = data.get("rows"), data.get("entries")
+        if not isinstance(rows, list) or not isinstance(entries, dict):
+            raise ValueError("it has no rows or entries")
+        for row in rows:
+            if not isinstance(row, list) or not (_is_observation(row) or _leads_back(row, len(found._rows))):
+                raise ValueError(f"{row!r} is no row")
+            found._rows.append(tuple(row))
+        found._numbers = {row: number for number, row in enumerate(found._rows)}
+        for path, each in entries.items():
+            under, numbers, demand, body, day = each
+            if not _leads_back(numbers, len(rows)):
+                raise ValueError(f"{path} rests on rows that are not there")
+            found.entries[path] = Entry(str(under), tuple(numbers), demand, body, int(day))
+        return found
+
+
+def _is_observation(row: Row | list[Any]) -> bool:
+    return len(row) == len(Observation._fields) + 1 and all(isinstance(each, str) for each in row)
+
+
+def _leads_back(numbers: Any, end: int) -> bool:
+    return all(type(each) is int and 0 <= each < end for each in numbers)
+
+
+class Holding:
+    """Tells which of the `verdicts` hold for `files` as they are, each observation made once."""
+
+    def __init__(self, verdicts: Verdicts, files: ParsedFiles) -> None:
+        self.verdicts = verdicts
+        self._files = files
+        self._turns = files.turns
+        self._known: dict[int, bool] = {}
+
+    def of(self, path: str, under: str, demanded: Callable[[], str]) -> Verdict | None:
+        """What was found in the file at `path`, if it was asked `under` the same and nothing has changed."""
+        entry = self.verdicts.entries.get(path)
+        if entry is None or entry.under != under:
+            return None
+        if self._files.turns != self._turns:
+            self._known, self._turns = {}, self._files.turns
+        if not all(map(self._holds, entry.rows)) or entry.demand not in (None, demanded()):
+            return None
+        try:
+            return unpacked(Verdict, entry.packed)
+        except (ValueError, TypeError):
+            return None
+
+    def _holds(self, number: int) -> bool:
+        known = self._known.get(number)
+        if known is None:
+            row = self.verdicts._rows[number]
+            if _is_observation(row):
+                *asked, answer = row
+                try:
+                    known = self._files.observe(Observation(*asked)) == answer
+                except KeyError:
+                    known = False
+            else:
+                known = all(map(self._holds, row))
+            self._known[number] = known
+        return known
+
+
+def fingerprint(value: object) -> str:
+    """A short text that stands for a value of settings, the same in every process."""
+    return digest(_spelled(value))
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if is_dataclass(value):
+        own = [(each.name, getattr(value, each.name)) for each in fields(value)]
+        return f"{type(value).__name__}({_spelled(tuple(own))})"
+    if isinstance(value, Mapping):
+        return f"{{{','.join(sorted(f'{_spelled(key)}:{_spelled(each)}' for key, each in value.items()))}}}"
+    if isinstance(value, set | frozenset):
+        return f"{{{','.join(sorted(map(_spelled, value)))}}}"
+    if isinstance(value, tuple | list):
+        return f"({','.join(map(_spelled, value))})"
+    return repr(value)
