@@ -103,7 +103,7 @@ class Agreement:
         causes = self._program.fact(Uniformity).causes
         asks = self._program.fact(Uniformity).asks_any
         for each in self._program.fact(DividedData).loops if asks else ():
-            if each.how is How.DIVIDED:
+            if each.how in (How.DIVIDED, How.BY_HAND):
                 at = each.iteration.at
                 disk = (cause for cause in causes(at, Of.COUNT) if cause.kind is CauseKind.DISK)
                 yield from (Divergence(Sink.LENGTH, at, cause) for cause in disk)
