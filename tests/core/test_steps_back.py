@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.graph_slice import reaching_calls
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.origins import Origins
@@ -134,7 +135,7 @@ def test_a_rate_that_is_scaled_is_seen_whatever_way_it_comes(
     script, at = read_last(f"import horovod.tensorflow as hvd\n{body}")
     program = Program(script)
     assert program.fact(Horovod).scaled(at.node, at.scope, at.statement)
-    assert not program.fact(Horovod).pinned(at.node, at.scope, at.statement)
+    assert not program.fact(Uniformity).on_rank(at)
     assert RateCases(program).kinds(at) & RateKind.SCALED
 
 

@@ -12,11 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.libraries import api
 from trainshift.libraries.devices import DEVICE_VARIABLES, LIMITS_MEMORY, LISTS_DEVICES, SETS_VISIBLE
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Display, Instance, Literal
 from trainshift.python.syntax.chunk_syntax import (
     Scope,
@@ -233,7 +235,9 @@ class DeviceChoices:
 
     def _pinned(self, value: ast.expr, statement: Statement) -> bool:
         """Whether a choice is one by rank, or one of no GPU that stays."""
-        return self._does_without(value, statement) or self._horovod.pinned(value, statement.scope, statement)
+        return self._does_without(value, statement) or self._program.fact(Uniformity).on_rank(
+            Occurrence(value, statement.scope, statement)
+        )
 
     def _does_without(self, value: ast.expr, statement: Statement) -> bool:
         """Whether a choice is of no GPU, by a script that does without or is told to, or launches others."""
@@ -290,7 +294,7 @@ class DeviceChoices:
             if isinstance(kind, ast.Constant) and kind.value not in ("GPU", None):
                 continue
             given = arguments(site.node)
-            if any(self._horovod.pinned(each, site.scope, site.statement) for each in given):
+            if any(self._program.fact(Uniformity).on_rank(of_call(site).part(each)) for each in given):
                 continue
             if self._is_all(site):
                 found.statements.append(site.statement)

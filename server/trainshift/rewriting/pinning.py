@@ -6,10 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loops import Loops
 from trainshift.libraries.devices import DEVICE_VARIABLES
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, argument, arguments
 
 # What a configuration of TensorFlow 1 names the GPUs by.
@@ -56,7 +58,7 @@ class Pinning:
     def _is_by_rank(self) -> bool:
         for site in self._script.sites_named("set_visible_devices"):
             given = arguments(site.node)
-            if any(self._horovod.pinned(each, site.scope, site.statement) for each in given[:1]):
+            if any(self._program.fact(Uniformity).on_rank(of_call(site).part(each)) for each in given[:1]):
                 return True
         return self.by_environment or self._by_configuration
 
@@ -65,13 +67,13 @@ class Pinning:
         """Whether a configuration names the rank's GPU, by which TensorFlow 1 is set up as a whole."""
         if next(self._script.sites_named(*_CONFIGURING), None) is None:
             return False
-        pinned = self._horovod.pinned
+        on_rank = self._program.fact(Uniformity).on_rank
         return any(
             each.binding.value is not None
-            and pinned(each.binding.value, each.binding.scope, each.binding.statement)
+            and on_rank(Occurrence(each.binding.value, each.binding.scope, each.binding.statement))
             for each in self._script.attribute_bindings(DEVICES)
         ) or any(
-            word.arg == DEVICES and pinned(word.value, site.scope, site.statement)
+            word.arg == DEVICES and on_rank(of_call(site).part(word.value))
             for site in self._script.sites_named("GPUOptions")
             for word in site.node.keywords
         )
@@ -81,7 +83,9 @@ class Pinning:
         """Whether the program sets the variable that hides other ranks' GPUs from everything it does."""
         return any(
             binding.value is not None
-            and self._horovod.pinned(binding.value, binding.scope, binding.statement)
+            and self._program.fact(Uniformity).on_rank(
+                Occurrence(binding.value, binding.scope, binding.statement)
+            )
             for binding in self._environment()
         )
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.uniformity import Uniformity
-from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Literal, Member
 from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.rewriting.datasets.operations import DIRECTORIES
@@ -80,7 +79,7 @@ class SeedPlaces:
         )
 
     def _read(self) -> Iterator[SeedPlace]:
-        horovod, uniformity = self._program.fact(Horovod), self._program.fact(Uniformity)
+        uniformity = self._program.fact(Uniformity)
         for site in self._script.sites:
             node = self._seed(site)
             if node is None or isinstance(node, ast.JoinedStr) or site.in_fstring:
@@ -93,7 +92,7 @@ class SeedPlaces:
             is_fixed = set(known) != {None} and uniformity.is_uniform(
                 Occurrence(node, site.scope, site.statement)
             )
-            if others or not is_fixed or horovod.pinned(node, site.scope, site.statement):
+            if others or not is_fixed or uniformity.on_rank(of_call(site).part(node)):
                 continue
             is_shown = len(numbers) == len(values) > 0 or isinstance(node, ast.BinOp)
             doubt = "" if is_shown else f"{self._script.text(node, site)} is assumed to be a number"

@@ -11,12 +11,13 @@ from itertools import chain
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
-from trainshift.core.training.horovod import Horovod
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.writing import is_forgiven
 from trainshift.libraries import entries
 from trainshift.libraries.entries import ACTING, Entry, Role
 from trainshift.libraries.methods import named
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import of_call
 from trainshift.python.names.values import Display, Instance, Literal, Member, Value, texts
 from trainshift.python.syntax.chunk_syntax import Site, argument, arguments, dotted, hides_arguments, is_alone
 
@@ -32,7 +33,7 @@ class Acting:
     def __init__(self, program: Program) -> None:
         self._script = program.script
         self._names = program.names
-        self._horovod = program.fact(Horovod)
+        self._on_rank = program.fact(Uniformity).on_rank
         self._libraries = program.fact(Libraries)
 
     def entry(self, value: Value) -> Entry | None:
@@ -97,7 +98,7 @@ class Acting:
         places = [(given, site)] if given is not None else []
         for other in self._script.sites_named(before) if before else ():
             places += [(each, other) for each in arguments(other.node)]
-        return any(self._horovod.pinned(each, at.scope, at.statement) for each, at in places)
+        return any(self._on_rank(of_call(at).part(each)) for each, at in places)
 
     # What goes beyond this machine, or runs other programs
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Loop, Pattern, told_what_to_train_on
 from trainshift.core.training.loops import Loops
@@ -121,4 +122,4 @@ class Dividing:
         return 0
 
     def _depends(self, node: ast.expr, of: Occurrence) -> bool:
-        return self._horovod.chooses(node, of.scope, of.statement)
+        return self._program.fact(Uniformity).on_rank(of.part(node))

@@ -162,7 +162,7 @@ class Uniformity:
         def parts(each: Occurrence) -> Iterable[Occurrence]:
             if _place(each) in known or (functions is RANK and self._hides_rank(each)):
                 return ()
-            return self._flow.parts(each)
+            return (*self._flow.parts(each), *self._flow.added(each))
 
         if _place(at) not in known:
             seen = set[Place]()

@@ -93,9 +93,14 @@ class ValueFlow:
             # What a loop takes out of something that cannot be looked into differs as that does.
             step = self._names.steps_back(at)
             yield from step.within if step is not None else ()
+            yield from self.added(at)
+            yield from map(of_call, self.shuffled_in_place(at))
+
+    def added(self, at: Occurrence) -> Iterator[Occurrence]:
+        """Yield what is put into the container that a name or an attribute holds."""
+        if isinstance(at.node, ast.Name | ast.Attribute):
             for item in (*self._names.additions(at), *self.nested(at)):
                 yield from self._names.source_of(item.binding).sources
-            yield from map(of_call, self.shuffled_in_place(at))
 
     def _of_step(self, at: Occurrence) -> Generator[Occurrence, None, bool]:
         """Yield what may be bound to a name or an element, and what chooses; return if there is any."""

@@ -12,7 +12,7 @@ from itertools import pairwise
 from trainshift.core.program import Program
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import counted_in
-from trainshift.core.training.graph_slice import is_reached, reaching_calls
+from trainshift.core.training.graph_slice import is_reached
 from trainshift.python.flow.cfg import Cfg, Point, reached
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
@@ -46,8 +46,6 @@ _NO_VALUE_YET = ".Variable(False, trainable=False)"
 _DEEPEST = 60
 # What may only hand a value on; tests and what decides between values are read for themselves.
 _HANDING = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
-# Keywords that tell what a call shows of its progress, and change no value.
-_SHOWING = ("disable", "verbose")
 
 
 class Horovod:
@@ -172,15 +170,6 @@ class Horovod:
         """Whether a number of steps depends on ``hvd.size()``, other than by an object that knows a rate."""
         return is_reached(self._script, self._sizes, node, scope, statement, through_objects=False)
 
-    def pinned(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Whether the value of `node` depends on the rank."""
-        return is_reached(self._script, self._ranks, node, scope, statement)
-
-    def chooses(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Whether the value of `node` depends on the rank, by more than what a rank shows of its progress."""
-        calls = reaching_calls(self._script, self._ranks, node, scope, statement)
-        return any(not _only_shows(each) for each in calls)
-
     @cached_property
     def _sizes(self) -> dict[ast.Call, Site]:
         return {site.node: site for site in self.calls("size", "local_size")}
@@ -227,10 +216,6 @@ class Horovod:
             for other in self._script.sites_named(*_SETTING)
             for each in other.node.args[:1]
         )
-
-    @cached_property
-    def _ranks(self) -> dict[ast.Call, Site]:
-        return {site.node: site for site in self.calls("local_rank", "rank")}
 
     # Root rank only
 
@@ -416,9 +401,3 @@ def _is_of_setup(name: str) -> bool:
     """Whether a function of a library starts Horovod, or shows and chooses devices."""
     root, last = name.partition(".")[0], name.rpartition(".")[2]
     return (root == "horovod" and last in _SETTING_UP) or name.startswith("tensorflow.config.")
-
-
-def _only_shows(site: Site) -> bool:
-    """Whether a call stands in a keyword that only tells what is shown: ``tqdm(x, disable=...)``."""
-    path = expression_path(site.statement.node, site.node)
-    return any(isinstance(above, ast.keyword) and above.arg in _SHOWING for above in path)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.lazy import cached_property
@@ -254,7 +255,7 @@ class DividedData:
             found = self._of_next(iteration)
             if found is not None:
                 return found
-        if horovod.chooses(*iteration.at[:3]) or horovod.divided(*iteration.at[:3]):
+        if self._program.fact(Uniformity).on_rank(iteration.at) or horovod.divided(*iteration.at[:3]):
             return LoopData(iteration, How.BY_HAND)
         if self._divides_epochs(iteration):
             return LoopData(iteration, How.STEPS)

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterable
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.fits import method_argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.lazy import cached_property
@@ -32,6 +33,7 @@ class GlobalBatch:
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
+        self._uniformity = program.fact(Uniformity)
 
     @cached_property
     def is_kept(self) -> bool:
@@ -52,7 +54,7 @@ class GlobalBatch:
         return any(
             isinstance(each, ast.Subscript)
             and any(isinstance(part, ast.Name) and part.id in bound for part in ast.walk(each.value))
-            and self._horovod.chooses(each.slice, scope, statement)
+            and self._uniformity.on_rank(Occurrence(each.slice, scope, statement))
             for statement in loop.walk()
             if statement is not loop
             for each, scope, _ in parts_of(statement)

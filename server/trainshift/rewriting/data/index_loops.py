@@ -12,7 +12,6 @@ from trainshift.core.ranks.draws import NUMPY
 from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.effects import Effects
 from trainshift.core.training.executions import Executions
-from trainshift.core.training.horovod import Horovod
 from trainshift.libraries.entries import is_bar
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.uses import NameUse, NameUses
@@ -115,7 +114,7 @@ def side_by_side(program: Program, at: Occurrence) -> bool:
 
 def shared(program: Program, numbers: Occurrence, data: list[Occurrence]) -> IndexLoop:
     """How numbers are shared out by which some data are cut."""
-    if any(program.fact(Horovod).chooses(*each[:3]) for each in data):
+    if any(program.fact(Uniformity).on_rank(each) for each in data):
         return IndexLoop(numbers, is_own=True)
     if does_more(numbers.node):
         return IndexLoop(numbers, reason="what it goes through does more than count; give it a name first")

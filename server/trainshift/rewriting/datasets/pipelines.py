@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from trainshift.core.program import Program
-from trainshift.core.training.horovod import Horovod
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.libraries import api
 from trainshift.libraries.entries import is_bar
 from trainshift.python.flow.traversal import reachable
-from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Function, Instance
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, argument, arguments
 from trainshift.rewriting.datasets.dry_runs import DryRuns
@@ -206,8 +206,7 @@ class Pipelines:
 
     def _depends_on_rank(self, site: Site) -> bool:
         """Whether what a call is given is another on each rank: rows that were cut before, say."""
-        pinned = self._program.fact(Horovod).pinned
-        return any(pinned(each, site.scope, site.statement) for each in arguments(site.node))
+        return any(map(self._program.fact(Uniformity).on_rank, map(of_call(site).part, arguments(site.node))))
 
     def _is_dataset(self, at: Occurrence) -> bool:
         values = self._names.values(at.node, at.scope, at.statement)

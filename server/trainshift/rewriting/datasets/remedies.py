@@ -20,7 +20,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import divergence
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import (
     Site,
     argument,
@@ -89,9 +89,9 @@ class Remedies:
     @cached_property
     def seeds_by_rank(self) -> bool:
         """Whether TensorFlow's own seed, by which each other one is changed, is another on each rank."""
-        horovod = self._program.fact(Horovod)
+        on_rank = self._program.fact(Uniformity).on_rank
         return any(
-            horovod.chooses(each, site.scope, site.statement)
+            on_rank(of_call(site).part(each))
             for site in self._script.sites_named("set_seed", "set_random_seed")
             for each in arguments(site.node)
         )

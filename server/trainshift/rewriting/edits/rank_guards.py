@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.effects import Effects
 from trainshift.core.training.horovod import Horovod
+from trainshift.python.names.occurrence import of_call
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Change, Edit, Withheld
 from trainshift.python.syntax import precedence as framed
@@ -136,7 +138,7 @@ def only_element(program: Program, node: ast.expr, statement: Statement) -> tupl
 def only_argument(program: Program, given: ast.expr, site: Site, otherwise: str = "None") -> tuple[Edit, ...]:
     """An argument becomes ``argument if hvd.rank() == 0 else otherwise``, unless it tells the ranks apart."""
     nothing = isinstance(given, ast.Constant) and given.value is None
-    if nothing or program.fact(Horovod).pinned(given, site.scope, site.statement):
+    if nothing or program.fact(Uniformity).on_rank(of_call(site).part(given)):
         return ()
     return on_root(program, given, site, otherwise)
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from trainshift.core.libraries import Libraries
 from trainshift.core.ranks.list_members import Members
 from trainshift.core.ranks.own_horovod import AVERAGE, BROADCAST, OwnHorovod
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.fits import Fit, Fits
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries.entries import ROOT, Entry
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import of_call
 from trainshift.python.names.values import Instance, Unknown, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Scope, argument
 from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
@@ -69,7 +71,7 @@ class CallbackLists(Lists):
         if callbacks.given is None or callbacks.has(AVERAGE):
             return False
         site, shared = callbacks.fit.site, callbacks.fit.given("validation_data")
-        own = shared is not None and self._program.fact(Horovod).pinned(shared, site.scope, site.statement)
+        own = shared is not None and self._program.fact(Uniformity).on_rank(of_call(site).part(shared))
         values = [
             value
             for each in callbacks.members

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
-from trainshift.core.libraries import full_name
+from trainshift.core.libraries import Libraries, full_name
 from trainshift.core.program import Program
 from trainshift.core.ranks.decisions import can_send
 from trainshift.core.ranks.sinks import Divergence, Sink, Sinks
@@ -45,7 +45,8 @@ _IN_PLACE = divergence.BY_STATE | {"fit", "fit_generator", "rejection_resample",
 _NAMING = (CauseKind.CLOCK, CauseKind.DRAW, CauseKind.HOST)
 # What cannot be sent, such as a connection, or would not help.
 _UNSENT = (CauseKind.NET, CauseKind.RANK)
-_LISTING = frozenset({"glob", "iglob", "iterdir", "listdir", "rglob"})
+# What lists files as objects, or folder by folder, each in an order of its own.
+_UNSORTED = frozenset({"scandir", "walk"})
 _COUNTING = frozenset({"arange", "range"})
 # What gives one file or folder after the other.
 _LAZY = ("glob.iglob", "os.walk", "pathlib.", "tensorflow.io.gfile.walk")
@@ -99,7 +100,7 @@ class Agreement:
             yield from (Divergence(Sink.PATH, at, each) for each in causes(at) if self._names_anew(each))
 
     def _of_shares(self) -> Iterator[Divergence]:
-        """Yield what the length of data comes of that is asked for, where each rank gets a share of them."""
+        """Yield what the length of data comes of that is asked for, where each rank has a share of them."""
         causes = self._program.fact(Uniformity).causes
         asks = self._program.fact(Uniformity).asks_any
         for each in self._program.fact(DividedData).loops if asks else ():
@@ -153,7 +154,7 @@ class Agreement:
         if (
             divergence.sink is Sink.SPLIT
             and divergence.cause.kind is CauseKind.DISK
-            and site.name in _LISTING
+            and site.name in self._program.fact(Libraries).names_stating("lists") - _UNSORTED
             and not self._is_taken_from(site)
         ):
             return Mend(site.node, site, Form.SORTED, divergence)

@@ -9,12 +9,13 @@ import sys
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.acting import Acting, is_method
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import entries
 from trainshift.libraries.entries import Entry, Role, prints
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Member, Value, texts
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, arguments, is_alone, last_name
 from trainshift.rewriting.ranks.guard_forms import Form, is_context_manager
@@ -30,6 +31,7 @@ class LibraryCalls:
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
+        self._on_rank = program.fact(Uniformity).on_rank
         self._libraries = program.fact(Libraries)
         self._acting = program.fact(Acting)
 
@@ -77,7 +79,7 @@ class LibraryCalls:
         if not known.text("elsewhere"):
             return Form.CONDITIONAL
         path = argument(site.node, 0, known.text("path"))
-        by_rank = path is not None and self._horovod.pinned(path, site.scope, site.statement)
+        by_rank = path is not None and self._on_rank(of_call(site).part(path))
         return None if by_rank else Form.ELSEWHERE
 
     def reason_against_nothing(self, site: Site) -> str:

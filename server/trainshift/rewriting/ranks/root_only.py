@@ -13,6 +13,7 @@ from dataclasses import replace
 from trainshift.core.libraries import FOR_ROOT, Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.acting import Acting
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.executions import of_super
 from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import Horovod
@@ -23,6 +24,7 @@ from trainshift.libraries.methods import named
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
+from trainshift.python.names.occurrence import of_call
 from trainshift.python.names.values import (
     Function,
     Instance,
@@ -307,7 +309,7 @@ class RootOnly:
             return any(entries.fact(each, "verbose") == "0" for each in names)
         if isinstance(given, ast.Constant) and given.value == 0:
             return True
-        return self._horovod.pinned(given, site.scope, site.statement)
+        return self._program.fact(Uniformity).on_rank(of_call(site).part(given))
 
     def _opens_by_mode(self, site: Site) -> bool:
         """Whether a method ``open`` of a path or a file system is told to write: ``path.open("w")``."""
@@ -319,7 +321,7 @@ class RootOnly:
 
     def _opens_for_writing(self, site: Site, opened: Entry) -> bool:
         path = argument(site.node, 0, opened.text("path"))
-        if path is None or self._horovod.pinned(path, site.scope, site.statement):
+        if path is None or self._program.fact(Uniformity).on_rank(of_call(site).part(path)):
             return False
         return not opened.text("mode") or self._mode_writes(site)
 

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Library, Literal, Member, Value
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, hides_arguments
 from trainshift.rewriting.pinning import DEVICES, Pinning
@@ -120,7 +122,7 @@ class Sessions:
         protos = [value for value in values if isinstance(value, Instance) and value.cls == _PROTO]
         nothing = {value for value in values if isinstance(value, Literal) and value.value is None}
         if not values or len(protos) + len(nothing) < len(values):
-            if self._horovod.pinned(given, site.scope, site.statement):
+            if self._program.fact(Uniformity).on_rank(of_call(site).part(given)):
                 return Configuration(given)
             return Configuration(
                 given, hidden=f"Trainshift cannot tell what {self._script.text(given, site)} is"
@@ -164,7 +166,9 @@ class Sessions:
         return [pin for pin in pins if not self._is_pinned(pin)]
 
     def _is_pinned(self, pin: Pin) -> bool:
-        return pin.value is not None and self._horovod.pinned(pin.value, pin.statement.scope, pin.statement)
+        return pin.value is not None and self._program.fact(Uniformity).on_rank(
+            Occurrence(pin.value, pin.statement.scope, pin.statement)
+        )
 
     def _assigned(self, owner: Instance) -> Iterator[Pin]:
         """Where the devices of a `ConfigProto` or `GPUOptions` are set after it has been made."""
