@@ -67,7 +67,7 @@ from trainshift.python.syntax.precedence import (
 )
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.loop_data import LoopData
-from trainshift.rewriting.data.pace import ALL_TURNS, ALL_WORK, SAME_DATA, WORK, Pace
+from trainshift.rewriting.data.pace import ALL_TURNS, SAME_DATA, Pace, said_of_work
 from trainshift.rewriting.data.places import Form, Place
 from trainshift.rewriting.datasets.remedies import Draw, Remedies, Remedy
 from trainshift.rewriting.edits.draw_edits import made_alike, said_of
@@ -103,7 +103,7 @@ def propose(program: Program) -> Proposals:
         said = SAME_DATA.format(_header(program, statement), ast.unparse(same))
         yield Remark("HV15", program.script.header_span(statement), said)
     for statement, drawn in program.fact(Pace).worked:
-        said = ALL_WORK.format(_header(program, statement)) + WORK[type(drawn)]
+        said = said_of_work(_header(program, statement), drawn)
         yield Remark("HV15", program.script.header_span(statement), said)
     yield from _vocabularies(
         program, [draw for found in places.values() for place, _ in found.values() for draw in place.draws]

@@ -111,7 +111,8 @@ class Draws:
         if not found:
             return divergent(CauseKind.DRAW, site)
         # Which of several seeds is the last one before a draw, only the run tells.
-        return found[0] if len(set(map(type, found))) == 1 else Unknown()
+        is_one = all(each.is_uniform for each in found) or all(each.diverges for each in found)
+        return found[0] if is_one else Unknown()
 
     def is_seeded(self, library: str) -> bool:
         """Return whether seeds that all ranks share are all that a library's own generator goes by."""

@@ -8,7 +8,7 @@ from enum import Enum
 from trainshift.core.program import Program
 from trainshift.core.ranks.draws import NUMPY
 from trainshift.core.ranks.uniformity import Uniformity
-from trainshift.core.ranks.verdict import Divergent, Uniform, Unknown, Verdict
+from trainshift.core.ranks.verdict import Verdict
 from trainshift.core.training.graph_slice import is_reached
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
@@ -42,16 +42,28 @@ SAME_DATA = (
     "every rank takes all turns of {0}, and each turn trains on the same data, so that more ranks save no "
     "time; give each rank its own rows, such as `{1}[hvd.rank()::hvd.size()]`"
 )
-ALL_WORK = "every rank takes all turns of {}, so that more ranks save no time: "
+_ALL_WORK = "every rank takes all turns of {}, so that more ranks save no time: {}"
 # What is said further, by how its turns draw at random, where they do.
-WORK = {
-    type(None): "nothing tells what of it is a rank's share; give each rank data of its own, and "
-    "`1/hvd.size()` of the turns",
-    Divergent: "each rank draws its own at random; divide the turns by `hvd.size()` if these are batches",
-    Uniform: "all draw the same, by a seed that is fixed; choose `seed-by-rank`, and divide the turns by "
-    "`hvd.size()`",
-    Unknown: "all may draw the same, by a seed; let it differ by rank, and divide the turns by `hvd.size()`",
-}
+_NO_DRAWS = (
+    "nothing tells what of it is a rank's share; give each rank data of its own, and `1/hvd.size()` of the "
+    "turns"
+)
+_OWN_DRAWS = "each rank draws its own at random; divide the turns by `hvd.size()` if these are batches"
+_SAME_DRAWS = (
+    "all draw the same, by a seed that is fixed; choose `seed-by-rank`, and divide the turns by `hvd.size()`"
+)
+_SEEDED_DRAWS = (
+    "all may draw the same, by a seed; let it differ by rank, and divide the turns by `hvd.size()`"
+)
+
+
+def said_of_work(loop: str, drawn: Verdict | None) -> str:
+    """Return what is said of a loop whose turns all ranks take, by what these draw, if they do."""
+    if drawn is None:
+        return _ALL_WORK.format(loop, _NO_DRAWS)
+    if drawn.diverges:
+        return _ALL_WORK.format(loop, _OWN_DRAWS)
+    return _ALL_WORK.format(loop, _SAME_DRAWS if drawn.is_uniform else _SEEDED_DRAWS)
 
 
 class Taken(Enum):
