@@ -122,6 +122,7 @@ SGD = "tensorflow.keras.optimizers.SGD"
         ("all = [Adam(), SGD()]\nall[0]", {ADAM}),
         ("all = {}\nall['a'] = Adam()\nall['a']", {ADAM}),
         ("all = []\nall.append(Adam())\nall[0]", {ADAM}),
+        ("def other():\n    all = []\n    all.append(SGD())\nall = [Adam()]\nall[0]", {ADAM}),
         ("all = []\nall.append(Adam())\ndef first(some):\n    return some[0]\nfirst(all)", {ADAM}),
         ("all = dict(a=Adam())\nall['a']", {ADAM}),
         ("all = [Adam() for _ in range(2)]\nall[1]", {ADAM}),

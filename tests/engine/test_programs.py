@@ -178,6 +178,7 @@ class {name}(tf.keras.Model):
 def train(net):
     for x in tf.data.Dataset.from_tensor_slices(tf.ones([8, 3])).batch(2):
         net.step(x)
+    show("trained")
 
 
 if __name__ == "__main__":

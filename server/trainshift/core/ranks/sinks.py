@@ -27,6 +27,7 @@ from trainshift.libraries import api, entries
 from trainshift.libraries.divergence import CauseKind
 from trainshift.libraries.entries import is_bar
 from trainshift.python.flow.evaluation import LOOPS
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Values
@@ -167,8 +168,24 @@ class Sinks:
 
     def _is_one_draw(self, scope: Scope) -> bool:
         """Return whether code draws something other than a batch of its own for each caller."""
+        around = self._functions_around(scope)
+        return not any(function.yields or len(self._callers(function)) > 1 for function in around)
+
+    def is_of_batches(self, scope: Scope) -> bool:
+        """Return whether code draws for the batches that a generator yields, each rank for its own."""
+        return any(function.yields for function in self._functions_around(scope))
+
+    def _functions_around(self, scope: Scope) -> Iterator[Scope]:
+        """Yield the function of a scope and those that call it."""
         function = scope.function()
-        return function is None or (not function.yields and len(self._names.callers(function)[0]) < 2)
+        return reachable(
+            [function] if function is not None else [],
+            lambda each: filter(None, (site.scope.function() for site in self._callers(each))),
+        )
+
+    def _callers(self, function: Scope) -> list[Site]:
+        """Return the calls of a function; of a method of objects that are not seen, the calls by its name."""
+        return self._names.callers(function)[0] or list(self._script.sites_named(function.name))
 
     @cached_property
     def _trained(self) -> list[Occurrence]:

@@ -27,11 +27,12 @@ from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api, divergence
 from trainshift.libraries.divergence import METHODS, CauseKind
+from trainshift.libraries.methods import named
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence, of_call
-from trainshift.python.names.values import Library
+from trainshift.python.names.values import Instance, Library
 from trainshift.python.syntax.chunk_syntax import (
     Scope,
     Site,
@@ -40,9 +41,11 @@ from trainshift.python.syntax.chunk_syntax import (
     arguments,
     last_name,
 )
+from trainshift.python.values.made_objects import MadeObjects
 
 # What of an array or a tensor does not depend on the numbers in it.
 _SHAPE = frozenset({"dtype", "itemsize", "nbytes", "ndim", "rank", "shape", "size"})
+_SHAPING = named("shapes")
 _COUNTING = frozenset(f"builtins.{name}" for name in ("callable", "isinstance", "type"))
 _LENGTH = "builtins.len"
 # Of which a rank may have more than another.
@@ -254,7 +257,9 @@ class Uniformity:
         site = self._script.site_of(node)
         functions = self._names.called_functions(site)
         is_value = of is Of.VALUE or (of is Of.CHOICE and is_mask(node))
-        if node in self._flow.collected or self._names.calls(site, *_COUNTING):
+        if node in self._flow.collected or site.name in _SHAPING or self._names.calls(site, *_COUNTING):
+            return
+        if node in self._models:
             return
         if self._names.calls(site, _LENGTH):
             yield from ((at.part(each), Of.COUNT) for each in node.args)
@@ -344,6 +349,18 @@ class Uniformity:
         if self._trains.site_trains(site) or self._is_result(site):
             return CauseKind.DATA
         return None
+
+    @cached_property
+    def _models(self) -> frozenset[ast.AST]:
+        """The calls that put layers together; what the layers are given is a sink of its own."""
+        return frozenset(
+            site.node
+            for site, values in self._program.fact(MadeObjects).all
+            if any(
+                isinstance(each, Instance) and each.node is site.node and self._names.is_a(each, *api.MODEL)
+                for each in values
+            )
+        )
 
     @cached_property
     def _differing(self) -> frozenset[str]:

@@ -9,12 +9,14 @@ from typing import TypeGuard
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.linked import LinkedNames, LinkedScript
 from trainshift.python.names.occurrence import UNSEEN, Occurrence, Step, joined, unseen_in
+from trainshift.python.names.scoping import owner_of
 from trainshift.python.names.values import Display, Instance, Value
 from trainshift.python.syntax.chunk_syntax import (
     COMPREHENSIONS,
     Binding,
     ItemBinding,
     Rest,
+    Scope,
     Slot,
     alternatives,
     dotted,
@@ -170,7 +172,8 @@ class Containers:
         name = dotted(node) if items else ""
         for item in items if name else ():
             if any(dotted(each) == name for each in alternatives(item.base) or [item.base]):
-                yield item
+                if not isinstance(node, ast.Name) or _may_be_one(node.id, at.scope, item.binding.scope):
+                    yield item
 
     @cached_property
     def _of_several(self) -> dict[str, list[ItemBinding]]:
@@ -208,6 +211,14 @@ def _is_display(value: Value, of_dictionary: bool) -> TypeGuard[Display]:
     if not isinstance(value, Display):
         return False
     return isinstance(value.node, ast.Dict | ast.DictComp | ast.Call) is of_dictionary
+
+
+def _may_be_one(name: str, here: Scope, there: Scope) -> bool:
+    """Whether a name may be one object at two places: it is, unless it is another function's own there."""
+    owner = owner_of(name, there)
+    if owner is None or owner is owner_of(name, here):
+        return True
+    return any(each.kind == "parameter" for each in owner.bindings[name])
 
 
 def _first_names(display: Display) -> Iterator[Occurrence]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from trainshift.libraries import api
 from trainshift.python.flow.traversal import reachable
@@ -35,9 +36,13 @@ class Reachability:
         run, read = self._spread()
         if read is None:
             return
+        hides_methods = not seen and any(facts.once(_reflection).methods for facts in run)
         for script in self._others:
             for facts in script.facts:
-                self._idle.update(self._unused_methods(script, facts, read) if facts in run else facts.scopes)
+                if facts not in run:
+                    self._idle.update(facts.scopes)
+                elif not hides_methods:
+                    self._idle.update(self._unused_methods(script, facts, read))
 
     def runs(self, scope: Scope, statement: Statement | None) -> bool:
         """Whether code in `scope` may run, and `statement`, where it stands in one."""
@@ -77,7 +82,7 @@ class Reachability:
                 yield from defining.get(name, ())
 
         def run_next(facts: ChunkSyntax) -> Iterator[ChunkSyntax]:
-            yield from reading([*facts.loads, *facts.once(_reflection)[1]])
+            yield from reading([*facts.loads, *facts.once(_reflection).read])
             home = homes[facts]
             if home.workspace is None or not others:
                 return
@@ -88,7 +93,7 @@ class Reachability:
 
         starts = [*imported(self._start), *self._start.facts]
         for facts in reachable(starts, run_next, seen=run):
-            if not self._hiding.isdisjoint(facts.once(_reflection)[0]):
+            if not self._hiding.isdisjoint(facts.once(_reflection).hiding):
                 return run, None
         return run, read
 
@@ -110,16 +115,21 @@ class Reachability:
                 yield scope
 
 
-def _reflection(facts: ChunkSyntax) -> tuple[frozenset[str], frozenset[str]]:
-    """What a chunk uses to read any names by their text, and the names that it reads by a text that it shows.
+class _Reflection(NamedTuple):
+    """What a chunk reads by text: any name (`hiding` how), any of its own `methods`, or the names shown."""
 
-    ``"model" in globals()`` reads none.
-    """
+    hiding: frozenset[str] = frozenset()
+    methods: bool = False
+    read: frozenset[str] = frozenset()
+
+
+def _reflection(facts: ChunkSyntax) -> _Reflection:
+    """What a chunk reads by its text; ``"model" in globals()`` reads nothing."""
     used = (_REFLECTION | _OF_ATTRIBUTES).intersection(facts.loads)
     if not used:
-        return frozenset(), frozenset()
+        return _Reflection()
     counts = {name: facts.loads[name] for name in used}
-    read = set()
+    read, methods = set(), False
     for node in (inner for statement in facts.top for inner in ast.walk(statement.node)):
         match node:
             case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[ast.Call(ast.Name(name), [])]):
@@ -132,7 +142,11 @@ def _reflection(facts: ChunkSyntax) -> tuple[frozenset[str], frozenset[str]]:
             case ast.Call(ast.Name("getattr"), [_, ast.Constant(str(text)), *_]):
                 counts["getattr"] -= 1
                 read.add(text)
-    return frozenset(name for name, count in counts.items() if count > 0), frozenset(read)
+            case ast.Call(ast.Name("getattr"), [ast.Name("self" | "cls"), *_]):
+                counts["getattr"] -= 1
+                methods = True
+    hiding = frozenset(name for name, count in counts.items() if count > 0)
+    return _Reflection(hiding, methods, frozenset(read))
 
 
 def _defined(facts: ChunkSyntax) -> list[str] | None:
@@ -154,8 +168,8 @@ def _are_names(targets: list[ast.expr]) -> bool:
 
 
 def _is_main_guard(statement: Statement) -> bool:
-    body = statement.branches.get("body", [])
-    return bool(body) and list(statement.branches) == ["body"] and behind_main_guard(body[0])
+    filled = {name: block for name, block in statement.branches.items() if block}
+    return list(filled) == ["body"] and behind_main_guard(filled["body"][0])
 
 
 def _may_call(library_class: str, method: str) -> bool:

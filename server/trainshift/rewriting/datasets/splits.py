@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.sinks import Sinks
 from trainshift.libraries import divergence
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import ExpressionsByKind
@@ -39,7 +40,10 @@ class Splits:
             for draw in self._remedies.behind(at):
                 if draw.remedy is not None or self._remedies.is_free(draw.site):
                     found.setdefault(draw.site, draw)
-        return [each for each in found.values() if each.site.name != "set"]
+        is_of_batches = self._program.fact(Sinks).is_of_batches
+        return [
+            each for each in found.values() if each.site.name != "set" and not is_of_batches(each.site.scope)
+        ]
 
     @cached_property
     def mended(self) -> frozenset[Site]:
