@@ -224,10 +224,10 @@ def test_hazards_can_be_silenced_like_any_code() -> None:
 
 def test_a_line_tells_how_a_program_was_distributed() -> None:
     assert check(RIGHT["steps that are divided"]).by_hand == (
-        "distributed by hand: 1 model.fit loop, averaged, broadcast, work divided; no hazards"
+        "already distributed: 1 model.fit loop, averaged, broadcast, work divided; no hazards"
     )
     (case,) = (each for each in CASES if each.name == "HZ10: a loop without a broadcast")
     assert check(case.script).by_hand == (
-        "distributed by hand: 1 GradientTape loop, averaged, not broadcast, work divided; 1 hazard"
+        "already distributed: 1 GradientTape loop, averaged, not broadcast, work divided; 1 hazard"
     )
     assert check("import tensorflow as tf\nmodel = tf.keras.Sequential()\nmodel.fit(x)\n").by_hand == ""

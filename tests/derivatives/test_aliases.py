@@ -133,7 +133,9 @@ def test_pairs_of_names_without_end_are_a_refusal(
     found = derive(alone(TEXT, "chain_of_four"), "chain_of_four")
     assert not isinstance(found, Derived)
     (refusal,) = found.refusals
-    said = "it was not found out which names of chain_of_four may be one: write it as smaller functions"
+    said = (
+        "Trainshift cannot tell which names of chain_of_four share an object: split it into smaller functions"
+    )
     assert refusal.message == said
 
 

@@ -73,5 +73,5 @@ def test_a_function_of_somebody_else_is_never_replaced() -> None:
     assert isinstance(found, Refused)
     (refusal,) = found.refusals
     assert (refusal.line, refusal.column) == (1, 1)
-    assert refusal.message == "the derivative needs a function _add, and this one is another: rename it"
+    assert refusal.message == "the derivative needs a function called _add: rename this one"
     assert isinstance(derive(OWN, "_add"), Derived)

@@ -92,7 +92,7 @@ def test_what_a_condition_calls_changes_nothing_that_it_keeps() -> None:
     for mode in ("forward", "reverse"):
         found = derive(TEXT, "asked_perhaps", mode)
         assert not isinstance(found, Derived)
-        assert "changes what it keeps in a condition" in found.refusals[0].message
+        assert "changes its captured variables in a condition" in found.refusals[0].message
 
 
 def test_a_part_of_a_tensor_that_is_given_to_a_function_is_not_assigned() -> None:
@@ -134,7 +134,7 @@ def test_what_is_stored_into_whole_numbers_is_refused() -> None:
         for mode in ("forward", "reverse"):
             found = derive(text, "f", mode)
             assert not isinstance(found, Derived)
-            assert [(each.line, "cut off" in each.message) for each in found.refusals] == [(6, True)]
+            assert [(each.line, "truncate" in each.message) for each in found.refusals] == [(6, True)]
     text = "import numpy as np\n\n\ndef f(x):\n    a = np.array([0.0, 1])\n    a[0] = x\n    return a * x\n"
     assert isinstance(derive(text, "f"), Derived)
 

@@ -212,7 +212,7 @@ def test_what_is_wrong_is_seen_in_any_text(before: str, after: str, expected: li
         ("x[rank::size], y[rank::size]", []),
         ("x, y", []),
         ("mine[rank::size], y[rank::size]", ["the data of this loop are divided twice"]),
-        ("mine, y", ["some of what this fit is given is divided, and some is not"]),
+        ("mine, y", ["this fit gets both divided and undivided data"]),
         ("data.shard(size, rank).map(f)", []),
         ("data.shard(size, rank).apply(lambda each: each.shard(hvd.size(), hvd.rank()))",
          ["the data of this loop are divided twice"]),

@@ -478,7 +478,7 @@ class TestConvert:
     def test_a_fit_is_refused_also_where_versions_are_ignored(self) -> None:
         runtime = Runtime(self.NEW.too_new, asks="tensorflow 2.17.1", is_ignored=True)
         assert runtime.refusal(fit=True).endswith(
-            "; Horovod would train fit there without averaging, and not say so"
+            "; there, Horovod would silently train fit without averaging"
         )
         assert runtime.refusal() == ""
         assert replace(runtime, is_legacy=True).refusal(fit=True) == ""
@@ -497,7 +497,7 @@ class TestConvert:
 
     def test_says_what_becomes_of_an_estimator(self) -> None:
         assert self.NEW.refusal(estimator=True).endswith(
-            "callbacks), and tf.estimator itself ends with TensorFlow 2.15"
+            "callbacks), and tf.estimator was removed after TensorFlow 2.15"
         )
 
 

@@ -106,7 +106,7 @@ def test_one_file_alone_is_refused() -> None:
     assert (conversion.status, conversion.path) == (Status.REFUSED, f"{ROOT}dist.py")
     assert "several files" in conversion.reason
     alone = PROGRAM | {"model.py": MODEL.replace("GLOBAL, strategy", "strategy")}
-    assert "imports strategy alone" in converted(alone, "train.py").reason
+    assert "imports only strategy" in converted(alone, "train.py").reason
 
 
 def test_all_choices_must_be_strategies_that_can_go() -> None:

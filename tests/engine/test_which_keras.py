@@ -36,26 +36,26 @@ def _asked(requirements: str) -> Runtime:
         ("tensorflow>=2.17,<2.0", "tensorflow >=2.17,<2.0, which no version is"),
         (
             "tensorflow==2.15\nkeras>=3",
-            "tensorflow 2.15, and requirements.txt:2 for keras >=3, which do not go together",
+            "tensorflow 2.15, and requirements.txt:2 for keras >=3: they conflict",
         ),
         (
             "keras<3\ntensorflow>=2.16",
-            "tensorflow >=2.16, and requirements.txt:1 for keras <3, which do not go together",
+            "tensorflow >=2.16, and requirements.txt:1 for keras <3: they conflict",
         ),
-        ("tensorflow>=2.22", "tensorflow >=2.22, and no TensorFlow from 2.22 on was tried"),
+        ("tensorflow>=2.22", "tensorflow >=2.22, and TensorFlow 2.22 and later are untested"),
         ("tensorflow>=2.16\ntf-keras\nkeras<3", ""),
         ("tensorflow>=2.16,<2.23", ""),
         ("tensorflow==2.16.2", ""),
         ("tensorflow==2.16.0rc0", ""),
-        ("tf-nightly", "tf-nightly, and no TensorFlow from 2.22 on was tried"),
+        ("tf-nightly", "tf-nightly, and TensorFlow 2.22 and later are untested"),
         ("tf-nightly==2.18.0.dev20240801", ""),
         (
             "tensorflow==2.18\ntensorflow==2.15",
-            "tensorflow 2.15, and requirements.txt:1 for tensorflow 2.18, which do not go together",
+            "tensorflow 2.15, and requirements.txt:1 for tensorflow 2.18: they conflict",
         ),
         (
             "tensorflow==2.15; python_version < '3.12'\ntensorflow==2.18; python_version >= '3.12'",
-            "tensorflow 2.15, and requirements.txt:2 for tensorflow 2.18, which do not go together",
+            "tensorflow 2.15, and requirements.txt:2 for tensorflow 2.18: they conflict",
         ),
     ],
 )
@@ -98,7 +98,7 @@ def test_which_keras_and_why(requirements: str, keras: str, why: str) -> None:
             {"tensorflow": "2.22"},
             "",
             "for Keras 3, because tensorflow 2.22 was chosen",
-            "tensorflow 2.22 was chosen, and no TensorFlow from 2.22 on was tried",
+            "tensorflow 2.22 was chosen, and TensorFlow 2.22 and later are untested",
         ),
         (
             {"tensorflow": "2.21"},
@@ -275,7 +275,10 @@ estimator.train(input_fn)
 """
     for requirements in ("tensorflow>=2.16", "tensorflow>=2.16\ntf-keras"):
         result = convert(text, runtime=_asked(requirements))
-        assert result.reason == "tf.estimator ends with TensorFlow 2.15; use that, or a Keras model"
+        assert (
+            result.reason
+            == "tf.estimator was removed after TensorFlow 2.15; use that version, or a Keras model"
+        )
 
 
 TAPE = """import tensorflow as tf
@@ -287,7 +290,7 @@ for x, y in data:
     grads = tape.gradient(loss, model.trainable_variables)
     optimizer.apply_gradients(zip(grads, model.trainable_variables))
 """
-_OPEN = "for Keras 2, as nothing tells which is used; from TensorFlow 2.16 on choose `keras` 3"
+_OPEN = "for Keras 2, as no version was found; for TensorFlow 2.16 or later set `keras` to 3"
 
 
 @pytest.mark.parametrize(
@@ -386,10 +389,10 @@ def test_what_keras_3_wants_otherwise_anyway_is_told_and_left() -> None:
     result = convert(text, choices=Choices(keras="3"))
     told = [(each.line, each.text) for each in result.decisions if each.rule == "HV01"]
     assert told == [
-        (3, "the third argument of compile() is loss_weights in Keras 3; write metrics= there yourself"),
-        (4, "Keras 3 calls it learning_rate; change that yourself"),
-        (6, "Keras 3 saves weights only under a name that ends in .weights.h5; change that yourself"),
-        (7, "Keras 3 calls it reset_state(); change that yourself"),
+        (3, "the third argument of compile() is loss_weights in Keras 3; pass metrics= by name"),
+        (4, "in Keras 3 this is learning_rate; change it by hand"),
+        (6, "Keras 3 saves weights only under a name that ends in .weights.h5; change it by hand"),
+        (7, "in Keras 3 this is reset_state(); change it by hand"),
     ]
     assert "reset_states()" in result.text
     assert not [each for each in convert(text).decisions if each.rule == "HV01"]

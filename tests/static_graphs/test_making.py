@@ -121,7 +121,7 @@ def test_a_line_names_its_function_and_a_class_its_forward() -> None:
 @pytest.mark.parametrize(
     ("code", "name", "said"),
     [
-        ("class A:\n    def f(self, x):\n        return x", "f", "no layer"),
+        ("class A:\n    def f(self, x):\n        return x", "f", "not a layer"),
         ("class A(Unseen):\n    def f(self, x):\n        return x", "f", "cannot see"),
         (
             "class A(paddle.nn.Layer):\n    @classmethod\n    def f(cls, x):\n        return x",
@@ -131,7 +131,7 @@ def test_a_line_names_its_function_and_a_class_its_forward() -> None:
         ("class A(paddle.nn.Layer):\n    @property\n    def f(self):\n        return 1", "f", "property"),
         ("def f(x):\n    yield x", "f", "generator"),
         ("async def f(x):\n    return x", "f", "async"),
-        ("def g():\n    def f(x):\n        return x\n    return f", "f", "within"),
+        ("def g():\n    def f(x):\n        return x\n    return f", "f", "nested"),
         ("@paddle.jit.not_to_static\ndef f(x):\n    return x", "f", "as it is"),
         (
             "class A(paddle.nn.Layer):\n    def __init__(self):\n        self.forward = self.g\n"

@@ -234,7 +234,7 @@ def test_a_function_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPat
     script = read_script(text)
     assert isinstance(script, Script)
     refused = expand(Program(script)).refused
-    assert [each.reason for each in refused] == ["its statements stand too deep within each other to be read"]
+    assert [each.reason for each in refused] == ["its statements are nested too deeply to be read"]
 
 
 def _truths(text: str) -> set[Truth]:

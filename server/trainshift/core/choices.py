@@ -40,46 +40,51 @@ class Choices:
 
     compression: str = _choice(
         NONE,
-        "What gradients are sent as between ranks.",
-        none="Gradients are sent as they are.",
+        "Data type of the gradients sent between ranks.",
+        none="Gradients are sent unchanged.",
         fp16="Gradients are sent as 16-bit floats: half the traffic, less precision.",
     )
     op: str = _choice(
         AVERAGE,
-        "How the gradients of all ranks become one.",
+        "How the gradients of all ranks are combined.",
         average="They are averaged, and the learning rate is multiplied by the number of ranks.",
-        adasum="By Horovod's Adasum, for tapes; the learning rate stays. "
-        "It needs 2, 4, 8, ... ranks and a Horovod that was built with MPI: one with Gloo alone stops at the "
-        "first step.",
+        adasum=(
+            "By Horovod's Adasum, for tapes; the learning rate is not scaled. It needs 2, 4, 8, "
+            "... ranks and a Horovod built with MPI: with Gloo alone, it stops at the first step."
+        ),
     )
     backward_passes_per_step: int = _choice(
-        1, "How many batches a rank averages before the ranks do, for `fit`: less traffic, fewer updates."
+        1,
+        (
+            "Number of batches that a rank averages before the ranks exchange gradients, for "
+            "`fit`: less traffic, fewer updates."
+        ),
     )
     warmup_epochs: int = _choice(
-        0, "Over how many epochs `fit` raises the learning rate to that of all ranks; 0: none."
+        0, ("Number of epochs over which `fit` raises the learning rate to the scaled one; 0 for none.")
     )
     sync_batch_norm: bool = _choice(
-        False, "Whether `BatchNormalization` layers use the statistics of all ranks' batches."
+        False, "Compute `BatchNormalization` statistics over the batches of all ranks."
     )
-    seed_by_rank: bool = _choice(
-        False, "Whether each rank draws random numbers of its own where a script fixes its seeds."
-    )
+    seed_by_rank: bool = _choice(False, "Give each rank its own random numbers if a script fixes its seeds.")
     keras: str = _choice(
         KERAS_AUTO,
-        "Which Keras the result is written for.",
+        "The Keras that results are written for.",
         **{
             KERAS_AUTO: "The one that the project's requirements or the script ask for, else Keras 2.",
             KERAS_2: "TensorFlow 2.12 to 2.15.",
             KERAS_3: "TensorFlow 2.16 to 2.21.",
-            KERAS_LEGACY: "Keras 2 on TensorFlow 2.16 to 2.21, by the package `tf_keras`.",
+            KERAS_LEGACY: "Keras 2 on TensorFlow 2.16 to 2.21, through the package `tf_keras`.",
         },
     )
     tensorflow: str = _choice(
         "",
-        "Which TensorFlow the result is to run on, such as `2.21` or `>=2.16`; its Keras is written for. "
-        "Without it the project's requirements decide.",
+        (
+            "The TensorFlow that results run on, such as `2.21` or `>=2.16`; it decides the Keras. "
+            "By default, the project's requirements decide."
+        ),
     )
-    divide_data: bool = _choice(True, "Whether the ranks share the data, so that an epoch stays an epoch.")
+    divide_data: bool = _choice(True, "Share the data among the ranks, so that an epoch stays an epoch.")
     why_keras: str = ""
     """What asks for the Keras that the result is written for, where nobody chose it: no choice itself."""
     doubt_keras: str = ""

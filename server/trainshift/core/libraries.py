@@ -30,7 +30,7 @@ _DESCRIBED = {
     Role.OPTIMIZER_FACTORY: "makes an optimizer: wrapped, its rate scaled and its steps divided",
     Role.SCHEDULE: "a schedule: its rates scaled, its steps divided",
     Role.WRITER: "writes: left to rank 0",
-    Role.WRITER_OBJECT: "makes what writes: left to rank 0",
+    Role.WRITER_OBJECT: "makes an object that writes: left to rank 0",
     Role.MOVES: "moves files: left to rank 0",
     Role.OUTSIDE: "acts beyond this program: left to rank 0",
     Role.TRACKER: "a tracker: left to rank 0",
@@ -54,7 +54,7 @@ def described(entry: Entry) -> str:
     if entry.role is Role.NOTED:
         return entry.text("says")
     if entry.text("averages"):
-        return "an optimizer that steps others: averages by a wrapped tape alone"
+        return "an optimizer that steps others: averages only through a wrapped tape"
     return _DESCRIBED[entry.role]
 
 

@@ -22,22 +22,22 @@ from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, arguments
 from trainshift.python.syntax.slotted_ast import kind_of
 
 _STATEMENTS: dict[type[ast.AST], str] = {
-    ast.Try: "try cannot be differentiated: how far it ran is not known",
-    ast.With: "with cannot be differentiated: what it does at its end is not known",
+    ast.Try: "try cannot be differentiated: move it out of the function",
+    ast.With: "with cannot be differentiated: move it out of the function",
     ast.Match: "match cannot be differentiated: write if and elif",
-    ast.Yield: "yield cannot be differentiated: a generator runs in parts",
-    ast.YieldFrom: "yield cannot be differentiated: a generator runs in parts",
-    ast.Await: "await cannot be differentiated: what runs meanwhile is not known",
-    ast.AsyncFor: "async cannot be differentiated: what runs meanwhile is not known",
-    ast.AsyncWith: "async cannot be differentiated: what runs meanwhile is not known",
-    ast.AsyncFunctionDef: "async cannot be differentiated: what runs meanwhile is not known",
-    ast.Global: "global cannot be differentiated: who else changes the name is not known",
-    ast.Delete: "del cannot be differentiated: the way back needs what it removes",
+    ast.Yield: "yield cannot be differentiated: return a list",
+    ast.YieldFrom: "yield cannot be differentiated: return a list",
+    ast.Await: "await cannot be differentiated: pass the awaited value as an argument",
+    ast.AsyncFor: "async cannot be differentiated: write a plain function",
+    ast.AsyncWith: "async cannot be differentiated: write a plain function",
+    ast.AsyncFunctionDef: "async cannot be differentiated: write a plain function",
+    ast.Global: "global cannot be differentiated: pass the variable as a parameter, and return it",
+    ast.Delete: "del cannot be differentiated: leave the value in place",
     ast.ClassDef: "class cannot be differentiated: write functions and containers",
     ast.NamedExpr: ":= cannot be differentiated: assign on a line of its own",
 }
 _SETS = frozenset(("builtins.set", "builtins.frozenset"))
-_SET = "a set cannot be differentiated: it has no order"
+_SET = "a set cannot be differentiated: use a list or a tuple"
 _HIDDEN = frozenset(f"builtins.{each}" for each in ("eval", "exec", "globals", "locals", "vars"))
 _ASSIGNING = frozenset(("assign", "assign_add", "assign_sub"))
 # Containers that are neither lists nor dicts.
@@ -56,6 +56,7 @@ _VALUES = ("number", "real", "scalar", "array", "computed", "list", "tuple", "di
 
 # What gives a container of its own.
 _COPYING = frozenset(("builtins.list", "builtins.dict", "builtins.sorted"))
+_SHARED = "two names may share an object that is changed"
 
 
 class Checks:
@@ -87,9 +88,12 @@ class Checks:
                         and isinstance(node.func, ast.Name)
                         and node.func.id == each
                     ):
-                        self.refuse(node, f"{each} is called but is a parameter: name a function of the file")
+                        self.refuse(
+                            node,
+                            f"{each} is a parameter and is called: call a function of the file by its name",
+                        )
         if start.is_outlived:
-            said = f"{start.name} gives back a function: name one that calls it"
+            said = f"{start.name} returns a function: differentiate one that calls it"
             self.refuse(start.node, said)
         if not self.found and not start.returns:
             self.refuse(start.node, f"the value does not depend on {', '.join(self.wrt or start.params)}")
@@ -104,7 +108,7 @@ class Checks:
                 names = {each.alias.name, each.alias.other}
                 if names & function.sequences and each.alias.unless is None:
                     (name, *_) = sorted(names - function.sequences)
-                    self.refuse(each.node, f"the loop's sequence changes inside the loop: {name}")
+                    self.refuse(each.node, f"the loop changes the sequence that it iterates over: {name}")
             # What a lambda gives, and what `max` of lists is, is known only where these are written out.
             written = {*function.params, *terms.names_bound(function.node.body)}
             self._shared(function, written | function.slices.keys())
@@ -130,29 +134,33 @@ class Checks:
                     for star, each in (("*", node.vararg), ("**", node.kwarg)):
                         if each is not None:
                             self.refuse(
-                                each, f"a parameter {star}{each.arg}: how many values it has is not known"
+                                each,
+                                f"a parameter {star}{each.arg} has an unknown number of values: name them",
                             )
                 case ast.Starred():
                     text = ast.unparse(node)
                     what = "a starred target" if isinstance(node.ctx, ast.Store) else "a starred argument"
-                    self.refuse(node, f"{what} {text}: how many values it has is not known")
+                    self.refuse(node, f"{what} {text} has an unknown number of values: write them out")
                 case ast.keyword(arg=None):
                     self.refuse(
-                        node, f"a starred argument **{ast.unparse(node.value)}: its names are not known"
+                        node,
+                        f"a starred argument **{ast.unparse(node.value)} has unknown names: write them out",
                     )
                 case ast.Dict(keys) if None in keys:
                     rest = [value for key, value in zip(keys, node.values, strict=True) if key is None]
                     text = ast.unparse(rest[0])
-                    self.refuse(node, f"a starred item **{text}: its keys are not known")
+                    self.refuse(node, f"a starred item **{text} has unknown keys: write them out")
                 case ast.Attribute(ctx=ast.Store()):
-                    self.refuse(node, f"an attribute is set: {ast.unparse(node)}")
+                    self.refuse(node, f"an attribute is assigned: {ast.unparse(node)}")
                 case ast.Constant(value=complex()):
-                    self.refuse(node, f"a complex number cannot be differentiated: {ast.unparse(node)}")
+                    self.refuse(node, f"complex numbers are not supported: {ast.unparse(node)}")
                 case ast.FunctionDef():
                     for mark in node.decorator_list:
                         dotted = function.dotted(mark.func if isinstance(mark, ast.Call) else mark)
                         if dotted != "tensorflow.function":
-                            self.refuse(mark, f"a decorator changes what is called: @{ast.unparse(mark)}")
+                            self.refuse(
+                                mark, f"the decorator @{ast.unparse(mark)} may change the function: remove it"
+                            )
 
     def _function(self, function: Function) -> None:
         reader, nodes = Reader(function), Nodes(function)
@@ -179,12 +187,14 @@ class Checks:
                 case ast.AugAssign(target, ast.Add(), value):
                     self._joined(reader, ast.BinOp(target, ast.Add(), value))
                 case ast.FunctionDef(name=name) if len(function.bindings(name)) > 1:
-                    self.refuse(node, f"{name} has other values too: give the function a name of its own")
+                    self.refuse(
+                        node, f"{name} is bound to other values too: give the function a name of its own"
+                    )
                 case ast.FunctionDef(args=arguments) | ast.Lambda(args=arguments):
                     for each in (*arguments.defaults, *arguments.kw_defaults):
                         if each is not None and reader.value(each):
                             said = f"the default {ast.unparse(each)} depends on the parameters"
-                            self.refuse(each, f"{said}: give it as an argument")
+                            self.refuse(each, f"{said}: pass it as an argument")
                 case ast.Set() | ast.SetComp() if reader.value(node):
                     self.refuse(node, _SET)
         for value in _values(inside):
@@ -209,13 +219,13 @@ class Checks:
             text, kind = ast.unparse(default), function.kind(param)
             listed = isinstance(default, ast.List | ast.Dict | ast.Tuple)
             if listed and function.active(param) and function is not self.whole.start:
-                self.refuse(default, f"the default {text} is active: give it as an argument")
+                self.refuse(default, f"the default {text} is active: pass it as an argument")
             elif kind.changes:
-                self.refuse(default, f"the default {text} is changed for later calls: give it as an argument")
+                self.refuse(default, f"the default {text} is changed for later calls: pass it as an argument")
             elif function.parent is None and (
                 said := self.whole.module.default_changes(function.node, default)
             ):
-                self.refuse(default, f"the default {text} {said}: give it as an argument")
+                self.refuse(default, f"the default {text} {said}: pass it as an argument")
         self._mixed(function, inside)
         self._shared(function)
         if self.whole.reverse:
@@ -286,7 +296,7 @@ class Checks:
             # A dict without tangents has none of what stands for a missing element, either.
             lost = lost or (name == "pop" and any(map(reader.value, given[1:])))
             if lost or (self.whole.reverse and loses(node)):
-                self.refuse(node, f"{ast.unparse(node)} changes what is active and cannot be undone")
+                self.refuse(node, f"{ast.unparse(node)} changes an active value and cannot be undone")
                 return
             if name in (*CHANGING, *JOINT, *READING):
                 return
@@ -303,10 +313,10 @@ class Checks:
             made = (dotted_name(node.func) or "numpy").startswith(("numpy", "tensorflow"))
             if made and dotted_name(part) in _NO_NUMBERS:
                 text = ast.unparse(node.func)
-                self.refuse(node, f"{text} makes no array of real numbers: {ast.unparse(part)}")
+                self.refuse(node, f"{text} does not make an array of real numbers: {ast.unparse(part)}")
         if dotted_name(node.func) in _HIDDEN:
             text = ast.unparse(node.func)
-            self.refuse(node, f"{text} cannot be differentiated: what it reads is not known")
+            self.refuse(node, f"{text} cannot be differentiated: its inputs are unknown")
         if not reader.value(node):
             return
         dotted = dotted_name(node.func)
@@ -382,12 +392,12 @@ class Checks:
             # What was written out has no line of its own.
             there = f" (line {each.line})" if each.line else ""
             if each.alias.is_twice:
-                said = f"{names[0]} may have one thing in two places, which is changed{there}"
+                said = f"{names[0]} may hold one object in two places, and it is changed{there}"
             elif names[0] == names[1]:
-                said = f"{names[0]} gets another value and is changed{there}: give it another name"
+                said = f"{names[0]} is rebound and is changed{there}: use two names"
             else:
                 written = ", ".join(function.slices.get(name, name) for name in names)
-                said = f"two names for what is changed: {written}{there}"
+                said = f"{_SHARED}: {written}{there}"
             self.shared.add(self.refuse(each.alias.node, said))
 
     def _begins_anew(self, shared: Alias, function: Function) -> bool:
@@ -406,7 +416,7 @@ class Checks:
             for name in sorted(kept) if _result(node) == function.result else ():
                 assert isinstance(node, ast.Assign)
                 if name in sources.sources(node.value):
-                    said = f"two names for what is changed: {name}, what {function.name} returns"
+                    said = f"{_SHARED}: {name}, the result of {function.name}"
                     self.shared.add(self.refuse(node, said))
             for callee in sources.callees(node) if isinstance(node, ast.Call) else ():
                 assert isinstance(node, ast.Call)
@@ -415,7 +425,7 @@ class Checks:
                     kind, names = callee.kind(param), sorted(sources.sources(value))
                     names = [each for each in names if reaches(self.whole.arrays, function.kind(each), kind)]
                     if param in theirs and names and reader.value(value):
-                        said = f"two names for what is changed: {names[0]}, {param} of {callee.name}"
+                        said = f"{_SHARED}: {names[0]}, {param} of {callee.name}"
                         self.shared.add(self.refuse(value, said))
 
     def _kept(self, function: Function) -> set[str]:
@@ -437,7 +447,7 @@ class Checks:
                 made = [getattr(each, "value", None) for each in function.assignments(root_of(place) or "")]
                 if any(each is not None and whole_numbers(function, each) for each in made):
                     text = ast.unparse(place)
-                    said = f"{text} has whole numbers, so what is stored is cut off: make it of floats"
+                    said = f"{text} holds integers, which truncate what is stored: use floats"
                     self.refuse(node, said)
                 self._changed(function, node, place)
                 self._holds(function, reader, node, place)
@@ -482,7 +492,7 @@ class Checks:
         for name in sorted(Sources(reader).sources(place)):
             arrays = self.whole.arrays and not self.whole.tensors
             if any(reaches(arrays, function.kind(name), each) for each in kinds):
-                said = f"{ast.unparse(place)} is changed and holds {name}: give it a name in the function"
+                said = f"{ast.unparse(place)} is changed and holds {name}: assign it to a local variable"
                 self.refuse(node, said)
 
     def _changed(self, function: Function, node: ast.AST, place: ast.expr) -> None:
@@ -498,18 +508,18 @@ class Checks:
         match base:
             case ast.Name() if place is not new and not isinstance(getattr(node, "func", None), ast.Name):
                 if Reader(function).kind(new).listed(self.whole.arrays):
-                    self.refuse(node, f"{text} is a copy, and is changed: give it a name in the function")
+                    self.refuse(node, f"{text} is a copy, and is changed: assign it to a local variable")
             case ast.Name(name):
                 named = name in self.whole.module.functions
                 if function.owner(name) is None and not named:
-                    said = f"{text} is changed, which belongs to the file: give it as a parameter"
+                    said = f"{text} is a variable of the file and is changed: pass it as a parameter"
                     self.refuse(node, said)
             case ast.List() | ast.Dict() | ast.Tuple() | ast.ListComp() | ast.DictComp() if called:
                 pass
             case ast.Call() if called and base is place and function.dotted(base.func) in _COPYING:
                 pass
             case _:
-                self.refuse(node, f"{text} is changed: change what has a name in the function")
+                self.refuse(node, f"{text} is changed: assign it to a local variable first")
 
 
 _KNOWN = {*table.OPERATORS, "Pow", "MatMult", "FloorDiv"}

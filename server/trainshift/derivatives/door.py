@@ -82,7 +82,7 @@ def _derived(
 ) -> Derived | Refused:
     for each in module.body:
         if isinstance(each, ast.AsyncFunctionDef) and each.name == function:
-            said = "async cannot be differentiated: what runs meanwhile is not known"
+            said = "async cannot be differentiated: write a plain function"
             return Refused(function, mode, (Refusal(each.lineno, each.col_offset + 1, said),))
     node = module.function(function)
     params = [each.arg for each in parameters(node.args)]
@@ -165,7 +165,7 @@ def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made
         checks = Checks(build, by)
         checks.all()
         if made in module.script.module_bindings and not _is_made(module, made):
-            checks.refuse(module.all_functions.get(made, node), f"there is another {made}: give a --name")
+            checks.refuse(module.all_functions.get(made, node), f"there is another {made}: choose a --name")
         if checks.found:
             raise checks.impossible
         expand(build)
@@ -176,11 +176,14 @@ def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made
     except RecursionError as wrong:
         raise refused_at(node, f"{node.name} is nested too deeply to be read") from wrong
     except Diverges as wrong:
-        said = f"it was not found out which names of {node.name} may be one: write it as smaller functions"
+        said = (
+            f"Trainshift cannot tell which names of {node.name} share an object: split it into "
+            "smaller functions"
+        )
         raise refused_at(node, said) from wrong
     except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as wrong:
         # A person who waits for a derivative is told in the place where reasons stand, but whose fault it is.
-        said = f"a mistake of Trainshift, please report it: {type(wrong).__name__} {wrong}"
+        said = f"an internal error, please report it: {type(wrong).__name__} {wrong}"
         raise refused_at(node, said.strip()) from wrong
 
 
@@ -247,7 +250,7 @@ def _taken(module: Module, helpers: Collection[str]) -> tuple[Refusal, ...]:
             case _:
                 continue
         if name in helpers:
-            said = f"the derivative needs a function {name}, and this one is another: rename it"
+            said = f"the derivative needs a function called {name}: rename this one"
             found.append(Refusal(node.lineno, node.col_offset + 1, said))
     return tuple(sorted(found))
 

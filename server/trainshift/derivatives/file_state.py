@@ -39,14 +39,17 @@ def changed_state(module: Module, names: Iterable[str], reverse: bool) -> Iterat
     for used in own.values():
         for name, node in used.changed.items() if reverse else ():
             if name in read:
-                yield node, f"{name} belongs to the file, and is read and changed: give it as a parameter"
+                yield (
+                    node,
+                    f"{name} is a variable of the file, and is read and changed: pass it as a parameter",
+                )
         for name, node in used.read.items():
             key = module.aliases.get(name, name)
             # In reverse mode what a function changes that is read itself is told above.
             if key not in module.functions or (key in own if reverse else id(node) in used.alone):
                 continue
             for changed in sorted(_changed_by(module, key) & read):
-                yield node, f"{name} changes {changed}, which belongs to the file: give it as a parameter"
+                yield node, f"{name} changes {changed}, a variable of the file: pass it as a parameter"
 
 
 def _changed_by(module: Module, name: str) -> set[str]:
@@ -149,7 +152,7 @@ def _changed_by_call(whole: Whole, functions: Iterable[Function]) -> Iterator[tu
                 known |= flow.within(entry, flow.given.get(node, 0))
     for node, bits in changed:
         for name in sorted(_of_file(points.objects, bits & known)):
-            said = f"{ast.unparse(node)} changes {name}, which belongs to the file: give it as a parameter"
+            said = f"{ast.unparse(node)} changes {name}, a variable of the file: pass it as a parameter"
             yield node, said
 
 
@@ -167,7 +170,7 @@ def _changed_by_alias(whole: Whole, functions: Iterable[Function]) -> Iterator[t
                 continue  # What functions change is told by their calls.
             value = getattr(node, "value", None)
             if whole.reverse or (isinstance(value, ast.expr) and reader.value(value)):
-                yield node, f"{names[0]} is changed, which belongs to the file: give it as a parameter"
+                yield node, f"{names[0]} is a variable of the file and is changed: pass it as a parameter"
 
 
 def _roots(node: ast.AST) -> Iterator[str]:

@@ -10,7 +10,7 @@ from trainshift.derivatives.reading.reader import CHANGING, Reader
 from trainshift.derivatives.reading.side_effects import changed_by_call, gone_through, resized_by_call
 from trainshift.python.rewrite import terms
 
-_CHANGES = "the loop's sequence changes inside the loop: "
+_CHANGES = "the loop changes the sequence that it iterates over: "
 
 
 def changed_sequences(

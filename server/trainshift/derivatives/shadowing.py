@@ -49,12 +49,12 @@ def _of_file(module: Module, functions: Sequence[ast.FunctionDef], helpers: Iter
     of_helpers = {name for each in helpers for name in _global_names(each)}
     for name in sorted((own | of_helpers) & BUILTINS):
         if module.globals.meaning(name).library != f"builtins.{name}":
-            yield f"the derivative calls {name}, which is another thing in this file: rename it"
+            yield f"the derivative calls {name}, which means something else in this file: rename it"
     parts = (each.value for one in functions for each in walk(one) if isinstance(each, ast.Attribute))
     needed = own & {each.id for each in parts if isinstance(each, ast.Name)} | of_helpers
     for key in others:
         if key in needed:
-            yield f"the derivative imports {MODULES[key]}, and {key} is another thing here: rename it"
+            yield f"the derivative imports {MODULES[key]}, and {key} means something else here: rename it"
 
 
 def _global_names(text: str) -> set[str]:
@@ -78,7 +78,7 @@ def _of_parameters(module: Module, functions: Sequence[ast.FunctionDef]) -> Iter
         if isinstance(function, ast.FunctionDef | ast.Lambda):
             names = {each.arg for each in walk(function.args) if isinstance(each, ast.arg)}
             for name in sorted(set(_needed_in(function, names & needed, written))):
-                yield f"the derivative needs {name}, and a parameter is called so: rename it"
+                yield f"the derivative needs {name}, and a parameter has that name: rename it"
 
 
 def _needed_in(

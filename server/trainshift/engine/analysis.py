@@ -36,12 +36,12 @@ from trainshift.transforms.rule import Transform
 
 log = logging.getLogger(__name__)
 
-_ENTANGLED = "what has to change here stands in one expression with the strategy; remove the strategy first"
+_ENTANGLED = "this changes in one expression with the strategy; remove the strategy first"
 # The rules that set a file up: their changes are made where others of the same file need it.
 _SETTING_UP = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up)
 _ESSENTIAL = frozenset(rule.code for rule in TRANSFORMS if rule.essential)
 _SAID_BY = {hazard.code: hazard.said_by for hazard in HAZARDS}
-_OPTIONAL = "Horovod is imported under a condition and may not be there; by hand: {}"
+_OPTIONAL = "Horovod is imported under a condition and may be missing; by hand: {}"
 
 
 @dataclass(frozen=True)
@@ -199,9 +199,9 @@ def _read(program: Program) -> Program | str:
     except RecursionError:
         raise
     except Exception as error:
-        log.exception("what the rules do not read could not be written otherwise")
+        log.exception("a statement could not be rewritten")
         said = f"{type(error).__name__}: {error}"
-        return f"taking out strategies or writing out `minimize` failed on this script ({said})"
+        return f"removing strategies or expanding `minimize` failed on this script ({said})"
 
 
 def _brought_back(analysis: Analysis) -> Analysis:

@@ -50,7 +50,7 @@ Demanded: TypeAlias = "Callable[[], Runtime | None]"
 """Gives what a script's project demands of the versions that it runs on, if anything."""
 Weigh: TypeAlias = "Callable[[Finding], Effect | None]"
 
-COPES = "The conversion copes with it."
+COPES = "The conversion handles it."
 """What the message of a violated finding ends in from which nothing follows."""
 
 _HAZARDS = frozenset(HAZARD_CODES)

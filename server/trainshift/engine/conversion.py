@@ -294,7 +294,7 @@ def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion |
         if withheld:
             reason = "nothing more is converted; see what is withheld"
         if analysis.hazards:
-            reason = "it uses Horovod, but not rightly; `trainshift check` shows what to mend"
+            reason = "it uses Horovod incorrectly; run `trainshift check` for the list"
         return _result(analysis, Status.ALREADY_DISTRIBUTED, reason, withheld=withheld)
     patterns = {loop.pattern for loop in analysis.read.fact(Loops).own} if runtime is not None else set()
     refusal = (

@@ -79,7 +79,7 @@ def _by_hand(whole: Program, hazards: Judgement) -> str:
         return ""
     done = whole.fact(ByHand).text
     number = sum(each.verdict is Verdict.VIOLATED for each in hazards.found)
-    return f"distributed by hand: {done}; {number or 'no'} hazard{'' if number == 1 else 's'}" if done else ""
+    return f"already distributed: {done}; {number or 'no'} hazard{'' if number == 1 else 's'}" if done else ""
 
 
 def uses_horovod(program: Program) -> bool:

@@ -32,8 +32,8 @@ _HARMLESS = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up or rule.h
 _CHOSEN = {rule.code: rule.choice for rule in TRANSFORMS if rule.choice}
 
 _NOT_SEARCHED = (
-    "the project has too many files for all to be searched for imports: "
-    "another program may need a file that this one changes as it is"
+    "the project has too many files to search them all: "
+    "another program may need the old version of a file that this one changes"
 )
 
 

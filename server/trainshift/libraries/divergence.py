@@ -17,12 +17,12 @@ class CauseKind(Enum):
     """Why a value may be another on each rank."""
 
     RANK = "depends on the rank"
-    DATA = "comes of a rank's own data"
+    DATA = "comes from a rank's own data"
     DRAW = "is drawn at random"
-    CLOCK = "comes of a rank's own clock"
-    HOST = "comes of the machine"
-    DISK = "comes of a rank's own disk"
-    NET = "comes of a service"
+    CLOCK = "comes from a rank's own clock"
+    HOST = "comes from the machine"
+    DISK = "comes from a rank's own disk"
+    NET = "comes from a service"
 
 
 KINDS = {

@@ -80,10 +80,8 @@ def _twice(program: Program, rate: Occurrence, summing: list[Site]) -> Iterator[
         fix = _without(program, rate)
         yield hazard(program, "HZ06", Verdict.VIOLATED, rate, message, fix=fix, asks=True)
     elif count and summing:
-        message = (
-            "With op=Sum the gradients are as large already, so this rate is too large. Drop the factor."
-        )
-        related = tuple(beside(program, wrap, "gradients are added up here") for wrap in summing)
+        message = "op=Sum already makes the gradients that large, so this rate is too large. Drop the factor."
+        related = tuple(beside(program, wrap, "gradients are summed here") for wrap in summing)
         fix = _without(program, rate)
         yield hazard(program, "HZ06", Verdict.VIOLATED, rate, message, related, fix, asks=True)
 
@@ -109,7 +107,7 @@ def _times_schedules(program: Program) -> Iterator[Finding]:
                 values and all(program.names.is_a(each, *api.SCHEDULE) for each in values) for values in sides
             ):
                 seen.add(id(node))
-                message = "A schedule is no number: TypeError. Multiply the rates inside of it."
+                message = "A schedule is not a number: TypeError. Multiply the rates inside it."
                 yield hazard(program, "HZ06", Verdict.VIOLATED, at, message, fix=_scaled_inside(program, at))
 
 
@@ -133,7 +131,7 @@ def _scaled_inside(program: Program, product: Occurrence) -> Change | None:
         return None
     inside = multiplied(program, Occurrence(rate, made.scope, made.statement), f"{name}.size()")
     span = program.script.span(node, product.scope)
-    return Change("HZ06", "Multiply the rate inside of it", span, (*inside, outside))
+    return Change("HZ06", "Multiply the rate inside it", span, (*inside, outside))
 
 
 def _schedulers(program: Program) -> Iterator[Finding]:
@@ -309,9 +307,11 @@ def _ignored(program: Program) -> Iterator[Finding]:
             continue
         old = program.fact(Strangers).uses_graphs
         verdict = Verdict.HARMLESS if old else Verdict.VIOLATED
-        message = "lr= is ignored since TensorFlow 2.11, and the default rate holds. Write learning_rate=."
+        message = (
+            "lr= has been ignored since TensorFlow 2.11, so the default rate is used. Write learning_rate=."
+        )
         if program.fact(ForKeras2).is_keras3:
-            message = "lr= is no argument of Keras 3's optimizers: ValueError. Write learning_rate=."
+            message = "Keras 3's optimizers have no argument lr=: ValueError. Write learning_rate=."
         span, value = program.script.span(word, site), program.script.span(word.value, site)
         edit = Edit(span.start, value.start, "learning_rate=")
         fix = Change("HZ06", "Write learning_rate=", span, (edit,))

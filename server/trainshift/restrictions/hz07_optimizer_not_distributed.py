@@ -36,8 +36,8 @@ from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.restrictions.facts.places import beside, hazard, horovod_name, replaced
 from trainshift.restrictions.restriction import Findings
 
-_NOT = "Gradients are not averaged: the ranks train apart."
-_TAKE_OUT = "Take it out, and let trainshift convert write what does."
+_NOT = "Gradients are not averaged across ranks, so the ranks diverge."
+_TAKE_OUT = "Remove it, and let trainshift convert write the averaging."
 
 
 def check(program: Program) -> Findings:
@@ -49,8 +49,8 @@ def check(program: Program) -> Findings:
         message = f"{_NOT} Wrap the optimizer with hvd.DistributedOptimizer."
         if plain.own_tape:
             message = (
-                f"The train_step of {plain.own_tape} applies gradients of its own tape, and the ranks train "
-                "apart. Override it with a distributed tape."
+                f"The train_step of {plain.own_tape} applies gradients of its own tape, so the ranks "
+                "diverge. Override it with a distributed tape."
             )
         elif plain.unheeded is not None:
             name = plain.unheeded.name
@@ -58,7 +58,7 @@ def check(program: Program) -> Findings:
             if plain.unheeded is not plain.site:
                 related = (beside(program, plain.unheeded, "the call without effect"),)
         elif for_keras2.is_keras3:
-            message = f"{_NOT} Let trainshift convert write what averages them on Keras 3."
+            message = f"{_NOT} Let trainshift convert write the averaging for Keras 3."
         elif plain.site.name == "load_model":
             message = f"{_NOT} Keras loads a plain optimizer here; use hvd.load_model."
             fix = _loaded_by_horovod(program, plain.site)

@@ -7,7 +7,7 @@
 
 ## Why it matters
 
-Each rank applies its own gradients, so the ranks train apart. A wrapped optimizer does not help: its
+Each rank applies its own gradients, so the ranks diverge. A wrapped optimizer does not help: its
 `apply_gradients` reduces nothing.
 
 ## What to do
@@ -34,9 +34,9 @@ def check(program: Program) -> Findings:
     """One finding for each call that takes gradients which nothing averages."""
     for plain in program.fact(Together).plain_tapes:
         text = text_of(program, plain.site.node.func, plain.site)
-        message = f"The gradients of {text}(...) are not averaged: the ranks train apart."
+        message = f"The gradients of {text}(...) are not averaged, so the ranks diverge."
         related: tuple[Related, ...] = ()
         if plain.unused is not None:
-            message += " The distributed tape is not the one that is used."
+            message += " Another tape is distributed."
             related = (beside(program, plain.unused, "the distributed tape"),)
         yield hazard(program, "HZ08", Verdict.VIOLATED, plain.site, message, related)

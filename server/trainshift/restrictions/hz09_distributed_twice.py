@@ -50,11 +50,9 @@ def check(program: Program) -> Findings:
             if inner is not None and given is not None and not _is_before(program, inner, site, given):
                 continue
             if inner is not None and together.runs(site.scope):
-                message = "What is wrapped here is wrapped already: RecursionError. Remove this call."
+                message = "This is already wrapped: RecursionError. Remove this call."
                 if inner is site:
-                    message = (
-                        "Each turn of the loop wraps this once more: RecursionError. Wrap it before the loop."
-                    )
+                    message = "Each iteration wraps this again: RecursionError. Wrap it before the loop."
                 related = (beside(program, inner, "the inner one"),) if inner is not site else ()
                 fix = _removed(program, site, given) if inner is not site and given is not None else None
                 yield hazard(program, "HZ09", Verdict.VIOLATED, site, message, related, fix)
@@ -126,11 +124,11 @@ def _reduced(program: Program) -> Findings:
         related = (beside(program, before[0], "they are averaged here"),)
         if _sums(program, site):
             message = (
-                "These gradients are averaged already, and are added up here: the step is N times as long."
+                "These gradients are already averaged, and are summed here: the step is N times as long."
             )
             yield hazard(program, "HZ09", Verdict.VIOLATED, site, message, related)
         else:
-            message = "These gradients are averaged already. This call only costs time."
+            message = "These gradients are already averaged. This call only costs time."
             yield hazard(program, "HZ09", Verdict.HARMLESS, site, message, related)
 
 

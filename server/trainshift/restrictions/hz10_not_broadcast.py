@@ -35,7 +35,7 @@ from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.restrictions.facts.places import beside, hazard
 from trainshift.restrictions.restriction import Findings
 
-_WHY = "The ranks start with different weights and keep the difference."
+_WHY = "The ranks start from different weights and stay different."
 
 
 def check(program: Program) -> Findings:

@@ -76,9 +76,9 @@ _BY_METRICS = f"A rank stops by its own metrics, and the others wait for it. Add
 _BY_OWN = "A rank stops by its own metrics, and the others wait for it. Average them first."
 _SENT = "Have rank 0 find it, and broadcast it."
 _DRAWN = "Have rank 0 draw it, and broadcast it."
-_RATE = "This rank sets its rate by values of its own, so the rates differ in silence. Average them first."
-_PASSED = "Some ranks only come to what is done together here, by values of their own. Average them first."
-_SKIPPED = "Each rank leaves out steps by its own batch, and the others wait for it. Decide together."
+_RATE = "This rank sets its rate by its own values, so the rates silently differ. Average them first."
+_PASSED = "Only some ranks get to this collective call, by their own values. Average them first."
+_SKIPPED = "Each rank skips steps by its own batch, and the others wait for it. Decide together."
 _ENDED = "Each rank decides alone when this loop ends, and the others wait for it. Decide together."
 
 
@@ -325,7 +325,9 @@ def _by_own_metrics(
 ) -> Iterator[Finding]:
     on_keras3 = program.fact(ForKeras2).is_keras3
     average = "average them" if on_keras3 else f"put {_AVERAGING} before it"
-    message = f"{kind} decides by this rank's own metrics, so ranks part. {average[0].upper()}{average[1:]}."
+    message = (
+        f"{kind} decides by this rank's own metrics, so the ranks diverge. {average[0].upper()}{average[1:]}."
+    )
     watched = _watched(program, value, kind)
     if watched.startswith("val_") and _shares_validation(program, site):
         message = (

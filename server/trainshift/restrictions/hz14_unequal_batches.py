@@ -51,7 +51,7 @@ def check(program: Program) -> Findings:
                 continue
             seen.add(id(uneven.at.node))
             related = (beside(program, loop.sites[0], "the loop that reads it"),)
-            message = "Parts may differ by a row, and a rank with one batch more waits for the others. " + (
+            message = "Shards may differ by a row, and a rank with an extra batch waits for the others. " + (
                 "Compute the steps from n // hvd.size()." if uneven.counted else "Give all ranks equal steps."
             )
             is_seen = uneven.counted or not uneven.is_file

@@ -54,7 +54,7 @@ def check(program: Program) -> Findings:
                 told.add(wrong)
             message = {
                 "swapped": "shard takes the number of parts first and then which one. Swap the arguments.",
-                "local": "local_rank() is alike on all machines, so they take the same parts. Use rank().",
+                "local": "local_rank() is the same on all machines, so their shards are equal. Use rank().",
             }[part.wrong]
             yield hazard(program, "HZ16", Verdict.VIOLATED, part.at, message, fix=fix)
         elif (shuffle := shares.shuffled_apart(part)) is not None:
@@ -65,7 +65,7 @@ def check(program: Program) -> Findings:
                     continue
                 told.add(cut)
             message = (
-                "Each rank shuffles in an order of its own before, so parts overlap. Take the part first."
+                "Each rank shuffles in its own order first, so the shards overlap. Shard before the shuffle."
             )
             related = (beside(program, shuffle, "the shuffle"),)
             fix = _sharded_first(program, part.site, shuffle) if part.site else None

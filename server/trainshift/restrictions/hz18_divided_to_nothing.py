@@ -52,7 +52,9 @@ def check(program: Program) -> Findings:
                         continue
                     seen.add(id(at.node))
                     text = text_of(program, at.node, at.scope)
-                    message = f"{text} is 0 on more ranks than that: no {what} is run. Write max(1, {text})."
+                    message = (
+                        f"With more ranks than that, {text} is 0: no {what} is run. Write max(1, {text})."
+                    )
                     yield hazard(program, "HZ18", Verdict.VIOLATED, at, message, fix=_fix(program, at, text))
 
 

@@ -50,9 +50,7 @@ def check(program: Program) -> Findings:
         yield hazard(program, "HZ22", Verdict.VIOLATED, restore.site, message, related, fix)
     for site, epoch in program.fact(Restores).epochs:
         at = Occurrence(epoch, site.scope, site.statement)
-        message = (
-            "Ranks begin at different epochs, and those with more die waiting. Use hvd.broadcast_object."
-        )
+        message = "Ranks start at different epochs, and those with more left hang. Use hvd.broadcast_object."
         yield hazard(program, "HZ22", Verdict.VIOLATED, at, message, fix=_sent_epoch(program, at), asks=True)
 
 
@@ -86,5 +84,5 @@ def _sent_epoch(program: Program, epoch: Occurrence) -> Change | None:
     if not name:
         name = horovod_name(program, epoch, KERAS)
         sent = f"{name}.broadcast({text}, 0)"
-    title = "Send the epoch of rank 0 to all"
+    title = "Broadcast the epoch of rank 0"
     return inserted(program, "HZ22", title, f"{text} = {sent}", statement) if name else None

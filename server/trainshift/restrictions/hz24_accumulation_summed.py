@@ -52,23 +52,20 @@ def check(program: Program) -> Findings:
         text = text_of(program, at.node, at.scope)
         if program.fact(Rates).has_factor(site, at):
             message = (
-                f"The gradients of {text} batches are added up, and the rate is multiplied by {text} as "
-                "well. "
-                f"Pass {_AVERAGED}=True."
+                f"The gradients of {text} batches are summed, and the rate is multiplied by {text} as "
+                f"well. Pass {_AVERAGED}=True."
             )
             yield hazard(
                 program, "HZ24", Verdict.VIOLATED, site, message, fix=_fix(program, site, averaged), asks=True
             )
         elif not known or ... in known:
             message = (
-                f"The gradients of {text} batches are added up. "
-                f"Check that the rate is not multiplied by {text} as well."
+                f"The gradients of {text} batches are summed. Check that the rate is not multiplied by "
+                f"{text} as well."
             )
             yield hazard(program, "HZ24", Verdict.UNKNOWN, site, message)
         else:
-            message = (
-                f"The gradients of {text} batches are added up and not averaged, so each step is as long."
-            )
+            message = f"The gradients of {text} batches are summed and not averaged, so each step is as long."
             yield hazard(program, "HZ24", Verdict.HARMLESS, site, message)
 
 

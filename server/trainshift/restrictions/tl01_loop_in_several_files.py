@@ -50,8 +50,8 @@ def check(program: Program) -> Findings:
     files = " and ".join(posixpath.basename(path) for path in first)
     certain = sum(loop.certain for loop in first.values()) > 1
     message = (
-        f"This program {'trains' if certain else 'may train'} in {files}. Convert all of it, not one file: "
-        "the ranks train apart where a loop is left behind."
+        f"This program {'trains' if certain else 'may train'} in {files}. Convert all of it, "
+        "not one file: a loop that is left out makes the ranks diverge."
     )
     related = tuple(
         Related(loop.span, f"{loop.call} trains here", loop.script)

@@ -74,7 +74,7 @@ class Reductions:
     def decisions(self, form: Form) -> Iterator[str]:
         """What was decided of a wrap because of what was chosen."""
         if self._choices.warmup_epochs and form is not Form.KERAS and not self._program.fact(Fits).fits:
-            yield "the rate is not warmed up: Horovod does that for fit alone"
+            yield "the rate is not warmed up: Horovod supports that for fit only"
         passes = self._choices.backward_passes_per_step
         if passes > 1:
             lacks = self._gathers_nothing(form)
@@ -85,8 +85,8 @@ class Reductions:
             )
         if self._is_adasum:
             yield (
-                "Adasum adds the gradients up and the rate is not scaled; it needs 2, 4, 8, ... ranks and a "
-                "Horovod that was built with MPI: one with Gloo alone stops at the first step"
+                "Adasum sums the gradients and the rate is not scaled; it needs 2, 4, 8, ... ranks and "
+                "a Horovod built with MPI: with Gloo alone, it stops at the first step"
             )
         elif self._choices.op == ADASUM:
             yield f"the gradients are averaged and the rate is scaled: {self._adds_nothing}"
@@ -96,7 +96,7 @@ class Reductions:
         if form in (Form.TAPE, Form.GRADIENTS):
             return f"Horovod has no backward_passes_per_step for {form.value}"
         if self._scales_losses:
-            return "Horovod would add up gradients of losses that are scaled by different factors"
+            return "Horovod would sum the gradients of losses that are scaled by different factors"
         if form is Form.GRAPH and self._runs_sessions:
             return "Horovod's variables for it are initialized by MonitoredSession and Estimators only"
         return ""
@@ -124,7 +124,7 @@ class Reductions:
         """Why Adasum cannot be used; empty if it can."""
         if self._wraps_optimizers:
             # `DistributedOptimizer(op=Adasum)` of TensorFlow 1 lets the ranks train apart.
-            return "Horovod's Adasum works with tapes alone, not with the optimizers that it wraps"
+            return "Horovod's Adasum works only with tapes, not with the optimizers that it wraps"
         if self._wraps_there or self._has_scaled_rates:
             return "parts of the script average or scale already"
         return ""

@@ -112,7 +112,7 @@ class Seeds:
                 reason = self._needed_by(site, "")
                 if reason:
                     return reason
-        return "" if self._is_kept(made) else "what draws from it is not seen"
+        return "" if self._is_kept(made) else "Trainshift cannot see what draws from it"
 
     def _is_kept(self, made: Site) -> bool:
         """Whether what a call makes is bound to a name, through which all is drawn from it."""

@@ -136,11 +136,11 @@ def _refused(program: Program, function: Scope) -> str:
     script, node = program.script, function.node
     above = function.parent.function() if function.parent is not None else None
     if isinstance(node, ast.Lambda) or above is not None:
-        return "a function within another one is not made static; move it out"
+        return "a nested function cannot be made static; move it out"
     if isinstance(node, ast.AsyncFunctionDef) or function.is_generator:
-        return "Paddle makes no generator or `async` function static"
+        return "Paddle cannot make a generator or `async` function static"
     if is_property(function) or is_decorated(function, "setter", "getter", "deleter"):
-        return "Paddle makes no property static"
+        return "Paddle cannot make a property static"
     if is_excluded(script, function):
         return "Paddle is told to leave this function as it is"
     owner = function.owner()
@@ -154,7 +154,7 @@ def _refused(program: Program, function: Scope) -> str:
     name = name_of_paddle(script)
     shadows = [owner.bindings if owner is not None else {}, {} if name else script.module_bindings]
     if any((name or _MODULE) in each for each in shadows):
-        return f"`{name or _MODULE}` is another thing here"
+        return f"`{name or _MODULE}` means something else here"
     return ""
 
 

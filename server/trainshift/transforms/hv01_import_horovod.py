@@ -47,12 +47,12 @@ from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
-_OPEN = "written for Keras 2, as nothing tells which is used; from TensorFlow 2.16 on choose `keras` 3"
-_STATES = "Keras 3 calls it reset_state(); change that yourself"
-_WEIGHTS = "Keras 3 saves weights only under a name that ends in .weights.h5; change that yourself"
-_METRICS = "the third argument of compile() is loss_weights in Keras 3; write metrics= there yourself"
+_OPEN = "written for Keras 2, as no version was found; for TensorFlow 2.16 or later set `keras` to 3"
+_STATES = "in Keras 3 this is reset_state(); change it by hand"
+_WEIGHTS = "Keras 3 saves weights only under a name that ends in .weights.h5; change it by hand"
+_METRICS = "the third argument of compile() is loss_weights in Keras 3; pass metrics= by name"
 _RATE = "lr"
-_LEARNING_RATE = "Keras 3 calls it learning_rate; change that yourself"
+_LEARNING_RATE = "in Keras 3 this is learning_rate; change it by hand"
 # They are TensorFlow's own, and had a second name in tf.estimator.
 _HOOKS = (
     "CheckpointSaverHook",
@@ -64,7 +64,7 @@ _HOOKS = (
     "StopAtStepHook",
     "SummarySaverHook",
 )
-_HOOK = "tf.estimator ends with TensorFlow 2.15; tf.compat.v1.train.{} is the same, change that yourself"
+_HOOK = "tf.estimator was removed after TensorFlow 2.15; use tf.compat.v1.train.{} instead"
 _STRATEGY = "this branch uses tf.distribute and is left as it is; do not run it with Horovod"
 
 

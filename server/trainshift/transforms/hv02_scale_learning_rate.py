@@ -45,7 +45,8 @@ from trainshift.rewriting.reductions import Reductions
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _INSIDE = (
-    "the rate's source (a schedule, function or variable) is scaled inside, not the optimizer's argument"
+    "the rate is scaled where it comes from (a schedule, function or variable), not in the "
+    "optimizer's argument"
 )
 
 

@@ -55,8 +55,8 @@ from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _WRAPPER = "DistributedGradientTape"
 _SOMETIMES = (
-    "the tape is wrapped by DistributedGradientTape in some cases only; in the others nothing is averaged, "
-    "so wrap it in all of them"
+    "DistributedGradientTape wraps the tape in some cases only, and nothing is averaged in "
+    "the others; wrap it in all cases"
 )
 
 
@@ -146,7 +146,7 @@ def _averaged(program: Program, gradient: Gradient) -> Change | Withheld:
     edits = tuple(program.fact(Layout).put(site.node, site, frame))
     title = f"Average the gradients of {_receiver(gradient) or 'the tape'} over all ranks"
     given = program.script.text(site.node, site)
-    doubt = f"{given} is assumed to give a list" if kind == "unknown" else ""
+    doubt = f"{given} is assumed to return a list" if kind == "unknown" else ""
     return Change(
         "HV04",
         title,
@@ -265,7 +265,7 @@ def _against(program: Program, gradient: Gradient) -> tuple[str, str]:
         return "Horovod's allreduce does not run in a tf.function with jit_compile=True", ""
     sources = argument(call, 1, "sources")
     if sources is None:
-        return "what the gradient is taken of is hidden in * or ** arguments", ""
+        return "the sources of the gradient may be hidden in * or ** arguments", ""
     return "", _kind(program, sources, gradient)
 
 

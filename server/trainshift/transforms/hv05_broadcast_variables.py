@@ -97,7 +97,7 @@ def _reason_on_keras3(program: Program, flag: Flag) -> str:
     if flag.key == PAIRS_KEY:
         return "for Keras 3 the variables of a step must be those of a model, or a list that is made once"
     if flag.counts and next(program.script.sites_named("restore", "restore_or_initialize"), None) is not None:
-        return "for Keras 3 a step of a script that restores variables must serve one optimizer"
+        return "with Keras 3, a step must use one optimizer if the script restores variables"
     if not program.fact(Executions).has_autograph(flag.step.site.scope):
         return "for Keras 3 the broadcast needs AutoGraph; remove autograph=False"
     return ""

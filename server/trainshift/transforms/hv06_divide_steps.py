@@ -62,16 +62,16 @@ from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _FEW = 16
 _IN_FSTRING = "the {} is inside an f-string; give it a statement of its own"
-_LEFT = "it counts what is left after a restore, and each rank has counted its own steps alone"
+_LEFT = "it counts the steps that remain after a restore, and each rank has counted only its own"
 _SHORTENED = "{} ({}) is divided by the number of ranks, as the steps are"
-_MIXED = "{} stays as it is, since the ranks share the steps of some trainings only"
+_MIXED = "{} is unchanged, because the ranks share the steps of only some training runs"
 _OWN_STEPS = (
-    "the rate that is set here follows `{0}`, which counts a rank's own steps now: {1}; "
+    "the rate set here depends on `{0}`, which now counts the steps of one rank: {1}; "
     "multiply it by `hvd.size()` in both"
 )
 _ENTRIES = (
-    "`{0}` gets an entry in each step, of which each rank takes its share: it has fewer than the number here "
-    "counts on; ask for `len({0})`"
+    "`{0}` gets one entry per step, and each rank takes only its share of the steps; use "
+    "`len({0})` instead of the number here"
 )
 _COUNTED = "the step of {} stays as it is: {}"
 
@@ -151,8 +151,10 @@ def _schedules(program: Program) -> Proposals:
             continue
         size = f"{program.at(schedule.first).fact(Prerequisites).hvd}.size()"
         line = layout.before(schedule.first, [f"{schedule.step} = {schedule.step} * {size}"])
-        title = f"Ask {schedule.name} for the rate of the step that one process would be at"
-        decision = f"{schedule.name} is asked for the step of one process, since each rank takes its share"
+        title = f"Pass {schedule.name} the step that one process would be at"
+        decision = (
+            f"{schedule.name} gets the step that one process would be at, because each rank takes its share"
+        )
         yield Change("HV06", title, target, (line,), layout.isolate(schedule.first), decisions=(decision,))
 
 
@@ -198,11 +200,14 @@ def _by_hand(program: Program) -> Proposals:
         counter = next(iter(reads.values()))[0].counter
         yield Change(
             "HV06",
-            f"Ask for the rate at the step that one process would be at ({counter})",
+            f"Set the rate by the step that one process would be at ({counter})",
             program.script.header_span(statement),
             tuple(edits),
             decisions=(
-                f"{counter}, which counts a rank's own steps, is multiplied where the rate is set by it",
+                (
+                    f"{counter} counts the steps of one rank, so it is multiplied by the number of ranks "
+                    "where it sets the rate"
+                ),
             ),
         )
 
@@ -248,9 +253,10 @@ def _means(program: Program) -> Proposals:
             for edit in program.fact(Layout).put(at.node, statement, frame)
         ]
         number = program.script.text(own[0][0].node, statement)
-        title = f"Divide the turns of this mean ({number}) among the ranks"
+        title = f"Scale the divisor of this mean ({number}) to the steps of one rank"
         decision = (
-            f"the turns of this mean ({number}) are divided by the number of ranks, as those of its loop are"
+            f"the divisor of this mean ({number}) is divided by the number of ranks, as the "
+            "iterations of its loop are"
         )
         yield Change(
             "HV06", title, program.script.header_span(statement), tuple(edits), decisions=(decision,)
@@ -267,10 +273,15 @@ def _entries(program: Program) -> Proposals:
         number = program.script.text(each.count, each.statement)
         yield Change(
             "HV06",
-            f"Ask {each.name} how many entries it has ({number})",
+            f"Use the length of {each.name} instead of {number}",
             target,
             program.fact(Layout).replace(each.count, each.statement, f"len({each.name})"),
-            decisions=(f"`{each.name}` is asked for its length ({number}), since it has entries of a share",),
+            decisions=(
+                (
+                    f"the length of `{each.name}` replaces {number}, because it has an entry for each step "
+                    "of one rank"
+                ),
+            ),
         )
 
 

@@ -133,7 +133,7 @@ def propose(program: Program) -> Proposals:
         if not sites:
             continue
         named = dict.fromkeys(program.script.text(each.node.func, each) for each in sites)
-        text = f"{', '.join(named)} of {package}: left on every rank; keep to rank 0 what must be done once"
+        text = f"{', '.join(named)} of {package}: runs on every rank; keep it to rank 0 if it must run once"
         yield Remark("HV08", program.script.statement_span(sites[0].statement), text)
 
 

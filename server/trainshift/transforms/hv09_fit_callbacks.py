@@ -62,7 +62,7 @@ from trainshift.rewriting.ranks.root_only import verbosity
 from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
-_WHOLE = "every rank goes through all of the data in an epoch, as fit has no steps_per_epoch to divide"
+_WHOLE = "every rank reads all of the data in each epoch, because fit has no steps_per_epoch to divide"
 
 
 def propose(program: Program) -> Proposals:
@@ -176,9 +176,7 @@ def _doubts(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
 
 def _decisions(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
     """What was decided of the callbacks and of the data, each in a line."""
-    decisions = placed(
-        callbacks, ", on the metrics' average over the ranks" if callbacks.reads_metrics else ""
-    )
+    decisions = placed(callbacks, ", with metrics averaged over the ranks" if callbacks.reads_metrics else "")
     unknown = callbacks.named(Role.UNKNOWN)
     if unknown:
         decisions.append(f"{', '.join(unknown)} (unknown) {run(unknown)} on every rank")
@@ -213,7 +211,7 @@ def _of_warm_up(program: Program, callbacks: Callbacks) -> list[str]:
     obstacle = program.fact(WarmUps).obstacle(callbacks.fit)
     if obstacle:
         return [f"the rate is not warmed up: {obstacle}"]
-    return [f"the rate rises over the first {epochs} epochs, for which fit must know its number of steps"]
+    return [(f"the rate rises over the first {epochs} epochs; fit must know its number of steps for this")]
 
 
 def _verbose(program: Program, call: RootCall) -> tuple[Edit, ...]:

@@ -51,7 +51,7 @@ from trainshift.transforms.rule import Guard, Proposals, Transform
 _BASE = "optimizer"
 _OURS = re.compile(rf"{_BASE}(_\d+)?")
 _TITLE_3 = "Average the gradients of the compiled model over all ranks"
-_TITLE_XLA = "Do without XLA, which knows no Horovod"
+_TITLE_XLA = "Turn off XLA, which does not support Horovod"
 _TITLE = "Compile with an optimizer that averages the gradients over all ranks"
 
 
@@ -126,7 +126,7 @@ def _after(program: Program, compile: Compile, line: str, title: str) -> Change 
     decisions = list(program.fact(Reductions).decisions(Form.TAPE)) if title == _TITLE_3 else []
     if given := method_argument(site, "jit_compile"):
         if not (isinstance(given, ast.Constant) and given.value in (False, "auto")):
-            decisions.append("jit_compile is switched off, since XLA knows no Horovod")
+            decisions.append("jit_compile is turned off, because XLA does not support Horovod")
     return Change("HV10", title, target, edits, layout.isolate(site.statement), decisions=tuple(decisions))
 
 

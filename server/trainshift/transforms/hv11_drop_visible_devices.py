@@ -47,10 +47,10 @@ from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _TOO_LATE = (
-    "this hides the GPUs too late once they are given to the ranks; "
-    "set CUDA_VISIBLE_DEVICES=-1 for the command to train on CPUs"
+    "this hides the GPUs after the ranks have taken theirs; to train on CPUs, set "
+    "CUDA_VISIBLE_DEVICES=-1 for the command"
 )
-_TITLE = "Leave the choice of GPU to the rank"
+_TITLE = "Let each rank choose its GPU"
 
 
 def propose(program: Program) -> Proposals:
@@ -91,7 +91,7 @@ def _unseen_places(program: Program) -> Iterator[Remark]:
     for place in program.fact(DevicePlaces).all:
         if place.where is Where.UNSEEN:
             call = one_line(program.script.text(place.site.node, place.site))
-            text = f"{call} must name no other GPU than /gpu:0, the only one that a rank has"
+            text = f"{call} must name no GPU but /gpu:0, the only one that a rank has"
             yield Remark("HV11", program.script.span(place.site.node, place.site), text)
 
 
@@ -126,7 +126,7 @@ def _unheard(program: Program, statement: Statement) -> tuple[str, ...]:
         values = program.names.values(part, statement.scope, statement)
         if not any(isinstance(each, Library | Module) for each in values):
             name = one_line(program.script.text(part, statement))
-            return (f"{name} chooses no GPU any more: each rank takes its own",)
+            return (f"{name} no longer chooses a GPU; each rank uses its own",)
     return ()
 
 

@@ -39,8 +39,7 @@ from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _WHOLE = "every rank runs the training loop in full: its number of steps is not divided"
 _RESTORED = (
-    "every rank looks for the checkpoint, which must be where all of them see it; "
-    "the values of rank 0 are broadcast"
+    "every rank looks for the checkpoint, so all must see its directory; the values of rank 0 are broadcast"
 )
 
 

@@ -81,8 +81,8 @@ _ADAPTING = (
     "tensorflow.keras.utils.FeatureSpace",
 )
 _ADAPTED = (
-    "each rank adapts `{}` to data that `{}` draws for it alone, so a number may stand for another word on "
-    "each rank; give `{}` a seed"
+    "each rank adapts `{}` to its own draw of `{}`, so one number may stand for different "
+    "words; give `{}` a seed"
 )
 _ALIKE = "`{}` gets a seed: zipped datasets that its function makes keep the same pairs in every epoch"
 
@@ -238,7 +238,7 @@ def _is_zipped_with_itself(program: Program, draw: Draw) -> bool:
 
 def _shown(program: Program, loop: LoopData) -> str:
     if isinstance(loop.statement.node, ast.While):
-        return f"the turns of {_header(program, loop.statement)}"
+        return f"the iterations of {_header(program, loop.statement)}"
     text = one_line(program.script.text(loop.data, loop.statement))
     return text if len(text) <= 60 else "the data"
 

@@ -56,7 +56,7 @@ _STEP_TOGETHER = (
     "a step that one rank leaves out ({}) is left out by all ranks, so that none waits for the others"
 )
 _CAUGHT = "a rank that catches an error here goes on without this step; the others may wait forever"
-_SPLIT = "each rank splits the data by what `{}` draws for it alone, and tests on rows that others train on"
+_SPLIT = "each rank splits the data by its own draw of `{}`, so it tests on rows that others train on"
 _STATED = "`{}` gets a seed, so that all ranks draw alike"
 _DOES = {
     CauseKind.DRAW: ("draw", ""),
@@ -153,7 +153,7 @@ def _change(program: Program, mend: Mend) -> Change:
         title, decision = f"Let rank 0 decide ({text})", f"rank 0 decides for all ranks ({text})"
     elif mend.form is Form.SORTED:
         frame = handed_to("sorted", "")
-        title, decision = f"Sort what the disk lists ({text})", f"what the disk lists is sorted ({text})"
+        title, decision = f"Sort the directory listing ({text})", f"the directory listing is sorted ({text})"
     else:
         name = "broadcast" if mend.form is Form.TENSOR else "broadcast_object"
         frame = handed_to(f"{hvd}.{name}", ", root_rank=0")

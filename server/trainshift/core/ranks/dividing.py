@@ -51,11 +51,13 @@ class Dividing:
             data = self._given(site) if fits else [*self._iterated(site), *self._returned(loop)]
             given = [self._times(each) for each in data]
             if any(times >= _MANY for times in given):
-                yield Flaw("how often the data of this loop are divided is not seen", site, certain=False)
+                yield Flaw(
+                    "Trainshift cannot tell how often the data of this loop are divided", site, certain=False
+                )
             elif any(times > 1 for times in given):
                 yield Flaw("the data of this loop are divided twice", site)
             elif fits and len(set(given)) > 1:
-                yield Flaw("some of what this fit is given is divided, and some is not", site, certain=False)
+                yield Flaw("this fit gets both divided and undivided data", site, certain=False)
 
     def _given(self, site: Site) -> list[Occurrence]:
         nodes = (argument(site.node, position, name) for name, position in _GIVEN.items())

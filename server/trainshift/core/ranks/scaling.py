@@ -51,7 +51,9 @@ class Scaling:
                 times = self._scaling(at(given, site)) if given is not None else 0
                 if times >= _MANY:
                     yield Flaw(
-                        "how often the rate of this optimizer is scaled is not seen", site, certain=False
+                        "Trainshift cannot tell how often the rate of this optimizer is scaled",
+                        site,
+                        certain=False,
                     )
                 elif times > 1:
                     yield Flaw("the rate of this optimizer is scaled twice", site)

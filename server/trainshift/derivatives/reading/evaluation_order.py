@@ -60,7 +60,8 @@ def out_of_order(
         for call in _calls(part):
             if (is_test or id(call) in untold) and _keeps(reader, call):
                 said = (
-                    f"{ast.unparse(call)} changes what it keeps in a condition: call it on a line of its own"
+                    f"{ast.unparse(call)} changes its captured variables in a condition: call it on a line "
+                    "of its own"
                 )
                 yield call, said
         calls = [(each, changed_by_call(reader, each) | _asked(reader, each)) for each in _calls(part)]
@@ -80,13 +81,13 @@ def out_of_order(
         for call, names in calls:
             if not names:
                 continue
-            told = sorted({"what it keeps" if OF in name else name for name in names})
+            told = sorted({"its captured variables" if OF in name else name for name in names})
             said = f"{ast.unparse(call)} changes {', '.join(told)}"
             if is_test or id(call) in untold:
                 yield call, f"{said} in a condition: call it on a line of its own"
                 continue
             if id(call) in silent and any(map(active, names)):
-                yield call, f"{said} in what has no derivative: call it on a line of its own"
+                yield call, f"{said} in an expression without a derivative: call it on a line of its own"
                 continue
             within = {id(each) for each in terms.walk(call)}
             for around, its in inside_of:

@@ -210,9 +210,9 @@ class Module:
         assert statement is not None
         for each in walk(default):
             if isinstance(each, ast.Name) and (line := self.globals.rebound(each.id, statement.top)):
-                return f"has another value from line {line} on"
+                return f"is bound again in line {line}"
             if isinstance(each, ast.Call) and not _is_known(self.dotted(each.func) or ""):
-                return "is what a call gave once"
+                return "is the result of one call"
         return ""
 
     def alias(self, module: str) -> str | None:

@@ -154,7 +154,7 @@ class Nodes:
             given = [(param, self.node(each)) for param, each in bound(possible[0], expr)]
             return Node("call", expr, given, target=possible[0])
         said = f"{ast.unparse(expr.func)} may be one of several functions"
-        raise self.refused(expr, f"{said}: write them without defaults, and give arguments by place")
+        raise self.refused(expr, f"{said}: write them without defaults, and pass arguments by position")
 
     def row(self, dotted: str, arguments: list[ast.expr], expr: ast.Call) -> table.Row | None:
         """The row of the table for a call."""

@@ -93,11 +93,11 @@ class _Renaming:
             imported = {each.full_name for each in bindings if each.kind == "import"}
             if imported and (len(imported) > 1 or any(each.kind != "import" for each in bindings)):
                 node = bindings[-1].target or self.function
-                self._refuse(node, f"{name} is imported here and means another thing, too: rename one")
+                self._refuse(node, f"{name} is imported here and also means something else: rename one")
             full = next(iter(imported), "")
             if full and name in MODULES and full != MODULES[name]:
                 node = bindings[-1].target or self.function
-                self._refuse(node, f"{name} is another module here: import it by another name")
+                self._refuse(node, f"{name} is a different module here: import it by another name")
 
     # What gets another name
 
@@ -142,7 +142,9 @@ class _Renaming:
             }
             names = {each for each in names if not self._is_module_here(scope, each)}
             for name in sorted(names & params & keywords):
-                self._refuse(scope.node or self.function, f"{name} has another meaning outside: rename it")
+                self._refuse(
+                    scope.node or self.function, f"{name} has a different meaning outside: rename it"
+                )
             if names:
                 found.append((scope, names))
         return found

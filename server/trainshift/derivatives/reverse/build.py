@@ -151,7 +151,7 @@ class Build(Analysis):
             captured = (function, name) in self.captured_bars
             if captured or (function in self.names and changed_as_given(Reader(function), name)):
                 why = "is captured by a function inside" if captured else "is changed"
-                said = f"{name} gets another value and {why}: give it another name"
+                said = f"{name} is rebound and {why}: use two names"
                 raise refused_at(function.node, said)
         return rebound
 

@@ -604,7 +604,7 @@ class Pull(Writer):
         if base.has("array") or (self.whole.arrays and not base.has("list", "tuple")):
             return False
         if kind.has("changed") and any(each.has("changed") for each in kind.with_elements() - {kind.found()}):
-            said = f"{ast.unparse(expr)} is changed, and so is what it holds: change one of both"
+            said = f"{ast.unparse(expr)} is changed, and so is an object inside it: change only one of them"
             raise self.nodes.refused(expr, said)
         return kind.has("changed")
 

@@ -27,5 +27,5 @@ def check_changes(way: Ways) -> None:
             and (loses(node) or (node.func.attr == "pop" and id(node) not in alone))
         )
         if lost or contents & way.changes.unseen.get(id(node), set()):
-            said = f"{ast.unparse(node)} changes what the way back reads and cannot be undone"
+            said = f"{ast.unparse(node)} changes a value that the reverse pass reads, and cannot be undone"
             raise refused_at(node, said)

@@ -282,7 +282,7 @@ class Ways:
             reassigned = self._reassigned(node.body) | terms.names_bound([node.target])
             moved = terms.names_read(node.iter) & reassigned
             if moved and self.nodes.reader.value(node.iter):
-                said = f"the loop's sequence changes inside the loop: {', '.join(sorted(moved))}"
+                said = f"the loop changes the sequence that it iterates over: {', '.join(sorted(moved))}"
                 raise self.nodes.refused(node.iter, said)
             if moved or not _plain_source(node.iter):
                 held = self.function.temporary()

@@ -38,8 +38,8 @@ _MOST_TRIED = 12
 _BY_WEIGHT = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.HARMLESS)
 
 _MISSED = (
-    "The project has too many files for all to be searched for imports of this one: "
-    "a program that is not found may have hazards here."
+    "The project has too many files to search them all: "
+    "programs that import this one may be missing, with their hazards."
 )
 
 
@@ -103,7 +103,7 @@ def _of_some(by_start: Mapping[str, Finding], starts: Sequence[str]) -> Finding:
     names = [posixpath.basename(each) for each in having]
     where = f"program of {names[0]}" if len(names) == 1 else f"programs of {', '.join(names)}"
     # Its fix was not tried in the programs that have nothing to mend.
-    return replace(worst, message=f"{worst.message} So in the {where}.", fix=None, asks=False)
+    return replace(worst, message=f"{worst.message} This is so in the {where}.", fix=None, asks=False)
 
 
 def _started_elsewhere(

@@ -37,7 +37,7 @@ from trainshift.rewriting.tf1.graphs import Graphs
 # What distributes a script by itself, or hides its training loop, by its name.
 _SERVERS = "parameter servers already distribute this script; remove them first"
 _TOWERS = "each rank has one GPU, /gpu:0; build the model once, on that one"
-_KERAS_OWN = "keras.distribution already places this script's model and data on devices; take it out first"
+_KERAS_OWN = "keras.distribution already places this script's model and data on devices; remove it first"
 _FOREIGN = {
     "train.Supervisor": "a Supervisor hides its session; use a MonitoredTrainingSession",
     "train.SyncReplicasOptimizer": _SERVERS,
@@ -66,18 +66,20 @@ _REASONS = {
 }
 # And where the script does not show that it is one.
 _PERHAPS = {
-    Pattern.STRATEGY: "{call}() may be of a tf.distribute strategy, which already distributes; "
-    "remove the strategy first",
+    Pattern.STRATEGY: (
+        "{call}() may belong to a tf.distribute strategy, which already distributes; remove "
+        "the strategy first"
+    ),
 }
 
 
 _NO_TEXT = "{name} cannot be converted for Keras 3 yet; use TensorFlow 2.15"
 # What Horovod has for Keras 2, and what its optimizer does on Keras 3 in silence.
 _FOR_KERAS_2 = ("DistributedOptimizer", "DistributedGradientTape", "BroadcastGlobalVariablesCallback")
-_APART = "hvd.{name} does not work on Keras 3, where the ranks would train apart; take it out first"
-_FAILS = "hvd.{name} {told}; take it out first"
-_GONE = "Horovod has no hvd.{name} from TensorFlow 2.16 on; take it out first"
-_ESTIMATOR = "tf.estimator ends with TensorFlow 2.15; use that, or a Keras model"
+_APART = "hvd.{name} does not work on Keras 3, where the ranks would diverge; remove it first"
+_FAILS = "hvd.{name} {told}; remove it first"
+_GONE = "Horovod has no hvd.{name} from TensorFlow 2.16 on; remove it first"
+_ESTIMATOR = "tf.estimator was removed after TensorFlow 2.15; use that version, or a Keras model"
 _BARE = "line {line} imports keras, which is Keras 3 beside tf_keras; import it from tensorflow or tf_keras"
 _STATELESS = "stateless_apply"
 _APPLIED = "stateless_apply(...) of an optimizer is not converted; use apply_gradients(zip(grads, weights))"

@@ -37,8 +37,8 @@ _LIMITS = {**_TOO_NEW, PADDLE: (3, 0)}
 SUPPORTED = "Horovod 0.28.1 works with TensorFlow 2.12 to 2.15"
 """What Horovod works with."""
 _WHY = f"{SUPPORTED} (from 2.16 on, Keras 3 breaks its tape and its callbacks)"
-_ESTIMATOR = ", and tf.estimator itself ends with TensorFlow 2.15"
-_UNAVERAGED = "Horovod would train fit there without averaging, and not say so"
+_ESTIMATOR = ", and tf.estimator was removed after TensorFlow 2.15"
+_UNAVERAGED = "there, Horovod would silently train fit without averaging"
 _EXACT = re.compile(r"={2,3}\s*([^\s,*]+)")
 
 
@@ -252,7 +252,7 @@ def _problem(
         return _contrary(tensorflow, keras, shown)
     if one is _Reach.TOO_NEW and not _is_tried(tensorflow):
         untried = ".".join(map(str, _UNTRIED))
-        told = f"{_told(tensorflow, shown)}, and no TensorFlow from {untried} on was tried"
+        told = f"{_told(tensorflow, shown)}, and TensorFlow {untried} and later are untested"
         return _problem_of(tensorflow, told)
     return None
 
@@ -260,7 +260,7 @@ def _problem(
 def _contrary(demand: Demand, other: Demand, shown: Shown) -> Problem:
     """What is wrong with two demands that ask for both Kerases."""
     there = f"{shown(other.path)}:{other.line}"
-    told = f"{_told(demand, shown)}, and {there} for {_shown(other)}, which do not go together"
+    told = f"{_told(demand, shown)}, and {there} for {_shown(other)}: they conflict"
     return _problem_of(other, told)
 
 

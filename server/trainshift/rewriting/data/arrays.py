@@ -64,7 +64,7 @@ def read_arrays(program: Program, fit: Fit) -> Arrays | None:
 def read_given(program: Program, site: Site, given: list[ast.expr], certain: bool) -> Arrays | None:
     """The arrays that a call is given together; None if they may be none, unless that is `certain`."""
     if hides_arguments(site.node) or site.in_fstring or site.deferred:
-        return Arrays((), reason=f"what `{site.name}` is given is hidden; give it its arrays by name")
+        return Arrays((), reason=f"the arguments of `{site.name}` may be hidden; pass its arrays by name")
     given = [each for each in given if not _is_none(each)]
     found = [(part, holds) for each in given for part, holds in _parts(program, each, site)]
     plain = next((part for part, holds in found if holds is None and is_read_again(part)), None)
@@ -73,7 +73,7 @@ def read_given(program: Program, site: Site, given: list[ast.expr], certain: boo
         length = part if is_read_again(part) else plain
         if length is None or (holds is not None and not is_read_again(part)):
             text = program.script.text(part, site)
-            return Arrays((), reason=f"`{text}` would be worked out twice; give it a name first")
+            return Arrays((), reason=f"`{text}` would be evaluated twice; assign it to a variable first")
         at = Occurrence(part, site.scope, site.statement, site)
         if holds is None and _is_listed(program, at):
             text = program.script.text(part, site)

@@ -344,7 +344,7 @@ class DividedData:
         if loop is None:
             return None
         if loop.counts and self._iterated.is_part(iteration.statement):
-            reason = "the loop around it trains beside it; divide that one's turns by `hvd.size()`"
+            reason = "the loop around it also trains; divide its iterations by `hvd.size()`"
             return LoopData(iteration, How.WHOLE, reason=reason)
         return self._numbered(iteration, loop)
 
@@ -393,10 +393,9 @@ class DividedData:
 _HOLDING: dict[type[ast.expr] | None, Form] = {ast.List: Form.LIST, ast.Dict: Form.DICTIONARY}
 
 
-_SEVERAL = "a share of one row would no longer fit the others; go through them with `zip`"
+_SEVERAL = "a share of one row would no longer match the others; iterate over them with `zip`"
 _ALONE = (
-    "what rank 0 alone prints goes through the same `shuffle`, and has another order drawn for it; go "
-    "through that in a statement of its own"
+    "a print on rank 0 alone draws a second order from the same `shuffle`; move it to a statement of its own"
 )
 # So many turns that there are some for each rank.
 _MANY = 16
@@ -469,7 +468,7 @@ class _Cutting:
         Unless `freely`, what draws its order by no seed is an obstacle, though a seed could be given to it.
         """
         if not node.is_dataset or node.at.statement is None:
-            return f"`{ast.unparse(node.at.node)}` is no dataset"
+            return f"`{ast.unparse(node.at.node)}` is not a dataset"
         known = self._knowledge
         uncounted = "" if self._counted and not known.ends(node) else known.uncounted(node)
         found = known.single(node) or uncounted or known.unordered(node)
@@ -478,9 +477,9 @@ class _Cutting:
         if found:
             return found
         if any(each.is_tried for each in self._pipelines.upstream(node)):
-            return "the same code goes through other data, without training"
+            return "the same code also reads other data, without training"
         if batched:
-            return "its elements are put into batches in their order"
+            return "its elements are batched in order"
         other = next(self._readers.others(node, self._allowed), None)
         if other is not None:
             return f"it is also read elsewhere ({self._line(other)}), before it is shuffled or batched"

@@ -89,7 +89,7 @@ def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
     turns = turns_of(numbers.node)
     if turns is not None and draws_batches(program, iteration.statement):
         seeded = program.fact(Uniformity).draws.is_seeded(NUMPY)
-        reason = "its batches are drawn by a seed, the same on all ranks" if seeded else ""
+        reason = "one seed draws its batches, the same on all ranks" if seeded else ""
         return IndexLoop(numbers.part(turns), counts=True, reason=reason)
     return None
 
@@ -117,7 +117,7 @@ def shared(program: Program, numbers: Occurrence, data: list[Occurrence]) -> Ind
     if any(program.fact(Uniformity).on_rank(each) for each in data):
         return IndexLoop(numbers, is_own=True)
     if does_more(numbers.node):
-        return IndexLoop(numbers, reason="what it goes through does more than count; give it a name first")
+        return IndexLoop(numbers, reason="its iterable does more than count; assign it to a variable first")
     draws = [draw for each in data for draw in program.fact(Remedies).behind(each)]
     return IndexLoop(numbers, draws=tuple(dict.fromkeys(draws)), reason=unordered(draws))
 
@@ -190,7 +190,7 @@ def _other_use(program: Program, numbered: Numbered, counting: frozenset[Stateme
             if read.statement not in binding or read.scope is not numbered.loop.scope:
                 return f"is read in line {line}"
             if not _is_of_data(read) and not _only_tells(program, read.statement):
-                return f"decides what is done in line {line}"
+                return f"decides what line {line} does"
     return None
 
 

@@ -59,7 +59,7 @@ class LoopData:
     def said(self, data: str) -> str:
         """Which data, as a message names them, each rank sees, and how many steps it takes."""
         if self.how is How.WHOLE:
-            return f"every rank goes through all of {data}: {self.reason}"
+            return f"every rank reads all of {data}: {self.reason}"
         if self.how is How.STEPS and self.reason:
             where = "and all of them" if self.is_alike else "perhaps all of them"
             remedy = ", or shuffle it without a seed" if "; tell" in self.reason else ""

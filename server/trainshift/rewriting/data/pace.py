@@ -34,26 +34,24 @@ _ENDS = {
 }
 # What is said of a loop that is not divided, and of which data nothing is known.
 ALL_TURNS = (
-    "every rank takes all turns of {}: nothing tells which of the data are its share; go through a dataset "
-    "whose length is known, or divide the turns by `hvd.size()` if each draws a batch of its own"
+    "every rank runs all iterations of {}: its share of the data is unknown; iterate over "
+    "a dataset of known length, or divide the iterations by `hvd.size()` if each draws its "
+    "own batch"
 )
 
 SAME_DATA = (
-    "every rank takes all turns of {0}, and each turn trains on the same data, so that more ranks save no "
+    "every rank runs all iterations of {0}, each on the same data, so more ranks save no "
     "time; give each rank its own rows, such as `{1}[hvd.rank()::hvd.size()]`"
 )
-_ALL_WORK = "every rank takes all turns of {}, so that more ranks save no time: {}"
+_ALL_WORK = "every rank runs all iterations of {}, so more ranks save no time: {}"
 # What is said further, by how its turns draw at random, where they do.
-_NO_DRAWS = (
-    "nothing tells what of it is a rank's share; give each rank data of its own, and `1/hvd.size()` of the "
-    "turns"
-)
-_OWN_DRAWS = "each rank draws its own at random; divide the turns by `hvd.size()` if these are batches"
+_NO_DRAWS = "a rank's share of it is unknown; give each rank its own data, and `1/hvd.size()` of the iterations"
+_OWN_DRAWS = "each rank draws its own at random; divide the iterations by `hvd.size()` if these are batches"
 _SAME_DRAWS = (
-    "all draw the same, by a seed that is fixed; choose `seed-by-rank`, and divide the turns by `hvd.size()`"
+    "all draw the same, by a fixed seed; choose `seed-by-rank`, and divide the iterations by `hvd.size()`"
 )
 _SEEDED_DRAWS = (
-    "all may draw the same, by a seed; let it differ by rank, and divide the turns by `hvd.size()`"
+    "all may draw the same, by a seed; let it differ by rank, and divide the iterations by `hvd.size()`"
 )
 
 
@@ -71,7 +69,7 @@ class Taken(Enum):
 
     ALL = "all"
     SHARE = "its share"
-    MIXED = "its share in some trainings only"
+    MIXED = "its share in some training runs only"
 
 
 class Pace:

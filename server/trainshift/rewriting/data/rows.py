@@ -125,10 +125,12 @@ def _is_sequence(program: Program, at: Occurrence) -> bool:
 
 def _of_sequence(fit: Fit, at: Occurrence, order: Verdict) -> Rows:
     if not order.diverges:
-        reason = "it has one order on all ranks; let it shuffle, and leave out its seed"
+        reason = "all ranks read it in one order; shuffle it without a seed"
         return Rows(reason=reason, is_seen=order.is_uniform)
     if hides_arguments(fit.site.node) or not is_read_again(at.node):
-        return Rows(reason="nothing tells its length before; give it a name, and `fit` its `steps_per_epoch`")
+        return Rows(
+            reason="its length is unknown; assign it to a variable, and pass `steps_per_epoch` to `fit`"
+        )
     return Rows((Place(at, Form.STEPS),))
 
 
@@ -159,14 +161,14 @@ def _of_loop(program: Program, at: Occurrence) -> Rows:
     calls = _calls(program, at)
     asking = next((each for each in calls if each.name in ASKING), None)
     if asking is not None:
-        return Rows(reason=f"what `{asking.name}` gives may be another thing on each rank")
+        return Rows(reason=f"`{asking.name}` may return something different on each rank")
     return _drawn((Place(at, Form.GENERATOR, tuple(program.fact(Remedies).among(calls))),))
 
 
 def _of_lists(program: Program, lists: list[Occurrence]) -> Rows:
     again = next((each.node for each in lists if not is_read_again(each.node)), None)
     if again is not None:
-        return Rows(reason=f"`{ast.unparse(again)}` would be worked out twice; give it a name first")
+        return Rows(reason=f"`{ast.unparse(again)}` would be evaluated twice; assign it to a variable first")
     draws = dict.fromkeys(draw for each in lists for draw in program.fact(Remedies).behind(each))
     return _drawn(tuple(Place(each, Form.ARRAY, tuple(draws)) for each in lists))
 

@@ -33,7 +33,7 @@ from trainshift.rewriting.datasets.pipelines import Node, Pipelines
 from trainshift.rewriting.datasets.remedies import Draw, Remedies, Remedy
 from trainshift.rewriting.datasets.splits import Splits
 
-_TELL = "tell it with `.apply(tf.data.experimental.assert_cardinality(n))`"
+_TELL = "set it with `.apply(tf.data.experimental.assert_cardinality(n))`"
 _COUNTS = "assert_cardinality"
 _FROM_GENERATOR = "from_generator"
 _ONE = "from_tensors"
@@ -122,7 +122,7 @@ class Knowledge:
         whole = [each for each in up if each.is_source]
         if any(each.operation != _ONE for each in whole) or any(each.operation in UNCOUNTED for each in up):
             return ""
-        return f"`{_ONE}` makes one element of all data; make one of each row" if whole else ""
+        return f"`{_ONE}` makes one element of all the data; make one for each row" if whole else ""
 
     def ends(self, node: Node) -> bool:
         """Whether a dataset comes to an end, as far as is seen."""
@@ -147,12 +147,12 @@ class Knowledge:
             return self._unseen(node)
         if self.draws_freely(node) and not self._can_be_seeded(node):
             seed = self._told(node, "seed") or "seed="
-            return f"`{node.operation}` draws another order on each rank; give it `{seed}`"
+            return f"`{node.operation}` draws a different order on each rank; give it `{seed}`"
         given = node.given("deterministic")
         if given is not None and not (isinstance(given, ast.Constant) and given.value in (True, None)):
             return f"`{node.operation}` may change the order from rank to rank"
         if node.operation == "with_options" and self._leaves_order_to_chance:
-            return "its options leave the order of elements to chance"
+            return "its options leave the order of elements undefined"
         return unordered(self._drawn_for(node)) or next(filter(None, map(self.unordered, node.inputs)), "")
 
     def _unseen(self, node: Node) -> str:
@@ -261,7 +261,7 @@ def unordered(draws: Iterable[Draw]) -> str:
     if draw is None:
         return ""
     if draw.site.name == "set":
-        return "a `set` has another order on each rank; sort it"
+        return "a `set` has a different order on each rank; sort it"
     if draw.site.name in ASKING:
         return f"`{draw.site.name}` gives each rank data of its own"
     return f"`{draw.site.name}` orders the data differently on each rank; give it a seed"

@@ -79,7 +79,7 @@ class BatchNorms:
             ):
                 yield BatchNorm(site, f"{last_name(site.node.func)} is a class of its own")
             elif any(LAYER in self._given(each, site) for each in _references(site.node)):
-                yield BatchNorm(site, "the layer is made where Trainshift does not see it")
+                yield BatchNorm(site, "Trainshift cannot see where the layer is made")
 
     def _given(self, node: ast.expr, site: Site) -> set[str]:
         names = self._names.full_names(node, site.scope, site.statement)
@@ -99,7 +99,7 @@ class BatchNorms:
         if site.in_fstring:
             return "it is made inside an f-string"
         if self._trains_on_root:
-            return "rank 0 alone would wait in a call with training=True that the others do not make"
+            return "rank 0 would wait in a call with training=True that the other ranks skip"
         return ""
 
     @cached_property

@@ -60,8 +60,9 @@ class FirstBatches:
             return ""
         made = self._script.home(unbuilt.scope).line_at(self._script.span(unbuilt.node, unbuilt).start)
         return (
-            f"{self._script.text(fit.model, fit.site)} takes several steps in a batch, and is assumed to "
-            f"have all of its weights before fit: give what line {made} makes an Input, or `build` it"
+            f"{self._script.text(fit.model, fit.site)} takes several steps per batch, and its "
+            f"weights are assumed to exist before fit: give the model of line {made} an Input, or "
+            "call `build`"
         )
 
     def _model(self, step: Step) -> Scope | None:

@@ -22,7 +22,7 @@ REGISTER = "register_keras_serializable"
 _DATACLASS = "dataclasses.dataclass"
 # What is of these libraries is put into a configuration as a dictionary that says what it was.
 _OBJECTS = ("tensorflow.", "keras.", "numpy.")
-_ANEW = "Horovod remakes the optimizer"
+_ANEW = "Horovod recreates the optimizer"
 _CANNOT_HOLD = f"{_ANEW} from its configuration, which cannot hold"
 
 

@@ -29,7 +29,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, dotted
 from trainshift.python.values.backward_slice import backward_slice
 
 OTHER_BEGINNING = (
-    "{} gets its weights from the script, and may begin with others on each rank; broadcast them too"
+    "the script sets the weights of {}, which may start different on each rank; broadcast them too"
 )
 _ARRAYS = ("get_weights",)
 _SET = "set_weights"

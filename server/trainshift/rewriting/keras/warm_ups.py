@@ -42,7 +42,7 @@ class WarmUps:
         if not self._program.fact(Reductions).scales_rates:
             return "the rate is not scaled"
         if self._program.fact(Target).is_keras3:
-            return "Horovod's callback does not know Keras 3"
+            return "Horovod's callback does not support Keras 3"
         if not fit.certain:
             return "Trainshift cannot tell that this is a Keras model"
         if not is_plain(fit.model):
@@ -50,7 +50,7 @@ class WarmUps:
         if any(self._has_own_optimizers(each) for each in compiles):
             return "the model steps optimizers of its own"
         if any(self._follows_schedule(each) for each in compiles):
-            return "a schedule is the rate, and the callback cannot set it"
+            return "the rate is a schedule, which the callback cannot set"
         if self._sets_rates:
             return "a callback of the script sets the rate"
         if self._goes_on(fit, compiles):

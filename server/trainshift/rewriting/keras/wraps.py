@@ -34,13 +34,13 @@ _WRAPPER = "DistributedOptimizer"
 _SETTABLE = ("tensorflow.keras.optimizers.legacy.Optimizer",)
 _COPIES = ("copy.copy", "copy.deepcopy")
 _SOMETIMES = (
-    "the optimizer is wrapped by DistributedOptimizer in some cases only; in the others nothing is averaged, "
-    "so wrap it in all of them"
+    "DistributedOptimizer wraps the optimizer in some cases only, and nothing is averaged "
+    "in the others; wrap it in all cases"
 )
 
 _OWN_STEP = (
-    "the train_step of {cls} applies the gradients of its own tape, so a wrapped optimizer averages nothing; "
-    "override train_step with a tape of yours"
+    "the train_step of {cls} applies the gradients of its own tape, so a wrapped optimizer "
+    "averages nothing; override train_step with your own tape"
 )
 _OWN_OPTIMIZERS = (
     "{text} steps the optimizers inside it itself, so wrapping it averages nothing in fit; "
@@ -125,7 +125,7 @@ class _Use:
 
 
 _NOT_FOUND = "Trainshift cannot find {model}.compile(...), so the optimizer cannot be wrapped"
-_COMPILED = "{model} is compiled where its library makes it; call {model}.compile(...) with an optimizer"
+_COMPILED = "its library compiles {model}; call {model}.compile(...) with an optimizer"
 
 
 class Wraps:
@@ -292,7 +292,7 @@ class Wraps:
             reason = "the optimizer serves both a tape and a fit; give each an optimizer of its own"
             self._hide(use.site, reason)
         elif use.module == KERAS and (cls := self._loses_its_arguments(site)):
-            self._hide(use.site, f"Horovod remakes the optimizer; give {cls} a get_config method")
+            self._hide(use.site, f"Horovod recreates the optimizer; give {cls} a get_config method")
         elif use.module == KERAS and (cls := self._schedule_given(site)):
             self._keep_rate(use, site, cls)
         else:
@@ -316,10 +316,10 @@ class Wraps:
         if not all(api.is_subclass(value.name, *_SETTABLE) for value in made):
             self._hide(
                 use.site,
-                f"Horovod remakes the optimizer, and cannot remake {schedule}; use a legacy optimizer",
+                (f"Horovod recreates the optimizer, and cannot recreate {schedule}; use a legacy optimizer"),
             )
         elif not _target(site) or self._program.fact(Shared).steps_of(site):
-            self._hide(use.site, f"Horovod cannot remake {schedule}; give the optimizer a name of its own")
+            self._hide(use.site, f"Horovod cannot recreate {schedule}; give the optimizer a name of its own")
         else:
             self._wraps.setdefault(site.node, replace(self._wrap(site, use), keeps_rate=True))
 

@@ -24,7 +24,7 @@ from trainshift.rewriting.ranks import summary_writers as writers
 from trainshift.rewriting.ranks.restored import Restored
 
 _V1 = "tensorflow.compat.v1"
-_IN_GRAPHS = "rank 0 alone has saved this, and in graphs no rank can wait for it: weights then differ"
+_IN_GRAPHS = "only rank 0 saves this, and ranks cannot wait for it inside a graph: their weights then differ"
 _OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Compare)
 
 
@@ -169,15 +169,17 @@ class GuardForms:
             return None
         reason = ""
         if path is None or isinstance(path, ast.Starred):
-            reason = "rank 0 alone knows what it has saved; restore what latest_checkpoint gives instead"
+            reason = "only rank 0 knows what it saved; restore the result of latest_checkpoint instead"
         elif any(self._does(part) for part in ast.walk(path)):
-            reason = "what tells the path does more, which is rank 0's alone; give it a line of its own"
+            reason = (
+                "the path expression has side effects, which belong to rank 0; assign it to a variable first"
+            )
         elif self._program.fact(Executions).is_traced(site.scope):
-            reason = "a graph is run, in which no rank can wait for what rank 0 saves"
+            reason = "this runs in a graph, where ranks cannot wait for rank 0 to save"
         elif not self._restored.together(site.statement):
             reason = (
-                "rank 0 alone has saved, so the others may not come here, and weights then differ; "
-                "restore outside of the condition"
+                "only rank 0 has saved, so the others may skip this and keep other weights; restore "
+                "outside the condition"
             )
         return RootCall(site, RootKind.WRITE, Form.SHARE, site.node, reason=reason)
 
@@ -228,7 +230,7 @@ class GuardForms:
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part is not site.node:
                 deed = self._effects.of_call(self._script.site_of(part))
                 if deed is not None and deed.effect is Effect.UNKNOWN:
-                    return f"{part.func.id}(...) may have side effects; only rank 0 will run it now"
+                    return f"{part.func.id}(...) may have side effects; now only rank 0 runs it"
         return ""
 
     def _is_read(self, node: ast.Assign) -> bool:

@@ -20,8 +20,8 @@ from trainshift.python.names.values import Member, Value, texts
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, arguments, is_alone, last_name
 from trainshift.rewriting.ranks.guard_forms import Form, is_context_manager
 
-_KEPT = "it reads the file too, which is empty on other ranks; read it first, in a mode of its own"
-_REREAD = "it reads the file too, which rank 0 alone has written; open it in a with statement"
+_KEPT = "it also reads the file, which is empty on other ranks; read it first, in a mode of its own"
+_REREAD = "it also reads the file, which only rank 0 has written; open it in a with statement"
 
 
 class LibraryCalls:

@@ -139,5 +139,5 @@ class CountedRates:
                     continue
                 tested = ast.walk(above.node.test)
                 if any(isinstance(part, ast.expr) and dotted(part) == counter for part in tested):
-                    return f"`{counter}` also decides how it is worked out"
+                    return f"`{counter}` also decides how it is computed"
         return ""

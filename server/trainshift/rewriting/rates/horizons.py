@@ -104,7 +104,7 @@ class Horizons:
                 continue
             reason = self._counted_already(cls)
             if asked or inherited:
-                reason = "another schedule asks it too"
+                reason = "another schedule uses it too"
             calls = frozenset(site.node for site in made)
             found.append(OwnSchedule(cls.name, taken[0].arg, first, calls, reason))
         return found

@@ -224,7 +224,7 @@ class LearningRates:
         if not any(self._changes(value, place.node) for value in values):
             return ""
         text = self._script.text(place.node, place.scope)
-        return f"Horovod remakes the optimizer with the value that {text} has then, so the rate stays there"
+        return f"Horovod recreates the optimizer with the value that {text} has then, so the rate stays there"
 
     def _changes(self, value: Value, node: ast.expr) -> bool:
         """Whether the rate that an object gives may change; a variable made in place has no other user."""

@@ -13,8 +13,8 @@ from trainshift.python.syntax.chunk_syntax import Site, argument, arguments, hid
 from trainshift.python.syntax.precedence import STARRED, Level, asked, assigned, comments, level
 from trainshift.rewriting.prerequisites import Prerequisites
 
-_OWN = "every rank has its own value; average it with hvd.allreduce where you need that of all"
-_WHOLE = "the function makes the dataset of one replica, which it does not divide by rank"
+_OWN = "every rank has its own value; use hvd.allreduce where you need the average"
+_WHOLE = "the function makes the dataset of one replica and does not divide it by rank"
 _INPUTS = "distribute_datasets_from_function"
 
 
@@ -155,7 +155,7 @@ def _reduced(program: Program, site: Site, parent: ast.AST) -> tuple[Edit, ...]:
     if isinstance(operation, ast.Constant):
         names = {str(operation.value).upper()}
     if len(names) != 1 or not names <= {"SUM", "MEAN"}:
-        raise NotUnderstood("how it reduces is not seen")
+        raise NotUnderstood("Trainshift cannot see how it reduces")
     tf = program.at(site).fact(Prerequisites).tf
     pieces = _Pieces(program, site)
     rest = pieces.keep(value, f"{tf}.reduce_{names.pop().lower()}(", Level.CONDITIONAL)
@@ -184,7 +184,7 @@ def _from_function(program: Program, site: Site, parent: ast.AST) -> tuple[Edit,
 def _given(site: Site, name: str, position: int = 0) -> ast.expr:
     found = None if hides_arguments(site.node) else argument(site.node, position, name)
     if found is None:
-        raise NotUnderstood("what it is given is not seen")
+        raise NotUnderstood("Trainshift cannot see its argument")
     return found
 
 
@@ -194,7 +194,7 @@ def _know_all(site: Site, known: list[ast.expr | None]) -> None:
         raise NotUnderstood("it has options that are not known")
     places = [(each.lineno, each.col_offset) for each in known if each is not None]
     if places != sorted(places):
-        raise NotUnderstood("its arguments stand in another order")
+        raise NotUnderstood("its arguments are in a different order")
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -203,7 +203,7 @@ def _is_none(node: ast.expr) -> bool:
 
 _DATASET = Method(_dataset, "Read the dataset itself")
 _FUNCTION = Method(_from_function, "Make the dataset for this rank", _WHOLE)
-_RUN = Method(_run, "Call the function itself")
+_RUN = Method(_run, "Call the function directly")
 _RESULTS = Method(_results, "Take the rank's own result")
 
 METHODS: Mapping[str, Method] = {

@@ -36,10 +36,10 @@ _SET = "tensorflow.distribute.experimental_set_strategy"
 _SIZE = "num_replicas_in_sync"
 _REFUSED = "Trainshift cannot remove this strategy: {reason} ({code}); remove the strategy first"
 UNSUPPORTED = "{name} already distributes this script; remove the strategy first"
-_ONE = "a rank counts as one replica: it reads the batch of one, and all ranks together that of the strategy"
-_BATCH = "a batch is that of each rank now, and was that of all replicas together"
+_ONE = "each rank is one replica: it reads the batch of one, and all ranks together read that of the strategy"
+_BATCH = "the batch size now holds for each rank; it was that of all replicas together"
 _UNSEEN = "a strategy"
-_COMMENT = "a comment stands in the way"
+_COMMENT = "a comment is in the way"
 
 
 @dataclass(slots=True)
@@ -218,7 +218,7 @@ class Removal:
             self._enter(use, site)
         elif site is not None and member.attr in METHODS:
             if site.in_fstring:
-                raise NotUnderstood("it stands in an f-string")
+                raise NotUnderstood("it is in an f-string")
             method = METHODS[member.attr]
             if method.is_run:
                 self._know_no_values(use)
@@ -232,7 +232,7 @@ class Removal:
             self._edits.update(dict.fromkeys(method.edits(self._program, site, use.around[2])))
             self._note(use, method.title, method.decision)
         else:
-            raise NotUnderstood(f"nothing takes the place of {member.attr}")
+            raise NotUnderstood(f"Horovod has no counterpart of {member.attr}")
 
     def _know_no_values(self, use: Use) -> None:
         """Raise where the values of all replicas are taken out of what a run gave."""
@@ -254,7 +254,7 @@ class Removal:
         """A rank counts for one replica; where the number is shown, it is that of the ranks."""
         if self._is_shown(use):
             span = self._span_of(use, member)
-            self._note(use, "Tell the number of ranks").shown.append((span, "size()"))
+            self._note(use, "Use the number of ranks").shown.append((span, "size()"))
             return
         product = use.around[1] if len(use.around) > 1 else None
         if isinstance(product, ast.AugAssign) and isinstance(product.op, ast.Mult | ast.FloorDiv):
@@ -299,7 +299,7 @@ class Removal:
             return span
         whole = self._script.span(text, use.statement)
         if self._text.count(code, whole.start, whole.end) != 1:
-            raise NotUnderstood("it stands in an f-string more than once")
+            raise NotUnderstood("it is in an f-string more than once")
         at = self._text.index(code, whole.start, whole.end)
         return Span(at, at + len(code))
 
@@ -334,10 +334,10 @@ class Removal:
                 return
         functions = self._program.names.called_functions(site)
         if len(functions) != 1 or len(self._program.names.callee(site)) != 1:
-            raise NotUnderstood("it is handed to code that is not seen")
+            raise NotUnderstood("it is passed to code that Trainshift cannot see")
         name = self._parameter(site, functions[0], use.node)
         self._dropped.setdefault((functions[0], name), []).append(site)
-        self._note(use, "Hand on no strategy")
+        self._note(use, "Pass no strategy")
         self._drop_argument(site, use.node)
 
     def _drop_argument(self, site: Site, given: ast.expr) -> None:
@@ -355,7 +355,7 @@ class Removal:
         for each in parameters(function):
             if self._program.names.argument(site, function, each.arg) is given:
                 return each.arg
-        raise NotUnderstood("it is handed to code that is not seen")
+        raise NotUnderstood("it is passed to code that Trainshift cannot see")
 
     def _drop_parameters(self) -> None:
         """Take out the parameters that are handed a strategy by all calls."""
@@ -365,7 +365,7 @@ class Removal:
             assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
             positional = [*node.args.posonlyargs, *node.args.args]
             if elsewhere or set(callers) != set(sites) or name not in [each.arg for each in positional]:
-                raise NotUnderstood("not all calls of a function hand it over")
+                raise NotUnderstood("some calls of a function do not pass it")
             index = [each.arg for each in positional].index(name)
             first = len(positional) - len(node.args.defaults)
             start = self._script.span(positional[index], function).start
@@ -393,7 +393,7 @@ class Removal:
                 self._edits[edit] = None
         found = sorted(self._edits, key=lambda edit: (edit.start, edit.end))
         if any(one.end > other.start for one, other in pairwise(found)):
-            raise NotUnderstood("its uses stand too close together")
+            raise NotUnderstood("its uses overlap")
         return tuple(found)
 
     def _drop_imports(self) -> None:
@@ -411,7 +411,7 @@ class Removal:
         assert statement is not None
         assert isinstance(alias, ast.alias)
         if not isinstance(statement.node, ast.ImportFrom) or len(statement.node.names) < 2:
-            raise NotUnderstood(f"another file imports {imported_name(binding)} alone")
+            raise NotUnderstood(f"another file imports only {imported_name(binding)}")
         self._left.setdefault(statement, Left(statement, "Import no strategy"))
         self._drop(statement.node, self._script.span(alias, statement))
 

@@ -103,7 +103,7 @@ class Estimators:
                     found.append(self._read(site, name))
                     break
                 if name and name.endswith(".model_to_estimator"):
-                    reason = "the optimizer of model_to_estimator is made of a copy, which is not wrapped"
+                    reason = "model_to_estimator copies the optimizer, and the copy is not wrapped"
                     found.append(Made(site, name, reason=reason))
                     break
         return found

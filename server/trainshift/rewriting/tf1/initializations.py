@@ -383,7 +383,9 @@ class Initializations:
     def restore(self, site: Site) -> Initialization:
         """What a `Saver.restore` gives values, which may be all variables."""
         session = argument(site.node, 0, "sess")
-        reason = self._reason(site) or ("" if session is not None else "the session of this is unknown")
+        reason = self._reason(site) or (
+            "" if session is not None else "Trainshift cannot tell which session runs this"
+        )
         elsewhere, anchor = self._is_elsewhere(session, site), self._anchor(site, session)
         return Initialization(site, anchor, (ALL,), session, False, elsewhere, True, reason)
 

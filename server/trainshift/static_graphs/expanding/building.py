@@ -327,7 +327,7 @@ class Builder:
         if all(stays):
             return None
         if node.msg is not None and not isinstance(node.msg, ast.Constant | ast.JoinedStr):
-            raise CannotExpand(node.msg, "the message is no text")
+            raise CannotExpand(node.msg, "the message is not a string")
         self.write.needs.add("static_assert")
         self.write.applied("PS14", node)
         message = f", {self.write.text(node.msg)}" if node.msg is not None else ""
@@ -617,7 +617,7 @@ class Builder:
             self.write.check_flags(node.test)
             is_endless = isinstance(node.test, ast.Constant) and node.test.value
             if is_endless and not is_left:
-                raise CannotExpand(node, "nothing of the graph ends this loop")
+                raise CannotExpand(node, "nothing in the graph ends this loop")
             if is_endless:
                 pass
             elif is_left and not isinstance(node.test, ast.BoolOp | ast.UnaryOp):
@@ -630,7 +630,8 @@ class Builder:
         if is_left and any(map(self._goes_too_far, head)):
             if isinstance(node, ast.While):
                 raise CannotExpand(
-                    node, "after `break` the graph looks at the condition once more, which may go too far"
+                    node,
+                    "after `break` the graph evaluates the condition once more, which may go out of range",
                 )
         return [*leave_loop(loop, self.fresh, self.write), *after]
 
@@ -669,7 +670,14 @@ class Builder:
                 and len(target.elts) == 2
                 and isinstance(target.elts[0], ast.Name)
             ):
-                raise CannotExpand(node, "this loop is expanded with two names as its target only", "PD10")
+                raise CannotExpand(
+                    node,
+                    (
+                        "this loop can be expanded only with two target names, as in `for i, x in "
+                        "enumerate(xs)`"
+                    ),
+                    "PD10",
+                )
             words = {each.arg: each.value for each in call.keywords}
             given = call.args[0]
             first = call.args[1] if len(call.args) > 1 else words.get("start")
@@ -709,7 +717,7 @@ class Builder:
         step = given[2] if len(given) > 2 else "1"
         sign = _sign(call.args[2]) if len(given) > 2 else 1
         if not sign:
-            raise CannotExpand(call.args[2], "the step of this `range` is no literal", "PD10")
+            raise CannotExpand(call.args[2], "the step of this `range` is not a literal", "PD10")
         changed = set(bound_in(loop.body)) | set(names_bound(node.target))
         end = call.args[1] if len(given) > 1 else call.args[0]
         if not isinstance(end, ast.Constant | ast.Name) or names_read(end) & changed:
@@ -756,9 +764,7 @@ class Builder:
             reads = names_read(given)
         if any(map(_goes_through_rows, walk(loop.body))):
             if not self._has_known_length(given):
-                raise CannotExpand(
-                    node, "loops over tensors of unknown sizes within each other fail in Paddle"
-                )
+                raise CannotExpand(node, "nested loops over tensors of unknown size fail in Paddle")
         counter = self.fresh("index")
         loop.before.append(_binding(counter, "0", frozenset(), _NUMBER))
         length = self.write.length(rows, is_sure=self.know.kind(given).is_tensor)
@@ -889,6 +895,4 @@ def _check_growing(node: ast.stmt) -> None:
         name = dotted(loop.iter) if isinstance(loop, ast.For) else ""
         for part in ast.walk(loop) if name else ():
             if isinstance(part, ast.Attribute) and part.attr in ADDING and dotted(part.value) == name:
-                raise CannotExpand(
-                    loop, f"`{name}` grows while this loop goes through it; loop over a copy of it"
-                )
+                raise CannotExpand(loop, f"`{name}` grows while this loop iterates over it; loop over a copy")

@@ -90,7 +90,7 @@ def expand(program: Program, function: str = "", line: int | None = None) -> Exp
     for each in every:
         if _is_nested_entry(each, function) and _has_flow(program, each):
             offset = script.span(each.node, each.scope).start
-            reason = "a function within another one is not expanded; move it out"
+            reason = "a nested function is not expanded; move it out"
             found.refused.append(RefusedFunction(each.title, offset, reason))
     if not functions:
         return found
@@ -105,7 +105,7 @@ def expand(program: Program, function: str = "", line: int | None = None) -> Exp
             if not paddle:
                 raise CannotExpand(each.node, "the file has no name for Paddle; write `import paddle`")
             if paddle in each.scope.bindings:
-                raise CannotExpand(each.node, f"`{paddle}` is another thing in this function")
+                raise CannotExpand(each.node, f"`{paddle}` means something else in this function")
             made = _expanded(program, each, paddle, comments, line)
         except CannotExpand as refusal:
             offset = script.span(refusal.node, each.scope).start if hasattr(refusal.node, "lineno") else 0
@@ -184,7 +184,7 @@ def _expanded(
 ) -> _Made | None:
     """The edits of one function; None where nothing of it becomes part of the graph."""
     if function.is_too_deep:
-        raise CannotExpand(function.node, "its statements stand too deep within each other to be read")
+        raise CannotExpand(function.node, "its statements are nested too deeply to be read")
     wanted = _statements_at(program, function, line)
     pinned: frozenset[str] = frozenset()
     while True:  # Each turn pins names of the function that were not pinned before.
@@ -418,7 +418,7 @@ def _assert_whole(found: Expansion) -> None:
         result = found.result
         ast.parse(result.lstrip("\ufeff"))
         if _comments(result) != _comments(found.text):
-            problem = "a comment stands where it cannot be kept"
+            problem = "a comment is in a place where it cannot be kept"
     except (SyntaxError, ValueError, tokenize.TokenError):
         problem = "the expanded text would not be Python"
     if problem:

@@ -42,7 +42,7 @@ class _FormsSingleExit(SingleExit[Form]):
 
     def unreached(self, node: Form, rest: Sequence[Form]) -> Sequence[Form]:
         if not _is_empty(rest):
-            raise CannotExpand(_node(node), "what follows is never reached")
+            raise CannotExpand(_node(node), "the code after this is never reached")
         return rest
 
     def kind(self, node: Form) -> str:
@@ -100,7 +100,7 @@ class _LoopExits(_FormsSingleExit):
         return [Branch(test, [], self.block(rest, leave), at)]
 
     def loop(self, node: Form, rest: Sequence[Form], leave: Leaves) -> list[Form]:
-        raise CannotExpand(_node(node), "this loop is left from within one of Python's")
+        raise CannotExpand(_node(node), "this loop is left from inside a Python loop")
 
 
 class _FunctionExits(_FormsSingleExit):
@@ -113,9 +113,7 @@ class _FunctionExits(_FormsSingleExit):
         assert isinstance(node, Branch)
         node.body, node.orelse = arms
         if not all(map(always_leaves, arms)):
-            raise CannotExpand(
-                node.node, "the function's end is reached without `return` on some way", "PD11"
-            )
+            raise CannotExpand(node.node, "some paths reach the end of the function without `return`", "PD11")
         node.returns = True
         self.write.applied("PS07", node.node)
         return [node]
@@ -131,12 +129,12 @@ class _FunctionExits(_FormsSingleExit):
 
     def loop(self, node: Form, rest: Sequence[Form], leave: Leaves) -> list[Form]:
         if not isinstance(node, Kept) or node.is_loop:
-            raise CannotExpand(_node(node), "a tensor decides on a `return` in a loop of Python's")
+            raise CannotExpand(_node(node), "a tensor decides on a `return` inside a Python loop")
         for place, (head, block) in enumerate(node.blocks):
             if exits(block, "return"):
                 leaves = always_leaves(block)
                 if not isinstance(node.node, ast.If) and not leaves:
-                    raise CannotExpand(node.node, "a tensor decides on a `return` from within this")
+                    raise CannotExpand(node.node, "a tensor decides on a `return` inside this statement")
                 going_on = [] if leaves else _once_more(node, rest)
                 node.blocks[place] = (head, self.block([*block, *going_on], leave))
         return [node, *self.block(rest, leave)]
@@ -159,7 +157,7 @@ def _flagged(body: list[Form], node: ast.stmt, fresh: Callable[[str], str], writ
         return _Flagged(body)
     returns = [each for each in walk(body) if isinstance(each, Exit) and each.kind == "return"]
     if len(returns) > _MOST_RETURNS:
-        raise CannotExpand(returns[-1].node, "so many ways to return from one loop are not expanded")
+        raise CannotExpand(returns[-1].node, "this loop has too many `return`s to be expanded")
     flags = {kind: fresh(name) for kind, name in _NAMES.items() if kind in kinds}
     for place, each in enumerate(returns):
         each.flag = fresh(_NAMES["return"]) if place else flags["return"]
@@ -249,7 +247,7 @@ def _once_more(around: Form, rest: Sequence[Form]) -> list[Form]:
     told = [each for each in rest if not isinstance(each, Plain) or each.lines]
     if len([*walk(told)]) > _MOST_REPEATED:
         raise CannotExpand(
-            _node(around), "some ways through this return and others go on; write `else` for them"
+            _node(around), "some paths through this return and others go on; write `else` for them"
         )
     return again(told)
 

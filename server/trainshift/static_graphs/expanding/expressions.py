@@ -26,7 +26,7 @@ from trainshift.static_graphs.reading.abstract_values import NUMBERS
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.tables.api import is_in_place
 
-_GUARDED = "a graph looks at both sides, and the left one may guard the right"
+_GUARDED = "a graph evaluates both sides, and the left one may guard the right"
 KEEP = (ast.Is, ast.IsNot)
 MEMBERSHIP = (ast.In, ast.NotIn)
 _CASTS = {"int": "int64", "float": "float32", "bool": "bool"}
@@ -188,7 +188,7 @@ class Expressions:
         if self._may_be_asked(node):
             return self.as_tensor(self._condition(node, truth))
         raise CannotExpand(
-            node, "one side of this condition is no tensor, or may be none; ask for it in an `if` of its own"
+            node, "one side of this condition may not be a tensor; test it in an `if` of its own"
         )
 
     def is_counted(self, node: ast.expr) -> bool:
@@ -299,7 +299,9 @@ class Expressions:
         )
         if is_bool and (ranks == {0} or (ranks == {1} and all(each.is_tensor for each in values))):
             return self.condition(node, Truth.GRAPH).text  # One of two bools is what they are as a condition.
-        raise CannotExpand(node, "the value of `and` or `or` of tensors is not what Python gives", "PD15")
+        raise CannotExpand(
+            node, "on tensors, `and` and `or` do not return what they return in Python", "PD15"
+        )
 
     def _not(self, node: ast.UnaryOp) -> str | None:
         if not isinstance(node.op, ast.Not) or self.knowledge.truth(node) is Truth.PYTHON:
@@ -320,7 +322,7 @@ class Expressions:
                 "str",
                 "None",
             }:
-                raise CannotExpand(node, "a tensor is compared with something of Python's", "PD01")
+                raise CannotExpand(node, "a tensor is compared with a Python object", "PD01")
         if len(parts) == 2:
             return None
         if not all(map(self._is_repeatable, parts[1:-1])) or not is_tensor:
@@ -330,7 +332,7 @@ class Expressions:
         texts = [operand_text(self.text(each), each) for each in parts]
         for one, two in pairwise(parts):
             if not (self.knowledge.kind(one).is_tensor or self.knowledge.kind(two).is_tensor):
-                raise CannotExpand(node, "one half of this comparison is no tensor", "PD16")
+                raise CannotExpand(node, "one half of this comparison is not a tensor", "PD16")
         self.applied("PS08", node)
         pairs = [
             f"{one} {SIGNS[kind.__class__]} {two}"
@@ -415,7 +417,9 @@ class Expressions:
         text = self.text(node)
         if info.other or info.container or info.array:
             raise CannotExpand(
-                node, f"`{short(text)}` is no tensor or number, and a graph gives on nothing else", "PD12"
+                node,
+                f"`{short(text)}` is neither a tensor nor a number; only those can leave a graph branch",
+                "PD12",
             )
         is_name = isinstance(node, ast.Name | ast.Attribute | ast.Subscript)
         if is_name and (info.is_tensor or info.is_assignable):
@@ -429,7 +433,7 @@ class Expressions:
         """Refuse what the two ways of a `cond` cannot both give."""
         for info in (one, other):
             if info.other or info.container or info.array:
-                raise CannotExpand(node, f"{what} are no tensors or numbers on some way", "PD12")
+                raise CannotExpand(node, f"{what} are neither tensors nor numbers on some path", "PD12")
         if one.is_number and other.is_number:
             if one.number != other.number or one.number == "mixed":
                 raise CannotExpand(node, f"{what} are of different types of numbers; a graph has one", "PD12")
@@ -439,11 +443,11 @@ class Expressions:
             fits = tensor.dtype.startswith(FAMILY.get(number.number, "?"))
             fits = fits or (number.number == "float" and not tensor.dtype)
             if not (tensor.is_tensor and tensor.rank == 0 and fits):
-                raise CannotExpand(node, f"{what} are a number on one way and a tensor on the other", "PD12")
+                raise CannotExpand(node, f"{what} are a number on one path and a tensor on the other", "PD12")
             return
         if one.dtype and other.dtype and one.dtype != other.dtype:
             raise CannotExpand(
-                node, f"{what} are {one.dtype} on one way and {other.dtype} on the other", "PD12"
+                node, f"{what} are {one.dtype} on one path and {other.dtype} on the other", "PD12"
             )
         if one.rank is not None and other.rank is not None and one.rank != other.rank:
             raise CannotExpand(node, f"{what} have different numbers of dimensions", "PD12")
@@ -523,7 +527,7 @@ class Expressions:
         if named and all(full.startswith("paddle.") for full in named):
             self._given.update(given)
         if name == "isinstance" and tensors:
-            raise CannotExpand(node, "what a tensor is an instance of differs in a graph", "PD23")
+            raise CannotExpand(node, "a tensor has a different class in a graph", "PD23")
         if isinstance(node.func, ast.Attribute):
             self._check_method(node, node.func)
         for full in named:
@@ -544,7 +548,7 @@ class Expressions:
 
     def _check_library(self, node: ast.Call, full_name: str, *, takes_tensors: bool) -> None:
         if full_name.startswith(FROZEN):
-            raise CannotExpand(node, "a graph keeps what this gave at the first call", "PD24")
+            raise CannotExpand(node, "a graph keeps the result of the first call", "PD24")
         if full_name.startswith("paddle."):
             if is_in_place(full_name):
                 raise CannotExpand(node, f"`{full_name}` writes into a tensor", "PD21")
@@ -577,7 +581,7 @@ class Expressions:
             return None
         if base.is_python and not base.array and not isinstance(index, ast.Slice):
             if known.kind(index).tensor is not None or known.changes(index):
-                raise CannotExpand(node, "the index is a tensor in a graph, and this is no tensor", "PD16")
+                raise CannotExpand(node, "the index is a tensor in a graph, and this is not a tensor", "PD16")
         return None
 
     def _sizes(self, node: ast.AST) -> str | None:
@@ -641,7 +645,7 @@ class Expressions:
             self.applied("PS11", node)
             texts = [operand_text(self.text(each), each) for each in (left, right)]
             return f"{self.paddle}.reshape({texts[0]} // {texts[1]}, [])"
-        raise CannotExpand(node, "in a graph `//` gives another shape here than in Paddle's dygraph")
+        raise CannotExpand(node, "in a graph, `//` gives a different shape here than in Paddle's dygraph")
 
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
@@ -649,10 +653,10 @@ class Expressions:
         for part in node.generators:
             iterated = self.knowledge.kind(part.iter)
             if iterated.tensor is not None or self.knowledge.changes(part.iter):
-                raise CannotExpand(node, "how often this is done is not known in a graph", "PD16")
+                raise CannotExpand(node, "a graph does not know how often this runs", "PD16")
             for test in part.ifs:
                 if self.knowledge.truth(test) is not Truth.PYTHON:
-                    raise CannotExpand(test, "a comprehension has no `if` in a graph", "PD16")
+                    raise CannotExpand(test, "a comprehension cannot have an `if` in a graph", "PD16")
         return None
 
     def _starred(self, node: ast.Starred) -> str | None:
@@ -665,7 +669,7 @@ class Expressions:
             return node.target.id
         if node in self.staying:
             return None
-        raise CannotExpand(node, f"`{node.target.id}` is bound within this; assign it before")
+        raise CannotExpand(node, f"`{node.target.id}` is bound inside this; assign it before")
 
     def _never(self, node: ast.AST) -> str | None:
         raise CannotExpand(node, "`yield` and `await` are not expanded")

@@ -31,7 +31,7 @@ def taken_out(test: ast.expr, write: Expressions) -> list[Plain]:
         known = info_of(write.knowledge.kind(node.value))
         text = f"{name} = {write.text(node.value)}"
         if "\n" in text:
-            raise CannotExpand(node, f"what `{name}` is bound to goes over several lines; assign it before")
+            raise CannotExpand(node, f"the value of `{name}` spans several lines; assign it before")
         write.taken_out.add(node)
         known = replace(known, is_alias=isinstance(node.value, _SHARING))
         found.append(Plain([text], names_read(node.value), (name,), gives={name: known}))

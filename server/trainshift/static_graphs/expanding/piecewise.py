@@ -38,9 +38,7 @@ def expand_at(program: Program, function: str, line: int | None, read: Callable[
         then = expand(after, function, now) if now else None
         if then is None or then.result != (whole.result if whole.edits else found.result):
             word = _WORDS[kind_of(statement.node)]
-            reason = (
-                f"this is part of what the `{word}` on line {outer} becomes; expand that one, with all in it"
-            )
+            reason = f"this is part of the `{word}` on line {outer}; expand that one as a whole"
             if whole.refused and not whole.edits:
                 reason = (
                     f"the `{word}` on line {outer} around it cannot be expanded: {whole.refused[0].reason}"

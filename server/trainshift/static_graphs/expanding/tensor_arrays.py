@@ -109,7 +109,7 @@ class Held:
             call = each.node.value  # type: ignore[attr-defined]
             if not self.function.kind(call.args[0]).is_tensor:
                 raise CannotExpand(
-                    each.node, f"`{name}` becomes a TensorArray, and this may be no tensor", "PD25"
+                    each.node, f"`{name}` becomes a TensorArray, and this may not be a tensor", "PD25"
                 )
         for display in made:
             first = [*getattr(display, "elts", ()), *(each.node.value.args[0] for each in added)]  # type: ignore[attr-defined]
@@ -119,7 +119,7 @@ class Held:
         """Refuse a list whose elements are read where it grows: Paddle loses their dimensions."""
         for node in ast.walk(around.node):
             if isinstance(node, ast.Subscript) and getattr(node.value, "id", "") == name:
-                what = f"`{name}` is read where it grows, and Paddle loses the dimensions of what is read"
+                what = f"`{name}` is read where it grows, and Paddle loses the dimensions of the element"
                 raise CannotExpand(node, what, "PD25")
 
     def _check_array_use(self, name: str, use: ast.Name) -> None:
@@ -180,7 +180,7 @@ class Held:
             return f'"{known}"'
         alike = self._alike(first, display, 0)
         if not alike:
-            what = f"Trainshift cannot tell the dtype of what `{name}` holds; write `.astype(...)`"
+            what = f"Trainshift cannot tell the dtype of the elements of `{name}`; write `.astype(...)`"
             raise CannotExpand(first, what, "PD25")
         return alike if alike.startswith('"') else f"{alike}.dtype"
 
@@ -293,7 +293,7 @@ class Held:
                 at = key.value if isinstance(key, ast.Constant) else key
                 kind = self.function.kind(value)
                 if isinstance(at, ast.AST) or at is None or not kind.is_tensor:
-                    raise CannotExpand(value, f"`{name}` holds what may be no tensor", "PD25")
+                    raise CannotExpand(value, f"`{name}` may hold something that is not a tensor", "PD25")
                 self._check_same(name, value, kinds.setdefault(at, kind), kind)
             self.fixed[display] = "dict" if isinstance(display, ast.Dict) else "list"
         for each in self.function.statements:
@@ -309,7 +309,7 @@ class Held:
                 what = f"`{name}` gets a new key, and a graph's dict keeps its keys"
                 raise CannotExpand(node, what, "PD25")
             if not kind.is_tensor:
-                raise CannotExpand(node, f"`{name}` gets what may be no tensor", "PD25")
+                raise CannotExpand(node, f"`{name}` may get something that is not a tensor", "PD25")
             self._check_same(name, node, kinds[key_set], kind)
 
     def _check_same(self, name: str, node: ast.AST, one: AbstractValue, other: AbstractValue) -> None:
@@ -350,7 +350,7 @@ class Held:
             place = node if node is not None else self.function.node
             raise CannotExpand(place, f"Trainshift cannot tell which container `{name}` is", "PD25")
         if not found or name in declared:
-            raise CannotExpand(self.function.node, f"`{name}` is no list or dict of this function", "PD25")
+            raise CannotExpand(self.function.node, f"`{name}` is not a list or dict of this function", "PD25")
         return found
 
     def _uses(self, name: str) -> Iterator[ast.Name]:
@@ -359,7 +359,7 @@ class Held:
         for use in name_uses(function.node, function.scope):
             if use.node.id == name and isinstance(use.node.ctx, ast.Load):
                 if use.scope is not function.scope:
-                    raise CannotExpand(use.node, f"`{name}` is read by a function within this one", "PD25")
+                    raise CannotExpand(use.node, f"`{name}` is read by a nested function", "PD25")
                 yield use.node
 
 

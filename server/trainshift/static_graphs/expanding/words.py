@@ -40,5 +40,5 @@ RULES = {
     "PS15": "a list that grows as a TensorArray",
     "PS16": "a dict or list that is carried as a whole",
     "PS17": "tensors of their own",
-    "PS18": "what may be a tensor or not, decided when it runs",
+    "PS18": "values that may be tensors, decided at run time",
 }

@@ -215,7 +215,7 @@ class Writer:
         """What a name is at the end of the two branches; refuses what no graph can give on."""
         one, other = (self._settled(node, name, end.get(name, UNBOUND)) for end in ends)
         if one.unbound or other.unbound:
-            raise CannotExpand(node, f"`{name}` may have no value after this, on one of the ways", "PD13")
+            raise CannotExpand(node, f"`{name}` may have no value after this, on one of the paths", "PD13")
         if one.held and one.held == other.held:
             return one, other
         self.write.same(node, one, other, f"the values of `{name}`")
@@ -223,7 +223,8 @@ class Writer:
         if before.is_tensor and before.rank is None and (one.rank is None) != (other.rank is None):
             if before in (one, other):
                 raise CannotExpand(
-                    node, f"Trainshift cannot tell how many dimensions `{name}` has, which one way changes"
+                    node,
+                    f"Trainshift cannot tell how many dimensions `{name}` has, and one path changes them",
                 )
         return one, other
 
@@ -233,7 +234,7 @@ class Writer:
             if info.number == "int":
                 return replace(info, value=scalar("int64").value)
             if name in self.write.pinned:
-                raise CannotExpand(node, f"`{name}` is a number on some ways and a tensor on others", "PD12")
+                raise CannotExpand(node, f"`{name}` is a number on some paths and a tensor on others", "PD12")
             raise MustBeTensors(frozenset({name}))
         return info
 
@@ -276,7 +277,7 @@ class Writer:
         assert node is not None
         if value is None or (isinstance(value, ast.Constant) and value.value is None):
             raise CannotExpand(
-                node, "a way out of a `cond` returns a tensor, and this returns nothing", "PD11"
+                node, "one path out of a `cond` returns a tensor, and this one returns nothing", "PD11"
             )
         text = self._given_back(value, env)
         self._put(level, f"return {text}" + (f"  {comment}" if comment else ""))
@@ -294,7 +295,7 @@ class Writer:
                 info = info.or_tensor()
         if info.other and not info.container and not info.tensor:
             raise CannotExpand(
-                value, "a way out of a `cond` returns tensors, and this is something else", "PD11"
+                value, "one path out of a `cond` returns tensors, and this one something else", "PD11"
             )
         if info.is_number:
             return self.write.number(self.write.text(value), NUMBER_TYPES.get(info.number, "int64"))
@@ -309,7 +310,7 @@ class Writer:
     def _loop(self, form: Loop, env: Env, live: Names, level: int) -> None:
         self._loops += 1
         if self._loops > _MOST_LOOPS:
-            raise CannotExpand(form.node, "too many loops stand within each other")
+            raise CannotExpand(form.node, "too many loops are nested")
         self._put_all(level, form.leading)
         self._narrow(form.node, env)
         for each in form.before:
@@ -319,7 +320,7 @@ class Writer:
         head, body = self._named["loop_cond"], self._named["loop_body"]
         start = {name: self._start(form, name, env) for name in names}
         if not names:
-            raise CannotExpand(form.node, "nothing changes from one turn of this loop to the next")
+            raise CannotExpand(form.node, "nothing changes from one iteration of this loop to the next")
         kept, known = self.lines, start
         while True:
             self.lines, inner = [], {**env, **known}
@@ -370,7 +371,9 @@ class Writer:
             raise CannotExpand(form.node, f"`{name}` has no value before this loop, and one after it", "PD13")
         if (info.other or info.container or info.array) and not info.held:
             raise CannotExpand(
-                form.node, f"`{name}` goes from turn to turn, and is no tensor or number", "PD25"
+                form.node,
+                (f"`{name}` is carried from one iteration to the next, and is neither a tensor nor a number"),
+                "PD25",
             )
         return info
 
@@ -388,11 +391,11 @@ class Writer:
     def _next(self, form: Loop, name: str, start: VarInfo, env: Env) -> str:
         """What the body gives on for the next turn; refuses what changes its type from turn to turn."""
         end = env.get(name, UNBOUND)
-        what = f"the values of `{name}` from turn to turn"
+        what = f"the values of `{name}` across iterations"
         if start.held and start.held == end.held:
             return self._held(form.node, name, end)
         if end.unbound or end.other or end.container or end.array:
-            raise CannotExpand(form.node, f"{what} are no tensors or numbers on some way", "PD25")
+            raise CannotExpand(form.node, f"{what} are neither tensors nor numbers on some path", "PD25")
         if start.number and not start.tensor:
             self._check_number(form.node, start, end, what)
         elif start.is_tensor and not end.unknown:

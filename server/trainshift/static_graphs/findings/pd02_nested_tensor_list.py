@@ -39,7 +39,7 @@ def check(program: Program) -> Iterator[Finding]:
                 yield from judge.say(
                     function,
                     statement,
-                    f"`{name}` becomes a TensorArray here, which holds tensors and no lists",
+                    f"`{name}` becomes a TensorArray here, which holds tensors and not lists",
                     "Keep one list for each part.",
                     at=call,
                     sure=not all(may_be_unrolled(function, each) for each in around),

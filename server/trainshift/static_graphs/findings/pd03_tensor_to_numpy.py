@@ -67,8 +67,10 @@ def _of_call(
         yield from judge.say(
             function,
             statement,
-            f"`{judge.code_of(call.func, statement)}` needs the value of "
-            f"`{judge.code_of(given[0], statement)}`, which a graph has not",
+            (
+                f"`{judge.code_of(call.func, statement)}` needs the value of "
+                f"`{judge.code_of(given[0], statement)}`, which a graph does not have"
+            ),
             "Use Paddle's function.",
             at=call,
             sure=names[0].removeprefix("numpy.") not in _HANDED_ON,
@@ -79,8 +81,8 @@ def _of_call(
             yield from judge.say(
                 function,
                 statement,
-                f"`{judge.code_of(call, statement)}` needs a value, which a graph has not",
-                "Keep it a tensor.",
+                f"`{judge.code_of(call, statement)}` needs a value, which a graph does not have",
+                "Keep it as a tensor.",
                 at=call,
             )
 
@@ -118,7 +120,7 @@ def _after_numpy(
                     function,
                     statement,
                     f"Paddle cuts `.numpy()` out, and a tensor has no `{part.attr}`",
-                    "Use what tensors have.",
+                    "Use the methods of tensors.",
                     at=part,
                 )
     if isinstance(node, ast.Assign):

@@ -35,7 +35,7 @@ def check(program: Program) -> Iterator[Finding]:
                 yield from judge.say(
                     function,
                     leaving,
-                    f"This `{word}` keeps the inner loop from running in later turns of the outer loop",
+                    f"This `{word}` keeps the inner loop from running in later iterations of the outer loop",
                     "Move the inner loop to a function of its own.",
                     related=[(outer[0].node, "the outer loop")],
                 )

@@ -39,5 +39,5 @@ def check(program: Program) -> Iterator[Finding]:
                     leaving,
                     f"Paddle drops this `break` of a loop over `{judge.code_of(node.iter, loop)}`",
                     "Bind a list of it to a name, loop over that, and unpack in the body.",
-                    related=[(node.iter, "what the loop goes through")],
+                    related=[(node.iter, "the iterable of the loop")],
                 )

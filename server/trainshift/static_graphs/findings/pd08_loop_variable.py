@@ -55,7 +55,7 @@ def _bound_inside(
     if ranged:
         watched |= names_read(node.iter) - {"range"}
     for name in sorted(watched & bound.keys()):
-        of = "the loop's variable" if name in set(names_bound(node.target)) else "what its range was made of"
+        of = "the loop's variable" if name in set(names_bound(node.target)) else "an argument of its range"
         yield from judge.say(
             function,
             bound[name],

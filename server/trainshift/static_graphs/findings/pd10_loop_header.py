@@ -39,7 +39,7 @@ def check(program: Program) -> Iterator[Finding]:
         elif breaks and _is_unpacked(function, node):
             problem, last = "a `break`, and unpacks its variable", breaks[0]
         elif breaks and _has_a_step(function, node):
-            problem, last = "a `break`, and a step that is no literal", breaks[0]
+            problem, last = "a `break`, and a step that is not a literal", breaks[0]
         elif returns:
             problem, last = "a `return` as a statement of its own", returns[0]
         else:

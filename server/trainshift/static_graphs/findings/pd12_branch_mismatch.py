@@ -51,7 +51,7 @@ def _of_branches(judge: Judge, function: StaticFunction, statement: Statement) -
                 function,
                 statement,
                 f"`{name}` is {how} after this `if`, and a graph has one type for it",
-                "Give it the same type on both ways.",
+                "Give it the same type on both paths.",
                 at=judge.between(statement, binding),
                 related=[(binding.node, f"`{name}` is bound here")],
                 fix=_as_float(judge, function, name) if how == "an int or a float" else None,

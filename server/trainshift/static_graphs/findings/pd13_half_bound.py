@@ -36,7 +36,7 @@ def check(program: Program) -> Iterator[Finding]:
                     "Bind it to a tensor before the `if`.",
                     at=judge.between(statement, binding),
                     sure=function.truth(statement.node) is Truth.GRAPH,
-                    related=[(binding.node, f"`{name}` is bound on one way")],
+                    related=[(binding.node, f"`{name}` is bound on one path")],
                 )
 
 

@@ -41,7 +41,7 @@ def check(program: Program) -> Iterator[Finding]:
                     function,
                     statement,
                     f"`{judge.code_of(node, statement)}` has several elements: a graph tests one",
-                    "Write which are meant, such as `.all()` or `.any()`.",
+                    "Say which are meant, with `.all()` or `.any()`.",
                     at=node,
                     sure=value.is_tensor,
                 )

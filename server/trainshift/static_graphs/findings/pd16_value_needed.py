@@ -41,8 +41,10 @@ def check(program: Program) -> Iterator[Finding]:
                 yield from judge.say(
                     function,
                     statement,
-                    f"{need.what[:1].upper()}{need.what[1:]} needs the value of "
-                    f"`{judge.code_of(need.value, statement)}`, which a graph has not",
+                    (
+                        f"{need.what[:1].upper()}{need.what[1:]} needs the value of "
+                        f"`{judge.code_of(need.value, statement)}`, which a graph does not have"
+                    ),
                     _advice(need.node),
                     at=need.node if hasattr(need.node, "lineno") else need.value,
                     sure=need.is_sure and not _may_be_counted(function, statement, need.value),

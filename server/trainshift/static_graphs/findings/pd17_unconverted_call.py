@@ -38,7 +38,7 @@ def check(program: Program) -> Iterator[Finding]:
                 function,
                 statement,
                 f"Called through {way}, its conditions on tensors are not converted",
-                "Call it plainly.",
+                "Call it directly.",
                 at=call,
                 fix=_fixed(judge, function, statement, call),
             )

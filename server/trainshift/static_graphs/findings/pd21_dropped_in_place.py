@@ -38,8 +38,10 @@ def check(program: Program) -> Iterator[Finding]:
             yield from judge.say(
                 function,
                 statement,
-                f"A graph loses what `{judge.code_of(statement.node.value, statement)}` gives, and "
-                f"`{judge.code_of(written, statement)}` stays as it is",
+                (
+                    f"A graph loses the result of `{judge.code_of(statement.node.value, statement)}`, and "
+                    f"`{judge.code_of(written, statement)}` stays unchanged"
+                ),
                 "Bind the result to the name.",
                 always=True,
                 fix=_kept(judge, statement, written),

@@ -50,7 +50,7 @@ def _of_call(
             yield from judge.say(
                 function,
                 statement,
-                f"`{code}` is False in a graph, whose tensors are of another class",
+                f"`{code}` is False in a graph, whose tensors have a different class",
                 "Write `paddle.is_tensor`.",
                 at=call,
                 sure=value.is_tensor,
@@ -68,7 +68,7 @@ def _of_call(
         yield from judge.say(
             function,
             statement,
-            f"`{code}` is another class in a graph",
+            f"`{code}` is a different class in a graph",
             "Write `paddle.is_tensor`.",
             at=call,
         )

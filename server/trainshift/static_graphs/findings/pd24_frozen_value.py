@@ -31,7 +31,7 @@ _CLOCKS = frozenset(
         "datetime.datetime.today", "datetime.datetime.utcnow", "datetime.date.today",
     }
 )  # fmt: skip
-_DO = "Give it as an argument."
+_DO = "Pass it as an argument."
 
 
 def check(program: Program) -> Iterator[Finding]:
@@ -42,7 +42,9 @@ def check(program: Program) -> Iterator[Finding]:
                 is_drawn = name.startswith(_DRAWING) and name.rpartition(".")[2] not in _SEEDING
                 if is_drawn or name in _CLOCKS:
                     what = f"The graph keeps the first value of `{judge.code_of(call, statement)}`"
-                    yield from judge.say(function, statement, what, "Use Paddle's, or give it.", at=call)
+                    yield from judge.say(
+                        function, statement, what, "Use Paddle's, or pass it as an argument.", at=call
+                    )
         yield from _of_names(judge, function, statement)
 
 
@@ -50,7 +52,7 @@ def _of_names(judge: Judge, function: StaticFunction, statement: Statement) -> I
     for node in own_parts(statement.node):
         if isinstance(node, ast.Name) and changed_default(function, node):
             what = f"The default of `{node.id}` is changed once, when the graph is built"
-            yield from judge.say(function, statement, what, "Return what is to be kept.", at=node)
+            yield from judge.say(function, statement, what, "Return the values to keep.", at=node)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             change = _change_of_global(judge, function, node)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):

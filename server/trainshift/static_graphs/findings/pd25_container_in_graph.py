@@ -69,7 +69,7 @@ def _of_lists(
                 yield from judge.say(
                     function,
                     statement,
-                    f"`{name}` becomes a TensorArray here, and `{added}` is no tensor",
+                    f"`{name}` becomes a TensorArray here, and `{added}` is not a tensor",
                     "Append a tensor.",
                     at=call,
                     sure=is_sure,
@@ -99,7 +99,7 @@ def _of_dicts(judge: Judge, function: StaticFunction, statement: Statement) -> I
                     function,
                     statement,
                     f"`{target.value.id}` gets a new key here, and a graph's dict keeps its keys",
-                    f'Give it "{key}" before.',
+                    f'Set "{key}" before.',
                 )
 
 

@@ -62,7 +62,7 @@ def no_place(script: Script, function: Scope, *, if_unseen: str) -> str:
     if isinstance(node, ast.ClassDef) and node.bases and len(bases) == 1:
         return if_unseen
     known = all(not isinstance(each, str) or each.startswith("builtins.") for each in bases)
-    return f"Paddle raises for a method of `{owner.name}`, which is no layer" if known else if_unseen
+    return f"Paddle raises for a method of `{owner.name}`, which is not a layer" if known else if_unseen
 
 
 def forward_of(script: Script, value: Value) -> Scope | None:
