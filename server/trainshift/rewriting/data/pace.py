@@ -45,7 +45,9 @@ SAME_DATA = (
 )
 _ALL_WORK = "every rank runs all iterations of {}, so more ranks save no time: {}"
 # What is said further, by how its turns draw at random, where they do.
-_NO_DRAWS = "a rank's share of it is unknown; give each rank its own data, and `1/hvd.size()` of the iterations"
+_NO_DRAWS = (
+    "a rank's share of it is unknown; give each rank its own data, and `1/hvd.size()` of the iterations"
+)
 _OWN_DRAWS = "each rank draws its own at random; divide the iterations by `hvd.size()` if these are batches"
 _SAME_DRAWS = (
     "all draw the same, by a fixed seed; choose `seed-by-rank`, and divide the iterations by `hvd.size()`"
