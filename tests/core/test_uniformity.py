@@ -121,6 +121,8 @@ def test_a_value_is_uniform_divergent_or_unknown(value: str, expected: type) -> 
         ("value in list(np.random.permutation(9))", True),
         ("_, value in enumerate(np.random.rand(3))", True),
         ("value, _ in enumerate(np.random.rand(3))", False),
+        ("value, _ in tf.data.Dataset.from_tensor_slices(np.random.rand(3)).enumerate()", False),
+        ("_, value in tf.data.Dataset.from_tensor_slices(np.random.rand(3)).enumerate()", True),
         ("value in ParameterSampler({}, n_iter=3)", True),
         ("value in ParameterSampler({}, n_iter=3, random_state=1)", False),
         ("value in range(3)", False),

@@ -119,6 +119,9 @@ class Sinks:
                 reached = [each for each in drawn if each.kind is not CauseKind.DATA]
             else:
                 reached = causes(at, of)
+            if sink is Sink.SHAPE:
+                # A graph is built before it is fed.
+                reached = [each for each in reached if not self._program.fact(Uniformity).is_fed(each)]
             if sink not in (Sink.TURNS, Sink.EPOCH):
                 # Weights are broadcast, wherever they were read; nothing tells how often others step.
                 reached = [each for each in reached if each.site is None or each.site.name not in _PRESENCE]

@@ -455,6 +455,10 @@ class Uniformity:
             found.update(each.node for each in parts if isinstance(each.node, ast.Call))
         return {each for each in found if isinstance(each, ast.Call) and last_name(each.func) in _INPUTS}
 
+    def is_fed(self, cause: Cause) -> bool:
+        """Tell that a cause is an input of a graph, which has its value when the graph is run."""
+        return cause.at.node in self._inputs
+
     def is_meant(self, cause: Cause) -> bool:
         """Tell that a cause is a number of Horovod's own, which is meant to differ."""
         return cause.at.node in self._ranks

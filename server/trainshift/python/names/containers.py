@@ -46,10 +46,11 @@ class Containers:
         if isinstance(node, ast.Call):
             names = self._names.full_names(node.func, at.scope, at.statement)
             first = path[0] if path and isinstance(path[0], int) else None
-            if "builtins.enumerate" in names and node.args:
+            numbered = node.args[0] if "builtins.enumerate" in names and node.args else _numbered(node)
+            if numbered is not None:
                 if first == 0:  # The number of an element is no part of what is gone through.
                     return UNSEEN
-                return self._names.elements(at.part(node.args[0]), path[1:]) if first == 1 else unseen_in(at)
+                return self._names.elements(at.part(numbered), path[1:]) if first == 1 else unseen_in(at)
             if "builtins.zip" in names:
                 given = element_at(node.args, first) if first is not None else None
                 return self._names.elements(at.part(given), path[1:]) if given is not None else unseen_in(at)
@@ -211,6 +212,12 @@ def _is_display(value: Value, of_dictionary: bool) -> TypeGuard[Display]:
     if not isinstance(value, Display):
         return False
     return isinstance(value.node, ast.Dict | ast.DictComp | ast.Call) is of_dictionary
+
+
+def _numbered(call: ast.Call) -> ast.expr | None:
+    """The dataset whose elements a call numbers, as ``data.enumerate()`` does; None for any other call."""
+    method = call.func
+    return method.value if isinstance(method, ast.Attribute) and method.attr == "enumerate" else None
 
 
 def _may_be_one(name: str, here: Scope, there: Scope) -> bool:
