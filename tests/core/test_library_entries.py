@@ -95,7 +95,7 @@ def schedule(entry: Entry) -> None:
     given = {**dict.fromkeys(entry.listed("rates"), "0.1"), **dict.fromkeys(entry.listed("steps"), "100")}
     made = f"tf.keras.optimizers.SGD({called(entry, **given)})"
     body = f"{MODEL}optimizer = {made}\nmodel.compile(optimizer)\n{FIT.format(more='')}"
-    assert "cannot remake" in refused(entry, body)
+    assert "cannot recreate" in refused(entry, body)
     found = converted(entry, body.replace("SGD", "legacy.SGD"))
     kept = "rate = optimizer.learning_rate\noptimizer = hvd.DistributedOptimizer(optimizer)\n"
     assert f"{kept}optimizer.learning_rate = rate\n" in found.text
