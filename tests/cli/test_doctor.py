@@ -111,7 +111,7 @@ def test_a_horovod_that_crashes_is_one_that_does_not_work(stand: Stand) -> None:
         ),
         (both("2.15.1", variables={"KERAS_BACKEND": "jax"}), "KERAS_BACKEND=jax is set"),
         (both("2.15.1", keras="3.0.0"), "TensorFlow 2.15.1 needs Keras 2"),
-        (both("2.22.0"), "TensorFlow 2.22.0 is newer than those that Horovod was tried with (2.12 to 2.21)."),
+        (both("2.22.0"), "TensorFlow 2.22.0 is newer than the tested versions (2.12 to 2.21)."),
         (both("2.15.1", horovod="0.27.0"), "Trainshift was tested with Horovod 0.28.1 only."),
     ],
     ids=["Keras 3", "tf_keras", "another backend", "Keras 3 on 2.15", "newer", "another Horovod"],

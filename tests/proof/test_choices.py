@@ -116,7 +116,7 @@ def test_adasum_is_not_in_a_horovod_with_gloo_alone() -> None:
         assert run.exit_code != 0
         assert run.record is not None
         assert "No Adasum operation enabled" in run.record.error
-    assert any("with Gloo alone stops" in note.text for note in conversion.decisions)
+    assert any("with Gloo alone, it stops" in note.text for note in conversion.decisions)
 
 
 def test_seeds_by_rank() -> None:

@@ -140,7 +140,7 @@ def test_a_rank_that_does_not_end_or_leaves_nothing_does_not_hold() -> None:
     found = judged([zero, replace(one, record=None)])
     assert found["ends"].verdict == "fails"
     assert "holds" not in {found[name].verdict for name in ("weights", "averaged", "broadcast", "output")}
-    assert found["gpu"].says == "A rank ended before it could tell what it had done."
+    assert found["gpu"].says == "A rank ended before it could report what it had done."
 
 
 def test_the_verdict_of_all() -> None:
@@ -352,7 +352,7 @@ def test_a_download_of_every_rank_is_not_put_on_rank_0_alone() -> None:
 def test_what_other_ranks_log_is_told_apart_from_what_they_print() -> None:
     logs = replace(run(record(1)), stderr="INFO:tensorflow:loss = 0.5\n")
     found = judged([run(record(0)), logs])["output"]
-    assert (found.verdict, found.do[:22]) == ("fails", "Let rank 0 alone log: ")
+    assert (found.verdict, found.do[:20]) == ("fails", "Log on rank 0 only: ")
     found = judged([run(record(0)), replace(logs, stdout="loss\n")])["output"]
     assert (found.verdict, found.do) == ("fails", "Put it under: if hvd.rank() == 0:")
 
@@ -370,7 +370,7 @@ def test_what_is_timed_on_shared_cores_shows_no_gain() -> None:
     for gpus in (0, 1):
         for each in (0.4, 1.2, 2.5):
             assert worth(gpus, each).verdict == "not seen"
-            assert "share one machine's cores" in worth(gpus, each).says
+            assert "share the cores of one machine" in worth(gpus, each).says
     assert (worth(2, 0.5).verdict, worth(2, 0.4).verdict) == ("not seen", "not seen")
     assert "more than 2 ranks can give" in worth(2, 0.4).says
     assert worth(2, 1.2, reduced=[]).verdict == "not seen"

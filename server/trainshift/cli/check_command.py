@@ -55,7 +55,7 @@ class _CheckCommand(SectionedCommand):
 @click.option(
     "--strict",
     is_flag=True,
-    help="Warn of every violated restriction, also where the conversion copes with it.",
+    help="Warn of every violated restriction, even if the conversion handles it.",
 )
 @exclude
 @click.option("--config", metavar="FILE", help="Use these settings for every script.")
@@ -65,7 +65,7 @@ class _CheckCommand(SectionedCommand):
     metavar="FILE",
     help="The name of standard input ('-'), for messages and settings.",
 )
-@click.option("--fix", is_flag=True, help="Fix what is violated, in place, and report the rest.")
+@click.option("--fix", is_flag=True, help="Fix violated findings in place, and report the rest.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, and write nothing.")
 @click.option(
     "--format",

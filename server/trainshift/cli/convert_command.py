@@ -82,7 +82,7 @@ class _ConvertCommand(SectionedCommand):
 @click.option(
     "--ignore-versions",
     is_flag=True,
-    help="Leave aside which TensorFlow and Keras the project asks for.",
+    help="Convert even if the project requires other TensorFlow or Keras versions.",
 )
 @click.option("--config", metavar="FILE", help="Use these settings for every script.")
 @click.option("--isolated", is_flag=True, help="Ignore settings files.")

@@ -89,10 +89,10 @@ class _DifferentiateCommand(SectionedCommand):
     "--wrt",
     metavar="NAME,...",
     type=_Names(),
-    help="Differentiate by these parameters, in this order. Default: all that can have a derivative.",
+    help=("Differentiate by these parameters, in this order. Default: all that can have a derivative."),
 )
 @click.option(
-    "--name", type=_Name(), help="Call the new function so. Default: FUNCTION_grad or FUNCTION_jvp."
+    "--name", type=_Name(), help="Name of the new function. Default: FUNCTION_grad or FUNCTION_jvp."
 )
 @click.option("--write", is_flag=True, help="Add the new function to FILE.")
 @click.option(
@@ -105,7 +105,7 @@ class _DifferentiateCommand(SectionedCommand):
 @click.option(
     "--check",
     is_flag=True,
-    help="Write nothing; exit with status 1 unless FILE has the very function that would be made.",
+    help=("Write nothing; exit with status 1 unless FILE already has the function as it would be made."),
 )
 @as_json
 @color

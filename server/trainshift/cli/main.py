@@ -39,7 +39,7 @@ _LOADED_WHEN_ASKED_FOR = {
     ),
     "prove": (
         "trainshift.cli.prove_command",
-        "Run a script on real ranks, and see whether the training holds.",
+        "Run a script on real ranks, and judge whether the training is correct.",
     ),
     "static": (
         "trainshift.cli.static.command",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     type=click.IntRange(2, 8),
     default=2,
     show_default=True,
-    help="How many ranks.",
+    help="Number of ranks.",
 )
 @click.option(
     "--steps",
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     type=click.IntRange(0),
     default=20,
     show_default=True,
-    help="Stop after so many optimizer steps; 0 runs to the end.",
+    help="Stop after this many optimizer steps; 0 runs to the end.",
 )
 @click.option("--python", metavar="PY", default="", help="A Python with TensorFlow and Horovod.")
 @click.option(
@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     default=300,
     show_default=True,
     metavar="SECONDS",
-    help="End a run that takes no step for so long.",
+    help="End a run that takes no step for this long.",
 )
-@click.option("--keep", metavar="DIR", type=click.Path(), default="", help="Run in DIR, and leave all there.")
+@click.option(
+    "--keep", metavar="DIR", type=click.Path(), default="", help="Run in DIR, and keep all files there."
+)
 @click.option("-y", "--yes", is_flag=True, help="Run the script without asking.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--html", metavar="FILE", type=click.Path(), default="", help="Also write a page with plots.")
@@ -163,9 +165,7 @@ def prepared(request: Request, options: dict[str, Any]) -> None:
 
     folder = os.path.dirname(os.path.abspath(options["html"]))
     if options["html"] and not os.access(folder, os.W_OK):
-        raise click.UsageError(
-            f"{options['html']} cannot be written: {folder} is no folder that one can write to."
-        )
+        raise click.UsageError(f"{options['html']} cannot be written: {folder} is not a writable folder.")
     if options["yes"]:
         return
     what = "its conversion" if request.is_converted else "it"

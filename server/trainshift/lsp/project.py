@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_WAY_OUT = "switch trainshift.ignoreVersions on to convert anyway"
+_WAY_OUT = "turn on trainshift.ignoreVersions to convert anyway"
 _MANY = 50
 """From this many files on a scan of the workspace shows its progress."""
 

@@ -9,7 +9,7 @@ import click
 @click.option(
     "--python",
     metavar="PYTHON",
-    help="The Python to look at, a path or a name.  [default: python of the PATH]",
+    help="The Python to inspect, a path or a name.  [default: python of the PATH]",
 )
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(

@@ -46,7 +46,7 @@ def _recipes(recipes: tuple[Recipe, ...]) -> Iterator[str]:
     yield f"For {first.build.name} (needs {first.build.needs}):"
     yield from (f"  {command}" for command in first.commands)
     for recipe in others:
-        untried = "" if recipe.build.was_run else ", not tried by us"
+        untried = "" if recipe.build.was_run else ", untested"
         yield ""
         yield f"For {recipe.build.name} (needs {recipe.build.needs}{untried}), these instead:"
         for command in recipe.commands:

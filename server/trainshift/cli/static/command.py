@@ -61,7 +61,7 @@ class _StaticCommand(SectionedCommand):
     "--at",
     metavar="LINE",
     type=click.IntRange(1),
-    help="Expand only the `if` or loop that begins on this line, with all in it.",
+    help="Expand only the `if` or loop that begins on this line, as a whole.",
 )
 @click.option("--function", metavar="NAME", default="", help="Expand only this function: f, or Net.forward.")
 @click.option(

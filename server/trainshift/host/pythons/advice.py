@@ -106,7 +106,7 @@ def _notes(installed: Installed) -> Iterator[str]:
     if installed.horovod and installed.horovod != HOROVOD:
         yield f"Trainshift was tested with Horovod {HOROVOD} only."
     if release(version) > LINES[-1].last:
-        yield f"TensorFlow {version} is newer than those that Horovod was tried with ({_SUPPORTED})."
+        yield f"TensorFlow {version} is newer than the tested versions ({_SUPPORTED})."
     if line is not None and line.keras == 2 and release(installed.keras) >= (3, 0):
         yield f'TensorFlow {version} needs Keras 2, not {installed.keras}: pip install "keras<3".'
     if release(version) > LINES[0].last:

@@ -192,7 +192,7 @@ class Derivatives:
     def _edit(self, program: OpenProgram, paper: Paper, outcome: Outcome) -> types.WorkspaceEdit:
         derived = _to_be_made(paper, outcome)
         code = program.live.code(paper.source)
-        assert code is not None, "what is not Python has no derivative"
+        assert code is not None, "only Python can be differentiated"
         return plain_edit(_homes(code, paper, derived), self._session.client)
 
     # What a comment tells

@@ -28,7 +28,7 @@ def lenses(state: State, uri: str) -> Iterator[types.CodeLens]:
             yield types.CodeLens(where, convert)
             if loud:
                 title = counted(len(loud), "warning")
-                show = types.Command(title, WARNINGS, "Show what is found in this file", [uri])
+                show = types.Command(title, WARNINGS, "Show the findings of this file", [uri])
                 yield types.CodeLens(where, show)
 
 

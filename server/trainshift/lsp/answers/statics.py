@@ -53,8 +53,8 @@ _MADE = {
     "cast": "becomes `paddle.cast`",
     "shape": "becomes `paddle.shape`: this size may differ from call to call",
     "array": "becomes the length of a TensorArray",
-    "either": "becomes graph code where this is a tensor, and stays Python where it is none",
-    "python": "stays Python: it is done once, while the graph is built",
+    "either": "becomes graph code where this is a tensor, and stays Python otherwise",
+    "python": "stays Python: it runs once, while the graph is built",
 }
 T = TypeVar("T")
 

@@ -172,7 +172,7 @@ def unknown_reduction(records: Sequence[Record]) -> str:
         return "No reduction by Horovod was seen."
     if others:
         return (
-            f"Horovod takes the {' and the '.join(others)} of gradients, and what the script makes of that "
-            "could not be told."
+            f"Horovod takes the {' and the '.join(others)} of gradients, and the script's use of "
+            "that could not be determined."
         )
     return ""

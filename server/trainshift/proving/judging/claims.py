@@ -39,20 +39,19 @@ HOLDS, FAILS, NOT_SEEN = "holds", "fails", "not seen"
 FEWEST_STEPS = 2
 _KERAS_DOWNLOADS = "Downloading data from "
 AVERAGE = "Wrap the tape: hvd.DistributedGradientTape(tape); for model.fit, the optimizer."
-AVERAGE_ON_KERAS3 = (
-    "Give the optimizer what hvd.allreduce makes of each gradient: Horovod's wraps fail on Keras 3."
+AVERAGE_ON_KERAS3 = "Give the optimizer the hvd.allreduce of each gradient: Horovod's wraps fail on Keras 3."
+SET_ON_ALL = (
+    "Something besides the steps sets them: do the same on all ranks, or set them before the broadcast."
 )
-SET_ON_ALL = "Something besides the steps sets them: let all ranks do so alike, or before the broadcast."
 AWAIT = "Let all ranks wait until one has written"
 DOWNLOAD = (
-    "Let rank 0 download first, and the others wait: hvd.broadcast(0, root_rank=0) below its download, "
-    "and then the same line on every rank."
+    "Let rank 0 download first, and the others wait: hvd.broadcast(0, root_rank=0) below "
+    "its download, and then the same line on every rank."
 )
-BY_HAND = (
-    "Gradients are taken, but nobody has seen an optimizer, or the script itself, set variables by them."
-)
+BY_HAND = "Gradients are taken, but no optimizer was seen to set variables by them, nor the script itself."
 UNTOLD = (
-    "The script sets weights itself, and what it makes of the gradients, such as momentum, could not be told."
+    "The script sets weights itself, and how it uses the gradients, such as momentum, "
+    "could not be determined."
 )
 SUMMED = "Average them: leave op= out, or give op=hvd.Average."
 
@@ -86,7 +85,7 @@ def claim_of(name: str, title: str, found: Found, few: str) -> Claim:
 def few_steps(seen: Seen) -> str:
     """Why what was seen proves nothing."""
     if len(seen.records) < seen.size:
-        return "A rank ended before it could tell what it had done."
+        return "A rank ended before it could report what it had done."
     if all(record.local_gradients and not record.optimizers for record in seen.records):
         return BY_HAND
     return f"{seen.steps or 'No'} step{'s' * (seen.steps != 1)} of an optimizer: at least two are needed."
@@ -286,7 +285,7 @@ def averaged(seen: Seen) -> Found:
         found.do = "Average them once: wrap the tape or the optimizer, not both."
         found.places.append((first.optimizers[0].applied_at, "", 0))
     if not others or not differ_by_seed(seen) or not first.optimizers:
-        found.unseen = "All ranks computed equal gradients: nothing shows that they are averaged."
+        found.unseen = "All ranks computed equal gradients, so averaging could not be observed."
     elif seen.untold:
         found.unseen = UNTOLD
     elif shared:
@@ -387,7 +386,8 @@ def output(seen: Seen) -> Found:
         found.unseen = "A rank ended before all was run that prints or writes."
     elif seen.is_left:
         found.unseen = (
-            "What follows the steps was not run, so nobody saw what it prints and writes: see with --steps 0."
+            "The code after the steps was not run, so what it prints and writes was not seen: see "
+            "with --steps 0."
         )
     printed, wrote = counted(lines, "line"), counted(files + elsewhere, "file")
     rank_0 = f"In {counted(seen.steps, 'step')} rank 0" if seen.is_cut else "Rank 0"
@@ -401,7 +401,7 @@ def _what_quietens(seen: Seen, faults: list[str]) -> str:
     if printed and all(what.startswith(_KERAS_DOWNLOADS) for what in printed):
         return DOWNLOAD
     if faults and all("wrote to sys.stderr" in fault for fault in faults):
-        return "Let rank 0 alone log: put what logs, or turns logging on, under: if hvd.rank() == 0:"
+        return "Log on rank 0 only: put what logs, or turns logging on, under: if hvd.rank() == 0:"
     return "Put it under: if hvd.rank() == 0:"
 
 
@@ -461,7 +461,7 @@ def worth(seen: Seen) -> Found:
     if not any(record.reduced for record in seen.records):
         found.unseen = f"{told} The ranks reduce no gradients, so each of them trains by itself."
     elif seen.gpus < seen.size:
-        found.unseen = f"{told} Here all ranks share one machine's cores; time it on your GPUs."
+        found.unseen = f"{told} Here all ranks share the cores of one machine; time it on your GPUs."
     elif ratio > seen.size:
         found.unseen = f"{told} That is more than {seen.size} ranks can give: the two were not timed alike."
     elif ratio <= 1:

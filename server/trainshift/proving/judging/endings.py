@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 
 from trainshift.proving.observed.record import Run
 
-MEND = "Mend what ended it; the ranks that were still waiting for it were ended, too."
+MEND = "Fix what ended it; the ranks that were still waiting for it were ended, too."
 OUTSIDE = "Name the file by its whole path: processes run in copies of the folder that prove is started in."
 ARGUMENTS = "Give the arguments of the script after --: trainshift prove SCRIPT -- ARGUMENTS."
-XLA = "Set model.jit_compile = False: on GPUs Keras 3 compiles by XLA, which knows no Horovod."
+XLA = "Set model.jit_compile = False: on GPUs Keras 3 compiles by XLA, which does not support Horovod."
 # The line of a traceback that names what went wrong.
 ERROR = re.compile(r"[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 # What comes below it and says nothing of it: lines of a stack, and the names of nodes.

@@ -14,7 +14,7 @@ from trainshift.proving.observed.record import Record
 
 # A warm-up is over once so many steps have the same rate.
 SETTLED = 3
-BY_HAND = "The script sets weights itself, and by which rate of the gradients could not be told."
+BY_HAND = "The script sets weights itself, and its rate could not be determined."
 
 
 def rate(seen: Seen) -> Found:
@@ -25,7 +25,7 @@ def rate(seen: Seen) -> Found:
     if is_by_hand:
         found.do = "Multiply the learning rate by hvd.size() where the script sets the weights."
     if not any(each.rates for each in before.optimizers):
-        found.unseen = "The original took no step on one process, so its rate is not known."
+        found.unseen = "The original took no step on one process, so its rate is unknown."
         return found
     if any(record.adasum for record in records):
         halved = [scaled(record, seen.size) for record in records]
@@ -65,7 +65,7 @@ def rate(seen: Seen) -> Found:
             "HV09",
         )
     elif any(fault.startswith("schedule-not-divided") for fault in faults):
-        found.do, found.code = "Divide what the schedule counts by hvd.size(), as the steps are.", "HV06"
+        found.do, found.code = "Divide the counts of the schedule by hvd.size(), as the steps are.", "HV06"
     rates = judge.changes(records[0].optimizers[0].rates) if records and records[0].optimizers else []
     if rates and all(rate != rate for rate in rates):
         found.unseen = BY_HAND if is_by_hand else "The optimizer has no learning rate that can be read."

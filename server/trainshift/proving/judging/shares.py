@@ -32,15 +32,15 @@ MORE = 1.25
 UNDIVIDED = "An epoch of each rank has as many batches as the original's: it is not divided."
 LEFT_OUT = "An epoch of all ranks together is {:.0%} of the original's: they never see the rest."
 ALSO_WHOLE = (
-    "The script also goes through all of its data, and was stopped: which batches it trains on is not known. "
-    "See it by --steps 0."
+    "The script also reads all of its data, and was stopped: the batches that it trains on "
+    "are unknown. See with --steps 0."
 )
 SHARE = (
     "Give each rank its part: dataset.shard(hvd.size(), hvd.rank()), or x[hvd.rank()::hvd.size()] of "
     "an array; where each draws by itself, a seed of its own."
 )
 NO_GAIN = "give each rank rows of its own, or more ranks save no time."
-WAITS = "where each goes through all of its own, the others wait. See it by --steps 0."
+WAITS = "where each reads all of its own, the others wait. See with --steps 0."
 MADE_ANEW = (
     " What one process trained on was not found on the ranks: data that each process draws at random "
     "can be compared where the script sets a seed."
@@ -95,7 +95,7 @@ def judge_shares(
         more = f" Each step of each rank was computed of the same {rows} rows: {NO_GAIN}" if rows else ""
         if not rows and looks(before):
             more = MADE_ANEW
-        return Shares(unseen=f"The batches do not show which data they hold.{more}")
+        return Shares(unseen=f"The batches do not show which data they contain.{more}")
     if strange := next(filter(None, map(strangers_in, walks)), ""):
         return Shares(unseen=strange)
     if divided is False and any(record.stopped for record in records):
@@ -159,7 +159,7 @@ def drawn_apart(before: Record, records: Sequence[Record], divided: bool | None)
         return None
     says = (
         f"Each rank drew batches of its own from all data: {common:.0%} of its elements were seen on another "
-        "one, as chance brings."
+        "one, as expected by chance."
     )
     if not any(record.stopped for record in [before, *records]):
         faults = [fault for walk in walks for fault in faults_of_turns(walk)]
@@ -167,8 +167,8 @@ def drawn_apart(before: Record, records: Sequence[Record], divided: bool | None)
     if divided is False:
         return Shares((UNDIVIDED,))
     if not has_all(before, records) and not any(map(comes_again, walks)):
-        return Shares(unseen=f"{says[:-1]}, or they have parts of it that overlap. See it by --steps 0.")
-    return Shares(says=says if divided else f"{says} A run to its end tells how many: --steps 0.")
+        return Shares(unseen=f"{says[:-1]}, or their shards overlap. See with --steps 0.")
+    return Shares(says=says if divided else f"{says} A run to its end will show how many: --steps 0.")
 
 
 def seen_on_others(common: float) -> str:
@@ -230,7 +230,7 @@ def uneven(records: Sequence[Record]) -> str:
     """That an epoch is longer on one rank than on another, which no rank was seen to come to; or nothing."""
     for what, counts in (
         ("An epoch has {} batches", [record.epochs for record in records]),
-        ("A loop has {} turns", [record.turns for record in records]),
+        ("A loop has {} iterations", [record.turns for record in records]),
     ):
         first, *others = counts
         for rank, other in enumerate(others, 1):
@@ -265,7 +265,9 @@ def partly(walks: Sequence[Walk], common: float, divided: bool | None, *, ended:
         )
         return Shares(says=f"No element was seen on two ranks in {steps} steps. {share}")
     if all(map(are_apart, walks)):
-        return Shares(says=f"No element was seen on two ranks in {steps} steps: each has a part of the data.")
+        return Shares(
+            says=f"No element was seen on two ranks in {steps} steps: each has a shard of the data."
+        )
     return Shares(
         unseen="No element was seen on two ranks, but the run is too short for an epoch: give more --steps."
     )
