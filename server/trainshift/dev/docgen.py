@@ -73,7 +73,7 @@ def lists(text: str) -> str:
 
 def choices(text: str) -> str:
     """The page of the command line with one row for everything that can be chosen of a conversion."""
-    head = "| setting | default | what it says |\n|---|---|---|\n"
+    head = "| setting | default | meaning |\n|---|---|---|\n"
     rows = ""
     for choice in CHOICES.values():
         others = (f"`{value}`: {says}" for value, says in choice.values.items() if value != choice.default)
@@ -110,7 +110,7 @@ def manifest(text: str) -> str:
         "default": {},
         "scope": "resource",
         "order": _CHOSEN_FROM + len(CHOICES),
-        "markdownDescription": "What is known of libraries of your own, by their modules and members.",
+        "markdownDescription": "Entries for your own libraries, by module and member.",
     }
     return json.dumps(declared, indent=2, ensure_ascii=False) + "\n"
 
