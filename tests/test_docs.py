@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from trainshift.dev.docgen import CHOSEN, LISTS, MANIFEST, PAGES, choices, lists, manifest, pages
 from trainshift.dev.messages import messages
@@ -15,6 +18,7 @@ from trainshift.engine.checking import check
 from trainshift.engine.conversion import Status, convert
 from trainshift.engine.derivation_rules import DERIVATION_RULES
 from trainshift.engine.settings import CODES
+from trainshift.host.pythons.recipe import HOROVOD
 from trainshift.pages import page
 from trainshift.transforms import TRANSFORMS
 
@@ -123,6 +127,26 @@ def test_the_figures_of_the_readme_are_true() -> None:
     )
     # KerasTuner's search is refused.
     assert f"so are {libraries - 1} that run the real" in README
+
+
+def test_the_recipes_for_clusters_can_be_read_by_those_that_run_them() -> None:
+    text = (PAGES.parent / "clusters.md").read_text(encoding="utf-8")
+    recipes = dict[str, list[str]]()
+    for language, code in re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S):
+        recipes.setdefault(language, []).append(code)
+    for code in recipes.pop("bash"):
+        done = subprocess.run(["bash", "-n"], input=code, text=True, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+    for code in recipes.pop("python"):
+        ast.parse(code)
+    (job,) = (yaml.safe_load(code) for code in recipes.pop("yaml"))
+    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    workers = job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] * job["spec"]["slotsPerWorker"]
+    assert launcher["command"][launcher["command"].index("-np") + 1] == str(workers)
+    (image,) = recipes.pop("dockerfile")
+    assert f"horovod=={HOROVOD}" in image
+    assert "tensorflow-cpu==2.15.1" in image
+    assert recipes == {}
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.name)

@@ -18,6 +18,8 @@ GUIDES = (
     "editors.md",
     "differentiate.md",
     "static.md",
+    "clusters.md",
+    "glossary.md",
 )
 _LINK_TO_A_FILE = re.compile(r"\[([^\]\n]*)\]\(\.\./[^)\n]*\)")
 

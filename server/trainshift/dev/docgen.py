@@ -36,6 +36,8 @@ _EXAMPLES = {"violated": 3, "ok": 2, "harmless": 2, "unknown": 2}
 _COMMANDS = {"calculus": "calculus ", "derivatives": "differentiate model.py:"}
 # Where what can be chosen of a conversion begins in the list of the extension's settings.
 _CHOSEN_FROM = 20
+_INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*\n)+")
+_COLUMNS = re.compile(r" {4}(?P<left>\S.{0,60}?) {3,}(?P<right>[^\s#].*)\n")
 _HEADINGS = {
     "violated": "Wrong",
     "ok": "Right",
@@ -144,6 +146,19 @@ def _camel(key: str) -> str:
     return first + "".join(map(str.capitalize, rest))
 
 
+def _labelled(doc: str, left: str, right: str) -> str:
+    """A code's documentation with a line of labels above each block of two columns."""
+
+    def labels(block: re.Match[str]) -> str:
+        columns = _COLUMNS.match(block[0])
+        if columns is None:
+            return block[0]
+        gap = " " * (columns.start("right") - columns.start("left") - len(left))
+        return f"    {left}{gap}{right}\n{block[0]}"
+
+    return _INDENTED.sub(labels, doc)
+
+
 def _restriction(rule: Restriction | StaticCode, folder: str = "restrictions") -> Iterator[str]:
     fixture = _fixture(folder, rule)
     examples = _examples(fixture)
@@ -154,7 +169,7 @@ def _restriction(rule: Restriction | StaticCode, folder: str = "restrictions") -
             by_severity.setdefault(label, []).append(verdict.value)
     severities = ", ".join(f"{label} when {' or '.join(when)}" for label, when in by_severity.items())
     yield f"# {rule.code} {rule.name}\n"
-    yield rule.doc
+    yield _labelled(rule.doc, "# wrong", "# right")
     for kind, number in _EXAMPLES.items():
         chosen = sorted(
             (each for each in examples if _kind(each) == kind),
@@ -200,7 +215,7 @@ def _transform(rule: Transform) -> Iterator[str]:
     fixture = _fixture("transforms", rule)
     examples = [each for each in _examples(fixture) if "python before" in each.blocks]
     yield f"# {rule.code} {rule.name}\n"
-    yield rule.doc
+    yield _labelled(rule.doc, "# before", "# after")
     changed = [each for each in examples if "python after" in each.blocks][:2]
     refused = [each for each in examples if {"withheld", "refused"} & set(each.blocks)][:2]
     for heading, chosen in (("What changes", changed), ("What is left alone", refused)):

@@ -21,19 +21,34 @@ from trainshift.dev.messages import messages_page
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "server" / "docs"
-# The pages in the order of the menu, by their names on the site; other pages of the documentation follow.
-_PAGES = {
-    "index.md": "README.md",
-    "command-line.md": "server/docs/command-line.md",
-    "checking.md": "server/docs/checking.md",
-    "differentiate.md": "server/docs/differentiate.md",
-    "editors.md": "server/docs/editors.md",
-    "vscode.md": "vscode-extension/README.md",
-    "codes.md": "server/docs/codes.md",
-    "spec.md": "server/docs/spec.md",
-    "changes.md": "CHANGELOG.md",
-    "contributing.md": "CONTRIBUTING.md",
-    "architecture.md": "server/ARCHITECTURE.md",
+# The menu, by readers: the pages by their names on the site.
+_MENU = {
+    "": {"index.md": "README.md"},
+    "I have a script": {
+        "proving.md": "server/docs/proving.md",
+        "command-line.md": "server/docs/command-line.md",
+        "editors.md": "server/docs/editors.md",
+        "vscode.md": "vscode-extension/README.md",
+        "clusters.md": "server/docs/clusters.md",
+    },
+    "I have a script for Horovod": {
+        "checking.md": "server/docs/checking.md",
+        "codes.md": "server/docs/codes.md",
+    },
+    "I have Paddle, or functions": {
+        "static.md": "server/docs/static.md",
+        "differentiate.md": "server/docs/differentiate.md",
+    },
+    "I work on it": {
+        "contributing.md": "CONTRIBUTING.md",
+        "architecture.md": "server/ARCHITECTURE.md",
+        "conformance.md": "server/docs/conformance.md",
+    },
+    "Reference": {
+        "glossary.md": "server/docs/glossary.md",
+        "spec.md": "server/docs/spec.md",
+        "changes.md": "CHANGELOG.md",
+    },
 }
 _FAMILIES = ("TF", "TL", "HZ", "PD", "TS", "HV", "AD")
 # What belongs to an item of a numbered list: GitHub has it indented by 3, Python-Markdown by 4.
@@ -45,7 +60,14 @@ _THEME = {
     "font": False,
     "logo": "media/icon.png",
     "favicon": "media/icon.png",
-    "features": ["content.code.copy", "navigation.top", "search.highlight", "search.suggest", "toc.follow"],
+    "features": [
+        "content.code.copy",
+        "navigation.sections",
+        "navigation.top",
+        "search.highlight",
+        "search.suggest",
+        "toc.follow",
+    ],
     "palette": [
         {
             "media": f"(prefers-color-scheme: {scheme})",
@@ -98,7 +120,7 @@ def _gather(docs: Path, repository: str) -> list[dict[str, Any]]:
         (path.name for path in (DOCS / "rules").glob("*.md")),
         key=lambda name: (_FAMILIES.index(name[:2]), name),
     )
-    pages = _PAGES | {path.name: f"server/docs/{path.name}" for path in sorted(DOCS.glob("*.md"))}
+    pages = {name: path for group in _MENU.values() for name, path in group.items()}
     places = pages | {f"rules/{name}": f"server/docs/rules/{name}" for name in rules}
     on_the_site = {path: name for name, path in places.items()} | {"server/docs/rules": "codes.md"}
     for name, path in places.items():
@@ -107,9 +129,15 @@ def _gather(docs: Path, repository: str) -> list[dict[str, Any]]:
         (docs / name).write_text(_moved(text, path, name, on_the_site, repository), encoding="utf-8")
     (docs / "messages.md").write_text(messages_page(), encoding="utf-8")
     shutil.copytree(ROOT / "vscode-extension" / "media", docs / "media")
-    menu: list[dict[str, Any]] = [{_heading(docs / name): name} for name in pages]
-    menu.append({"Messages": "messages.md"})
-    menu.append({"Pages of all codes": [{name[:-3]: f"rules/{name}"} for name in rules]})
+    menu: list[dict[str, Any]] = []
+    for reader, group in _MENU.items():
+        entries: list[dict[str, Any]] = [{_heading(docs / name): name} for name in group]
+        menu += [{reader: entries}] if reader else entries
+    reference: list[dict[str, Any]] = menu[-1]["Reference"]
+    reference.append({"Messages": "messages.md"})
+    reference.append(
+        {"Pages of all codes": [{_heading(docs / "rules" / name): f"rules/{name}"} for name in rules]}
+    )
     return menu
 
 
