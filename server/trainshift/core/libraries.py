@@ -66,6 +66,7 @@ class Libraries:
         self._names = program.names
         self._own = program.whole.choices.libraries
         self._named: dict[tuple[Role, ...], frozenset[str]] = {}
+        self._stating: dict[str, frozenset[str]] = {}
 
     def entry(self, full_name: str) -> Entry | None:
         """Return what is known of a library's member, by its full name; None if nothing is."""
@@ -123,13 +124,16 @@ class Libraries:
 
     def names_stating(self, key: str) -> frozenset[str]:
         """Return what the script's calls are named that may be of something whose entry states a fact."""
-        wanted = (
-            each.pattern.rpartition(".")[2]
-            for package in self._packages
-            for each in entries.stated(package).values()
-            if key in each.data
-        )
-        return self._spelled(wanted)
+        found = self._stating.get(key)
+        if found is None:
+            wanted = (
+                each.pattern.rpartition(".")[2]
+                for package in self._packages
+                for each in entries.stated(package).values()
+                if key in each.data
+            )
+            found = self._stating[key] = self._spelled(wanted)
+        return found
 
     def names(self, *roles: Role) -> frozenset[str]:
         """Return what the script's calls are named that may be of something with one of some roles."""
@@ -155,7 +159,8 @@ class Libraries:
         plain = {name for name in wanted if not entries.is_pattern(name)}
         patterns = [name for name in wanted if entries.is_pattern(name)]
         plain |= {alias for alias, real in self._aliases if real in plain or entries.fits_any(real, patterns)}
-        fitting = {site.name for site in self._script.sites if entries.fits_any(site.name, patterns)}
+        called = self._script.code.sites_by_name if patterns else ()
+        fitting = {name for name in called if entries.fits_any(name, patterns)}
         return frozenset(plain | fitting)
 
     @cached_property

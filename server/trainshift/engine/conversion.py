@@ -182,6 +182,8 @@ def _convert(
         conversion = carry_out(analysis, at=at, only=only, runtime=runtime)
         if files is not None:
             conversion = without_gaps(conversion, script, files)
+        for program in analysis.programs:
+            program.forget() if files is None else program.forget_facts()
     except RecursionError:
         return Conversion(Status.REFUSED, text, reason="the code is nested too deeply to be read")
     bom = BOM if body is not text and len(body) < len(text) else ""

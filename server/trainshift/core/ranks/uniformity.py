@@ -90,6 +90,8 @@ Place: TypeAlias = tuple[ast.expr, Scope]
 """An expression in its scope."""
 Reached: TypeAlias = tuple[Occurrence, Of]
 """An expression in a slice, and what of it matters."""
+Key: TypeAlias = tuple[ast.expr, Scope, int]
+"""What is reached, as it is known while its script lives."""
 
 
 class Uniformity:
@@ -105,7 +107,10 @@ class Uniformity:
         self._numbered: dict[tuple[str, ...], dict[Place, bool]] = {RANK: {}, SIZE: {}}
         self._trains = program.fact(WhatTrains)
         self._known: dict[tuple[ast.expr, Scope], Cause | None] = {}
-        self._slices: dict[tuple[ast.expr, Scope, int], tuple[Reached, ...]] = {}
+        self._slices: dict[Key, tuple[Reached, ...]] = {}
+        # Behind which no cause is; and how many questions are open, on whose answers that may depend.
+        self._clean: set[Key] = set()
+        self._open = 0
 
     def verdict(self, at: Occurrence) -> Verdict:
         """Return whether a value is the same on all ranks, as far as the text shows."""
@@ -119,37 +124,49 @@ class Uniformity:
         return self._certainty.is_shown(at) and not self.causes(at)
 
     def causes(
-        self, at: Occurrence, of: Of = Of.VALUE, is_uniform: Callable[[ast.AST], bool] = lambda node: False
+        self, at: Occurrence, of: Of = Of.VALUE, is_uniform: Callable[[ast.AST], bool] | None = None
     ) -> list[Cause]:
         """Return why a value may differ between ranks, in the order of its slice; none if it is uniform.
 
         `is_uniform` tells which expressions the caller knows to be so, or leaves to others.
         """
 
+        if is_uniform is None and _key((at, of)) in self._clean:
+            return []
         found: dict[ast.AST, Cause] = {}
-        for each, matters in self._slice((at, of), is_uniform):
-            cause = None if is_uniform(each.node) else self.cause(each)
+        seen: set[Key] = set()
+        for each, matters in reachable([(at, of)], self._behind_unless(is_uniform), _key, seen):
+            cause = None if is_uniform and is_uniform(each.node) else self.cause(each)
             # The order of what is drawn changes no length.
             if cause is not None and (
                 matters is Of.VALUE or (matters is Of.COUNT and cause.kind in _COUNTED)
             ):
                 found.setdefault(cause.at.node, cause)
+        if is_uniform is None and not found and not self._open:
+            self._clean |= seen
         return list(found.values())
 
     def behind(self, at: Occurrence) -> Iterator[Occurrence]:
         """Yield what a value is computed of, itself first; nothing behind a cause, or what all share."""
-        return (each for each, _ in self._slice((at, Of.VALUE), lambda node: False))
+        return (each for each, _ in reachable([(at, Of.VALUE)], self._steps, _key))
 
-    def _slice(self, start: Reached, is_uniform: Callable[[ast.AST], bool]) -> Iterator[Reached]:
+    def _behind_unless(
+        self, is_uniform: Callable[[ast.AST], bool] | None
+    ) -> Callable[[Reached], Iterable[Reached]]:
+        """Return one step back; nothing behind what is known to be uniform, or to come of no cause."""
+
         def behind(reached: Reached) -> Iterable[Reached]:
-            if is_uniform(reached[0].node):
+            if _key(reached) in self._clean or (is_uniform and is_uniform(reached[0].node)):
                 return ()
-            key = _key(reached)
-            if key not in self._slices:
-                self._slices[key] = tuple(self._behind(reached))
-            return self._slices[key]
+            return self._steps(reached)
 
-        return reachable([start], behind, _key)
+        return behind
+
+    def _steps(self, reached: Reached) -> tuple[Reached, ...]:
+        key = _key(reached)
+        if key not in self._slices:
+            self._slices[key] = tuple(self._behind(reached))
+        return self._slices[key]
 
     def on_rank(self, at: Occurrence) -> bool:
         """Return whether an expression may have another value on another rank because of its number."""
@@ -161,6 +178,8 @@ class Uniformity:
 
     def _comes_of(self, at: Occurrence, functions: tuple[str, ...]) -> bool:
         known = self._numbered[functions]
+        if not self._has_numbers and (functions is SIZE or not self._is_told_numbers):
+            return False
 
         def parts(each: Occurrence) -> Iterable[Occurrence]:
             if _place(each) in known or (functions is RANK and self._hides_rank(each)):
@@ -176,6 +195,17 @@ class Uniformity:
             else:
                 known.update(dict.fromkeys(seen, False))
         return known[_place(at)]
+
+    @cached_property
+    def _has_numbers(self) -> bool:
+        """Return whether Horovod may be asked for the number of a rank, or for that of all."""
+        return self._program.fact(Horovod).is_used
+
+    @cached_property
+    def _is_told_numbers(self) -> bool:
+        """Return whether the text names what else tells a process its number."""
+        text = self._script.source.text
+        return any(each in text for each in (*_NUMBERS, *_GIVING))
 
     def _hides_rank(self, at: Occurrence) -> bool:
         """Return whether the rank's number in what an expression is computed of makes it no other."""
@@ -208,7 +238,9 @@ class Uniformity:
         """Return why an expression itself gives each rank something else; it is asked for often."""
         key = at.node, at.scope
         if key not in self._known:
+            self._open += 1
             self._known[key] = self._find_cause(at)
+            self._open -= 1
         return self._known[key]
 
     def _find_cause(self, at: Occurrence) -> Cause | None:
@@ -487,7 +519,7 @@ def _place(at: Occurrence) -> Place:
     return at.node, at.scope
 
 
-def _key(reached: Reached) -> tuple[ast.expr, Scope, int]:
+def _key(reached: Reached) -> Key:
     at, of = reached
     return at.node, at.scope, id(of)
 

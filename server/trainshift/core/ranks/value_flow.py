@@ -21,6 +21,7 @@ from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Function, UserInstance
 from trainshift.python.syntax.chunk_syntax import (
     ItemBinding,
+    Scope,
     Site,
     Statement,
     argument,
@@ -46,9 +47,16 @@ class ValueFlow:
         self._program = program
         self._script = program.script
         self._names = program.names
+        self._known: dict[tuple[ast.expr, Scope], tuple[Occurrence, ...]] = {}
 
-    def parts(self, at: Occurrence) -> Iterator[Occurrence]:
-        """Yield what an expression has its value from, one step back, and the tests that choose it."""
+    def parts(self, at: Occurrence) -> tuple[Occurrence, ...]:
+        """Return what an expression has its value from, one step back, and the tests that choose it."""
+        key = at.node, at.scope
+        if key not in self._known:
+            self._known[key] = tuple(self._parts(at))
+        return self._known[key]
+
+    def _parts(self, at: Occurrence) -> Iterator[Occurrence]:
         node = at.node
         if isinstance(node, ast.Call):
             yield from self._of_call(node, at)
