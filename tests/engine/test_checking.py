@@ -153,3 +153,15 @@ def test_of_several_definitions_the_first_is_shown() -> None:
     text = f"{HEAD}n = 3\n{definitions}{use}"
     (found,) = [each for each in check(text).diagnostics if each.code == "TL04"]
     assert [other.region.line for other in found.related] == [4]
+
+
+def test_lists_that_functions_add_their_own_results_to_are_read() -> None:
+    both = "".join(
+        f"    rows.extend(rows_of(each.part{number}))\n    rows.extend(all_of(each))\n" for number in range(3)
+    )
+    text = (
+        "import tensorflow as tf\n\n\ndef rows_of(each):\n    rows = [each]\n"
+        f"{both}    return rows\n\n\ndef all_of(each):\n    rows = []\n{both}    return rows\n\n\n"
+        "for row in rows_of(tf.keras.Sequential()):\n    row.fit()\n"
+    )
+    assert "TS00" not in {each.code for each in check(text).diagnostics}

@@ -27,6 +27,9 @@ from trainshift.python.syntax.chunk_syntax import (
 # Methods that add all that they are given, one by one.
 _ADDING_ALL = ("extend", "update")
 
+# What is put into containers is followed through so many of them.
+_DEEPEST = 4
+
 
 class Containers:
     """What the containers of one script hold: the one place that unpacks, iterates and indexes."""
@@ -35,6 +38,7 @@ class Containers:
         self._script = script
         self._names = names
         self._rests: dict[tuple[ast.expr, Rest], ast.List] = {}
+        self._open: set[ast.expr] = set()
 
     def unpacked(self, at: Occurrence, path: tuple[Slot, ...]) -> Step:
         """What unpacking takes out of a value along `path`."""
@@ -187,13 +191,27 @@ class Containers:
 
     def _added(self, at: Occurrence, key: object = None) -> Iterator[Step]:
         """What is put into a container later, under the name here or under that which it was first given."""
+        # A function may add to its list what it gives itself, for each of the parts of what it is given.
+        added = list(self._bindings_of_added(at, key))
+        if added and (at.node in self._open or len(self._open) >= _DEEPEST):
+            yield unseen_in(at)
+            return
+        is_open = at.node in self._open
+        self._open.add(at.node)
+        try:
+            yield from [self._addition(each) for each in added]
+        finally:
+            if not is_open:
+                self._open.discard(at.node)
+
+    def _bindings_of_added(self, at: Occurrence, key: object) -> Iterator[Binding]:
         values = self._names.values(at.node, at.scope, at.statement)
         first = [_first_names(value) for value in values if isinstance(value, Display)]
         places = (at, *(place for places in first for place in places))
         for item in dict.fromkeys(item for place in places for item in self._names.additions(place)):
             other = _constant(item.key) if item.key is not None else None
             if key is None or other is None or key == other:
-                yield self._addition(item.binding)
+                yield item.binding
 
     def _addition(self, binding: Binding) -> Step:
         if binding.value is None:
