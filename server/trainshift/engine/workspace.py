@@ -19,6 +19,8 @@ from trainshift.python.syntax.code import Code
 T = TypeVar("T")
 # As many parsed files are kept for the scripts that are still to come.
 _MOST_KEPT = 200
+# They have no more than so many characters together, of which each takes 50 bytes or so when it is parsed.
+_MOST_CHARACTERS = 1_500_000
 _MOST_LEVELS = 8
 # Files and directories beyond this number are not searched for imports of one.
 _MOST_SEARCHED = 5000
@@ -60,6 +62,7 @@ class ParsedFiles:
         self._naming: dict[str, list[str]] = {}
         self._used: dict[tuple[str, str], bool] = {}
         self._parsed: OrderedDict[str, Code | None] = OrderedDict()
+        self._kept = 0
         self._failures: dict[str, ParseFailure] = {}
         self._edited: dict[str, ChunkCache] = {}
         self._noted: Noted | None = None
@@ -136,10 +139,21 @@ class ParsedFiles:
             self._failures[path] = chunks
         if text is not None and isinstance(chunks, list):
             known = Code(Source(text.removeprefix(BOM)), chunks)
-        self._parsed[path] = known
-        if len(self._parsed) > _MOST_KEPT:
-            self._parsed.popitem(last=False)
+        self._keep(path, known)
         return known
+
+    def _keep(self, path: str, code: Code | None) -> None:
+        """Keep what a file says, and what the last ones said as far as that is not too much."""
+        self._drop(path)
+        self._parsed[path] = code
+        self._kept += _size_of(code)
+        while len(self._parsed) > _MOST_KEPT or (self._kept > _MOST_CHARACTERS and len(self._parsed) > 1):
+            self._drop(next(iter(self._parsed)))
+
+    def _drop(self, path: str) -> Code | None:
+        code = self._parsed.pop(path, None)
+        self._kept -= _size_of(code)
+        return code
 
     @contextmanager
     def noting(self) -> Iterator[Noted]:
@@ -156,7 +170,7 @@ class ParsedFiles:
         """Take what a file says from whom has read it, a document that is open, if it does say that now."""
         text = self._text(path)
         if text is not None and text.removeprefix(BOM) == code.source.text:
-            self._parsed[path] = code
+            self._keep(path, code)
             self._failures.pop(path, None)
 
     def note(self, paths: Iterable[str]) -> None:
@@ -175,7 +189,7 @@ class ParsedFiles:
         """
         self.turns += 1
         self._digests.pop(path, None)
-        known = self._parsed.pop(path, None)
+        known = self._drop(path)
         if is_edit and known is not None:
             self._edited[path] = ChunkCache(known.pieces)
         if not is_edit:
@@ -357,6 +371,10 @@ class ParsedFiles:
 
     def _is_root(self, directory: str) -> bool:
         return not _ROOT_MARKS.isdisjoint(self._entries(directory))
+
+
+def _size_of(code: Code | None) -> int:
+    return len(code.source.text) if code is not None else 0
 
 
 def _module_of(path: str) -> str:

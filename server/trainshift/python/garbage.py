@@ -6,6 +6,9 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+# A search looks at all that is there, and so many objects take about 40 MB.
+_MANY = 400_000
+
 
 @contextmanager
 def uncollected() -> Iterator[None]:
@@ -23,3 +26,9 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+def tidy() -> None:
+    """Search for garbage, where that is not done by itself, once many objects have come."""
+    if not gc.isenabled() and gc.get_count()[0] > _MANY:
+        gc.collect()

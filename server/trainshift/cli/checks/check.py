@@ -38,6 +38,7 @@ from trainshift.host.files import FileProblem, shown_path
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
 from trainshift.host.writing import write_in_place
 from trainshift.libraries import api
+from trainshift.python.garbage import tidy, uncollected
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -133,6 +134,7 @@ def run_check(request: CheckRequest, reporter: CheckReporter) -> int:
         with (
             ProgressBar(len(jobs), wanted=request.show_progress, label="Checking") as progress,
             closing(_results(jobs, request.jobs, kept)) as results,
+            uncollected(),
         ):
             for job, result in results:
                 progress.show(job.name)
@@ -291,6 +293,7 @@ def check_file(job: Job) -> FileCheck:
     """What came of one input, and how long it took; never raises for what the input is."""
     start = time.process_time()
     result = _check_file(job)
+    tidy()
     return replace(result, seconds=time.process_time() - start)
 
 
