@@ -11,7 +11,7 @@ import pytest
 
 from finding_fixtures import RESTRICTION_FILES
 from fixtures import TRANSFORM_FILES
-from import_graph import PACKAGE
+from import_graph import PACKAGE, ROOT
 
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "dev" not in path.parts)
 # Words of somebody who translates; and names that no reader knows.
@@ -19,6 +19,26 @@ STRANGE = re.compile(
     r"[Nn]obody (?:can )?sees?\b|\ball the same\b|cannot be (?:seen|told)|\bwhat it is of\b|is taken to be"
     r"|\bbut such\b|\bonly such\b|\bis no (?:Python|code|setting|notebook)\b|\bSPEC\b|correction C\d|\(C\d+\)"
 )
+# Patterns of translated prose in messages: old words for common ones, "is no" for "is not a", passives
+# that hide who cannot see something, and clauses that stand for a noun.
+TRANSLATED = re.compile(
+    r"\bin silence\b|\bmend(?:s|ed)?\b|\bknows? no\b|\bcopes? with\b|\btrains? apart\b|\bworked out\b"
+    r"|\brightly\b"
+    r"|\b(?:is|are) not (?:seen|known|told)\b|(?<![Tt]here )\bis no (?!longer|more|such)\w"
+    r"|\b(?:of|by|to|from|with) what\b|^[Ww]hat (?:is|it|the|a|was)\b|\bgives? (?:back|on)\b|\bturns? of\b"
+    r"|\banother (?:order|thing|type|class)\b|\btells? (?:of|that|if)\b|\bgo(?:es)? through\b"
+    r"|\bhand(?:s|ed)? (?:on|over)\b"
+)
+# Of prose with its code left out, in docs.
+STALE = re.compile(
+    r"\bin silence\b|\bmend(?:s|ed)?\b|\bknows? no\b|\bcopes? with\b|\btrains? apart\b|\bworked out\b"
+    r"|\ball the same\b"
+)
+DOCS = [
+    ROOT / "README.md",
+    ROOT / "vscode-extension" / "README.md",
+    *sorted((ROOT / "server" / "docs").rglob("*.md")),
+]
 # Longer than this a message is not read.
 MOST = 260
 
@@ -45,6 +65,29 @@ def test_a_message_has_no_strange_words(path: Path) -> None:
         (line, text) for line, text in messages(path) if not text.startswith("%") and STRANGE.search(text)
     ]
     assert found == []
+
+
+# Texts for developers: errors that no one sees, and the reasons that a hover joins to a line of its own.
+_FOR_DEVELOPERS = {"engine/packing.py", "engine/verdicts.py", "python/flow/cfg.py", "python/values/heap.py"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_message_reads_as_a_colleague_says_it(path: Path) -> None:
+    if str(path.relative_to(PACKAGE)) in _FOR_DEVELOPERS:
+        return
+    found = [
+        (line, text)
+        for line, text in messages(path)
+        if len(text.split()) > 2 and "\n" not in text.strip() and not text.startswith(("%", "(?", "^"))
+        if TRANSLATED.search(re.sub(r"`[^`]*`", "x", text))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.stem)
+def test_a_page_has_no_stale_words(path: Path) -> None:
+    text = re.sub(r"^```(?:.*\n)*?```$|^ {4}.*$|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.M)
+    assert STALE.findall(text) == []
 
 
 @pytest.mark.parametrize("path", [*RESTRICTION_FILES, *TRANSFORM_FILES], ids=lambda path: path.stem)

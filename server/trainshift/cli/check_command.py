@@ -173,7 +173,7 @@ class _Options:
 
     @property
     def least(self) -> Severity:
-        """The least severity that is shown and mended."""
+        """The least severity that is shown and fixed."""
         from trainshift.engine.settings import Severity
 
         quietest = Severity.HINT if self.verbose else Severity.WARNING

@@ -59,7 +59,7 @@ class Finding:
     """One place where a script does not keep to a restriction.
 
     `span` is the code to underline, in code points of the script.  `message` says what was found and
-    why it matters, in the script's own names.  `fix` is a change of the core that mends it.  `concerns`
+    why it matters, in the script's own names.  `fix` is a change of the core that fixes it.  `concerns`
     is other code that is rewritten on the assumption that the restriction holds: a step, for a loop.
     `settled` tells that no change can be wrong because of it here, although it is violated.  `asks` tells
     that the fix changes what a run computes, so that somebody has to choose it.

@@ -1,6 +1,6 @@
 """Program: a script, or the joined scripts of several files, and what is known of them.
 
-Each fact is worked out when it is first asked for.
+Each fact is computed when it is first asked for.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class _Uses:
         self.names, (self.dotted, self.bound) = outer, around
 
     def _is_part(self, node: ast.expr) -> bool:
-        """Whether an expression is the parameter or a part of it, or holds it or is worked out from it: it is
+        """Whether an expression is the parameter or a part of it, or holds it or is computed from it: it is
         used as that is."""
         match node:
             case ast.Name() | ast.Subscript():

@@ -19,7 +19,7 @@ from trainshift.python.syntax.chunks import ParseFailure, parse
 
 B = TypeVar("B", bound="Body")
 
-# Magics whose cells, or lines, are Python all the same.
+# Magics whose cells, or lines, are Python anyway.
 _PYTHON_CELLS = frozenset({"capture", "debug", "memit", "prun", "time", "timeit", "wandb"})
 _CELL_MAGIC = re.compile(r"\s*%%(\w+)")
 _TIMED = r"%time[ \t]+(?=[^\s-])"

@@ -131,7 +131,7 @@ class Diagnostic:
     docs_url: str = ""
 
     def is_mended(self, least: Severity) -> bool:
-        """Whether fixes from a severity on mend it: not what is harmless alone, nor what somebody has to
+        """Whether fixes from a severity on fix it: not what is harmless alone, nor what somebody has to
         choose.
         """
         is_broken = self.verdict is Verdict.VIOLATED and self.severity >= Severity.INFORMATION
@@ -349,7 +349,7 @@ def judge(
         uses_horovod(program) or _is_used_with_horovod(program, files)
     )
     if is_distributed:
-        # What starts and mends the script, and which Keras it is for, is asked only where Horovod is used.
+        # What starts and fixes the script, and which Keras it is for, is asked only where Horovod is used.
         from trainshift.engine.effects.hazards import found_around
         from trainshift.engine.versions.runtime import settled
 

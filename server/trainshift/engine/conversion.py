@@ -88,7 +88,7 @@ class Conversion:
     `unresolved`: the imports that could not be followed, and are of no library that is known; of a program
     that was converted, those alone that are of no library at all.
     `loops`: the training loops of a program that is or was converted, whose text is their pattern.
-    `hazards`: what is violated of a program that uses Horovod already, and no change mends; the rule of a
+    `hazards`: what is violated of a program that uses Horovod already, and no change fixes; the rule of a
     note is the hazard's code.
     """
 
@@ -425,7 +425,7 @@ def _apply(
 
 
 def _parting(analysis: Analysis, remarks: Iterable[Remark]) -> tuple[Note, ...]:
-    """Notes on what is left alone and may have the ranks train apart or wait."""
+    """Notes on what is left alone and may have the ranks diverge or wait."""
     return tuple(_note(analysis, each.rule, each.target, each.text) for each in remarks if each.is_doubt)
 
 

@@ -288,7 +288,7 @@ class Live:
 def kept(found: Iterable[Diagnostic], path: str, old: Source, new: Source) -> tuple[Diagnostic, ...]:
     """What was found in a text, as it is shown while the next text of the file at `path` cannot be read.
 
-    Nothing mends it meanwhile, and what it underlined may have been cut.
+    Nothing fixes it meanwhile, and what it underlined may have been cut.
     """
     moves = _Moves(path, old, new)
     moved = []

@@ -72,7 +72,7 @@ LETTER, EFFECT = "letter", "effect"
 """What the severity of a finding goes by, unless somebody chose one for its code."""
 _DEFAULTS: Mapping[str, SeverityByVerdict] = {
     SYNTAX_ERROR.code: dict.fromkeys(Verdict, Severity.ERROR),
-    # What is said of the project, which the script cannot mend.
+    # What is said of the project, which the script cannot fix.
     **{code: dict.fromkeys(Verdict, Severity.INFORMATION) for code in OF_PROJECT},
     # What a script that uses Horovod loses by is loud by itself: no conversion is asked.
     **{rule.code: _BY_LETTER if rule.is_serious else _WASTE for rule in HAZARDS},
@@ -249,7 +249,7 @@ def _libraries(where: str, key: str, value: object) -> dict[str, Table]:
         found[module] = entries.read(module, _table(where, place, members))
         for name, entry in found[module].items():
             if entry.base and not api.is_class(entry.base):
-                problem = f'has "{entry.base}" as its base, which is no known class of TensorFlow.'
+                problem = f'has "{entry.base}" as its base, which is not a known class of TensorFlow.'
                 raise SettingsError(where, f'{place}."{name}"', problem)
     return found
 

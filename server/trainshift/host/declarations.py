@@ -21,7 +21,7 @@ _MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
 class Declarations:
-    """What the projects of the scripts of one run declare; `way_out` is how to convert all the same.
+    """What the projects of the scripts of one run declare; `way_out` is how to convert anyway.
 
     `is_ignored` tells that somebody wants it ignored, `shown` what files are called, `environment` what the
     Python has that the script at a path runs on, for scripts of which nothing is declared.

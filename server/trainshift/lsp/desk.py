@@ -250,7 +250,7 @@ class Desk:
     ) -> Future[State]:
         """The state of the present version when it is enough, or nothing more will become known.
 
-        With `wants_outline` that is worked out before the full check.
+        With `wants_outline` that is computed before the full check.
 
         The future raises Outdated if a newer version comes before that.
         """

@@ -41,7 +41,7 @@ def check(program: Program) -> Findings:
             )
             yield hazard(program, "HZ17", Verdict.UNKNOWN, loop.sites[0], message)
         else:
-            message = "Every rank goes through all of the data. Divide the steps by hvd.size()."
+            message = "Every rank reads all of the data. Divide the steps by hvd.size()."
             yield hazard(program, "HZ17", Verdict.VIOLATED, loop.sites[0], message)
 
 

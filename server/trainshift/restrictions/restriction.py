@@ -72,8 +72,8 @@ class Hazard(Restriction):
 
     Scripts without Horovod load nothing of it.
 
-    `kind` has letters for what follows from it: D for ranks that train apart, or a wrong result, H for a
-    hang, C for a crash, W for wasted work.  `mended_by` are the rules of a conversion that mend it, if any
+    `kind` has letters for what follows from it: D for ranks that diverge, or a wrong result, H for a
+    hang, C for a crash, W for wasted work.  `mended_by` are the rules of a conversion that fix it, if any
     do.  `in_result` says what it means for the result of a conversion; remarks of the rules `said_by` may
     have said it already.
     """

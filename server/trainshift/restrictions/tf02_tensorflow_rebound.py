@@ -55,7 +55,7 @@ from trainshift.python.syntax.chunk_syntax import (
 from trainshift.restrictions.facts.aliases import Alias, Aliases, catches_import_error
 from trainshift.restrictions.restriction import Findings, Restriction
 
-_MISSED = "what is made through it may be missed by the conversion"
+_MISSED = "the conversion may miss objects that are made through it"
 _HIDDEN = "Horovod's code would not find TensorFlow there. Rename it"
 # Members that hardly anything but TensorFlow has.
 _TELLING = frozenset(

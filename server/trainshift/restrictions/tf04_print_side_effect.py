@@ -192,7 +192,9 @@ def _fix(program: Program, site: Site) -> Change | None:
         taken.add(name)
         lines.append(f"{name} = {assigned(text)}")
         edits.append(Edit(span.start, span.end, name))
-    title = f"Bind {'what is printed' if len(lines) > 1 else lines[0].partition(' = ')[0]} before the print"
+    title = (
+        f"Bind {'the printed values' if len(lines) > 1 else lines[0].partition(' = ')[0]} before the print"
+    )
     edits.insert(0, layout.before(statement, lines))
     return Change("TF04", title, script.statement_span(statement), tuple(edits), layout.isolate(statement))
 

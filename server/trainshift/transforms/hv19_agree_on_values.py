@@ -8,7 +8,7 @@
 
 ## Why it matters
 
-Each rank has random numbers, a clock and losses of its own. Ranks whose rates differ train apart without a
+Each rank has random numbers, a clock and losses of its own. Ranks whose rates differ diverge without a
 word, and a rank that leaves out a step makes the others wait for ever.
 
 ## How it is done
@@ -70,7 +70,7 @@ _GATHERED = {Decides.SKIPS: "any", Decides.STEPS: "all"}
 
 
 def propose(program: Program) -> Proposals:
-    """One change for each expression that rank 0 works out for all, a doubt for what stays divergent."""
+    """One change for each expression that rank 0 computes for all, a doubt for what stays divergent."""
     yield from _decided(program)
     yield from _caught(program)
     yield from _split(program)

@@ -24,7 +24,7 @@ class Consequence(Enum):
     it nothing else in the file may be rewritten either.
     """
 
-    NONE = "copes with it"
+    NONE = "handles it"
     DOUBT = "says so"
     WITHHOLD = "is withheld"
     REFUSE = "refuses the file"
@@ -48,9 +48,9 @@ class Transform:
     on what it leaves alone.
     `guards` name the restrictions that it relies on.  One that `sets_up` gives a file what its other changes
     need, and is only of use with them.  One that is `harmless` does nothing to a program that does without;
-    without one that is `essential` its ranks may train apart.
-    `choice` is the choice by which a program does without the rule and is right all the same.
-    A change of one that `is_sure` mends the hazards at its place, which need not be tried.  One that `asks`
+    without one that is `essential` its ranks may diverge.
+    `choice` is the choice by which a program does without the rule and is right anyway.
+    A change of one that `is_sure` fixes the hazards at its place, which need not be tried.  One that `asks`
     changes what somebody may want otherwise: how fast, and how long a program trains.
     """
 

@@ -23,7 +23,7 @@ from trainshift.host.writing import write_below, write_in_place, write_output, w
 def deliver_text(document: Document, after: Document, result: Conversion, request: Request) -> bool:
     """Put one converted text where the request wants it; whether that was done.  Raises FileProblem.
 
-    A file that nothing changes is not touched; a filter or -o FILE gets the text all the same, but
+    A file that nothing changes is not touched; a filter or -o FILE gets the text anyway, but
     nothing at all when the script is refused.
     """
     if result.status is Status.REFUSED or request.mode in (Mode.DIFF, Mode.CHECK):

@@ -18,7 +18,7 @@ _ASKING = (ast.IfExp, ast.Compare, ast.BoolOp)
 
 
 def write_out(whole: Analysis) -> None:
-    """Rewrites the bodies of all functions where that is needed, and works out anew what is active."""
+    """Rewrites the bodies of all functions where that is needed, and computes anew what is active."""
     rewritten = False
     for function in whole.every():
         reader = Reader(function)
@@ -77,7 +77,7 @@ def _told(reader: Reader, node: ast.stmt) -> list[ast.stmt]:
 
 
 def _asked(test: ast.expr) -> list[ast.expr]:
-    """What is worked out in a condition whatever comes of it, the first one first."""
+    """What is computed in a condition whatever comes of it, the first one first."""
     match test:
         case ast.UnaryOp(_, part) | ast.BoolOp(_, [part, *_]) | ast.Subscript(part, ast.Constant()):
             return _asked(part)

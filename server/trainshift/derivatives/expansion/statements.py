@@ -25,12 +25,12 @@ from trainshift.python.rewrite.origins import origin
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 FOLDED = frozenset(("builtins.max", "builtins.min"))
-# What takes elements by an order, with the keywords that are known: the order is worked out first.
+# What takes elements by an order, with the keywords that are known: the order is computed first.
 ORDERED = {"builtins.sorted": {"key", "reverse"}, "builtins.max": {"key"}, "builtins.min": {"key"}}
 
 
 def expand(whole: Analysis) -> None:
-    """Rewrites the bodies of all functions, and works out anew what is active."""
+    """Rewrites the bodies of all functions, and computes anew what is active."""
     known: dict[Function, set[str]] = {}
     # A lambda becomes a function, so what it calls may only then be active.
     while waiting := [each for each in whole.every() if known.get(each) != _active_names(each)]:
@@ -173,7 +173,7 @@ class Expander:
         return terms.with_value(node, ast.Call(call.func, [held, *call.args[1:]], []))
 
     def _is_array(self, node: ast.expr) -> bool:
-        """Whether the parts of an active value are those of an array that is worked out here."""
+        """Whether the parts of an active value are those of an array that is computed here."""
         whole, kind = self.function.whole, self.reader.kind(node)
         if not (whole.reverse and whole.arrays and self.reader.value(node)):
             return False

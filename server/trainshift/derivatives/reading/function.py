@@ -350,7 +350,7 @@ class Function:
         return bool(self.outside)
 
     def forget(self) -> None:
-        """Has what is known of the variables around it worked out anew."""
+        """Has what is known of the variables around it computed anew."""
         for each in ("outside", "reached", "around"):
             self.__dict__.pop(each, None)
 

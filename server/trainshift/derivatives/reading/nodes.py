@@ -13,7 +13,7 @@ from trainshift.derivatives.tables.table_einsum import einsum
 from trainshift.derivatives.tables.table_numpy import METHODS
 from trainshift.python.rewrite import terms
 
-# What may be worked out again instead of kept: it calls nothing else.
+# What may be computed again instead of kept: it calls nothing else.
 CHEAP = frozenset(("len", "isinstance", "float", "abs", "int"))
 
 
@@ -370,7 +370,7 @@ def literal_power(exponent: float) -> table.Row:
 
 
 def cheap(expr: ast.expr) -> bool:
-    """Whether an expression may be worked out again: names, literals, arithmetic and elements."""
+    """Whether an expression may be computed again: names, literals, arithmetic and elements."""
     for each in terms.walk(expr):
         if isinstance(each, ast.Call):
             if not (isinstance(each.func, ast.Name) and each.func.id in CHEAP):

@@ -502,7 +502,7 @@ class Changes:
 
 
 def _parts(value: ast.expr) -> list[ast.expr]:
-    """The parts of a value that are worked out whatever the others are."""
+    """The parts of a value that are computed whatever the others are."""
     found = [value]
     for each in found:
         if isinstance(each, ast.BinOp):

@@ -1,4 +1,4 @@
-"""Hazards: asked of the program that a script belongs to, with the changes of a conversion that mend them.
+"""Hazards: asked of the program that a script belongs to, with the changes of a conversion that fix them.
 
 Loaded only for scripts that use Horovod, since it loads the rules of the conversion.
 """
@@ -33,7 +33,7 @@ from trainshift.transforms import TRANSFORMS
 _MENDING = {rule.code: rule.mended_by for rule in HAZARDS if rule.mended_by}
 _SURE = frozenset(rule.code for rule in TRANSFORMS if rule.is_sure)
 _ASKING = frozenset(rule.code for rule in TRANSFORMS if rule.asks)
-# Whether the change of a rule that is not sure mends a hazard is tried, so many times at most.
+# Whether the change of a rule that is not sure fixes a hazard is tried, so many times at most.
 _MOST_TRIED = 12
 _BY_WEIGHT = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.HARMLESS)
 
@@ -102,7 +102,7 @@ def _of_some(by_start: Mapping[str, Finding], starts: Sequence[str]) -> Finding:
         return worst if same else replace(worst, fix=None, asks=False)
     names = [posixpath.basename(each) for each in having]
     where = f"program of {names[0]}" if len(names) == 1 else f"programs of {', '.join(names)}"
-    # Its fix was not tried in the programs that have nothing to mend.
+    # Its fix was not tried in the programs that have nothing to fix.
     return replace(worst, message=f"{worst.message} This is so in the {where}.", fix=None, asks=False)
 
 
@@ -160,7 +160,7 @@ def _is_mended(finding: Finding) -> bool:
 def _with_fixes(
     program: Program, found: tuple[Finding, ...], pause: Callable[[], None]
 ) -> tuple[Finding, ...]:
-    """The findings, those that a change of the conversion mends with that change."""
+    """The findings, those that a change of the conversion fixes with that change."""
     analysis = analyze_script(program.script, pause, choices=program.choices, is_shared=True, known=program)
     try:
         if analysis.read is not analysis.program:
@@ -180,7 +180,7 @@ def _with_fixes(
 
 
 class _Mending:
-    """Tells which change mends which hazard: none that leaves it, or brings another one."""
+    """Tells which change fixes which hazard: none that leaves it, or brings another one."""
 
     def __init__(self, program: Program, changes: list[Change]) -> None:
         self._program = program
@@ -188,13 +188,13 @@ class _Mending:
         self._tried: dict[int, Counter[str]] = {}
 
     def of(self, finding: Finding) -> Finding:
-        """The finding with the nearest change that mends it, if one does."""
+        """The finding with the nearest change that fixes it, if one does."""
         for change in sorted(self._changes, key=lambda each: _distance(finding.span, each.target)):
             if change.rule not in _MENDING[finding.code]:
                 continue
             met = _distance(finding.span, change.target) == 0
             if (met and change.rule in _SURE) or self._mends(finding.code, change):
-                # What mends two findings is made once: edits that are required are, where they are equal.
+                # What fixes two findings is made once: edits that are required are, where they are equal.
                 edits = (*change.requires, *change.edits)
                 fix = replace(change, rule=finding.code, edits=(), requires=edits)
                 return replace(finding, fix=fix, asks=change.rule in _ASKING)

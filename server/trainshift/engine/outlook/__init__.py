@@ -74,7 +74,7 @@ _PERHAPS = {
 
 
 _NO_TEXT = "{name} cannot be converted for Keras 3 yet; use TensorFlow 2.15"
-# What Horovod has for Keras 2, and what its optimizer does on Keras 3 in silence.
+# What Horovod has for Keras 2, and what its optimizer does on Keras 3 silently.
 _FOR_KERAS_2 = ("DistributedOptimizer", "DistributedGradientTape", "BroadcastGlobalVariablesCallback")
 _APART = "hvd.{name} does not work on Keras 3, where the ranks would diverge; remove it first"
 _FAILS = "hvd.{name} {told}; remove it first"
@@ -198,7 +198,7 @@ def _perhaps(program: Program) -> Outlook | None:
 
 
 def _doubted(program: Program, pause: Callable[[], None]) -> Outlook | None:
-    """A refusal where no loop is seen, and a restriction on loops tells of one all the same."""
+    """A refusal where no loop is seen, and a restriction on loops tells of one anyway."""
     for found in find(program, ON_LOOPS, pause).found:
         if found.verdict is not Verdict.HARMLESS:
             return Outlook(False, True, f"{found.code}: {found.message}", found.span, found.code)

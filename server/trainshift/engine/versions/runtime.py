@@ -60,7 +60,7 @@ class Runtime:
     """What a workspace declares about the versions that its scripts run on.
 
     `too_new` names the declaration of a version that is too new, and is empty where the declared
-    versions fit.  `way_out` says how to convert all the same.  The declaration is at a `line`, from 1, of the
+    versions fit.  `way_out` says how to convert anyway.  The declaration is at a `line`, from 1, of the
     file at `path`, and `asks` for a version.  `is_ignored` tells that somebody wants it ignored, `is_legacy`
     that `tf-keras` is asked for too: Keras 2 on these versions.  `is_paddle2` tells that every version of
     Paddle that is allowed is below 3, `is_open` that nothing is said of TensorFlow and Keras.  `decides` is

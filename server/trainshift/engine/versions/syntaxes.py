@@ -28,7 +28,7 @@ def conda(asks: str) -> Iterator[str]:
 def _conda_piece(piece: str) -> str:
     match = _CONDA_PIECE.fullmatch(piece)
     if match is None:
-        raise ValueError(f"{piece!r} is no version of conda")
+        raise ValueError(f"{piece!r} is not a version of conda")
     operator, version, star = match[1] or "", match[2] or "", match[3]
     if not version:
         return ""
@@ -45,7 +45,7 @@ def caret(asks: str) -> Iterator[str]:
         while rest:
             match = _CARET_PIECE.match(rest)
             if match is None:
-                raise ValueError(f"{asks!r} is no constraint")
+                raise ValueError(f"{asks!r} is not a constraint")
             pieces += _caret_piece(match[1] or "==", match[2])
             rest = rest[match.end() :]
         yield ",".join(pieces)

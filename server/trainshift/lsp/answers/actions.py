@@ -1,6 +1,6 @@
 """Actions: the light bulb's menu for a place, and the edits behind each of its lines.
 
-A menu is made of what is known at once; the edit is worked out when a line is chosen, from the complete
+A menu is made of what is known at once; the edit is computed when a line is chosen, from the complete
 analysis of the very version that the menu was for.
 """
 
@@ -77,7 +77,7 @@ class Wanted:
         return self.only is not None and self.wants(kind) and "" not in self.only
 
     def data(self, do: str, paper: Paper, span: Span | None = None, code: str = "") -> dict[str, Any]:
-        """What an action says of itself, by which its edit is worked out; of the stretch, if of no `span`."""
+        """What an action says of itself, by which its edit is computed; of the stretch, if of no `span`."""
         span = span or self.span
         return {
             "do": do,
@@ -90,7 +90,7 @@ class Wanted:
 
 
 def menu(state: State, wanted: Wanted, client: Client) -> list[types.CodeAction]:
-    """The actions for a place: first what makes it distributed, then what mends it, last what silences it."""
+    """The actions for a place: first what makes it distributed, then what fixes it, last what silences it."""
     near = [each for each in state.report.diagnostics if _meets(place_of(state.paper, each), wanted.span)]
     found = list(_of_statements(state, wanted, client))
     whole: list[types.CodeAction] = []
@@ -133,7 +133,7 @@ def _of_versions(state: State, wanted: Wanted, near: Sequence[Diagnostic]) -> It
 def _of_fixes(
     state: State, wanted: Wanted, client: Client, near: Sequence[Diagnostic]
 ) -> Iterator[types.CodeAction]:
-    """What mends the findings at a place, and all others of their codes."""
+    """What fixes the findings at a place, and all others of their codes."""
     for diagnostic in near:
         if diagnostic.fix is not None:
             action = _action("fix", diagnostic.fix.title, _QUICK, state, wanted, diagnostic)
@@ -147,7 +147,7 @@ def _of_fixes(
 
 
 def _all_fixes(state: State, wanted: Wanted) -> Iterator[types.CodeAction]:
-    """What `trainshift check --fix` mends; a client may ask for it whenever a document is saved."""
+    """What `trainshift check --fix` fixes; a client may ask for it whenever a document is saved."""
     if any(each.is_mended(Severity.WARNING) for each in state.report.diagnostics):
         yield _action("fixAll", "Fix all", FIX_ALL, state, wanted)
 
@@ -224,7 +224,7 @@ def _of_file(
 def _action(
     do: str, title: str, kind: str, state: State, wanted: Wanted, diagnostic: Diagnostic | None = None
 ) -> types.CodeAction:
-    """An action whose edit is still to be worked out, from what `data` says."""
+    """An action whose edit is still to be computed, from what `data` says."""
     span = wanted.span if diagnostic is None else place_of(state.paper, diagnostic)
     data = wanted.data(do, state.paper, span, diagnostic.code if diagnostic else "")
     action = types.CodeAction(_titled(title), kind=kind, data=data)
@@ -306,7 +306,7 @@ async def carried_out(session: Session, program: OpenProgram, data: dict[str, An
         return await _all_fixed(session, program, data["code"])
     if data["do"] != "fix":
         raise ValueError(f"unknown action {data['do']!r}")
-    # Findings at once are of the changed statements alone, and what mends them may be anywhere.
+    # Findings at once are of the changed statements alone, and what fixes them may be anywhere.
     by_itself = data["code"] not in _OWN
     state = await session.known(program, lambda state: state.is_full or by_itself)
     report = state.report if state.is_full else await session.alone(program, data["code"])
@@ -320,7 +320,7 @@ async def carried_out(session: Session, program: OpenProgram, data: dict[str, An
 
 
 async def _all_fixed(session: Session, program: OpenProgram, code: str) -> types.WorkspaceEdit:
-    """The edit of what `trainshift check --fix` mends, or of all that is found of one `code`."""
+    """The edit of what `trainshift check --fix` fixes, or of all that is found of one `code`."""
     paper, settings = program.paper, program.rules.settings
     if code:
         settings, least = settings.overridden([code], ()), Severity.HINT

@@ -1,6 +1,6 @@
 """Derivatives: what is offered in a function, the edits behind that, and what a made one's comment tells.
 
-A menu asks only which function the cursor is in.  What differentiating it comes to is worked out on the
+A menu asks only which function the cursor is in.  What differentiating it comes to is computed on the
 desk's thread, once for each version, and nothing that does so is loaded before.
 """
 
@@ -73,7 +73,7 @@ class Function(NamedTuple):
 
 
 class _Reading:
-    """What a wish comes to in one version of a program: worked out once, on the desk's thread."""
+    """What a wish comes to in one version of a program: computed once, on the desk's thread."""
 
     def __init__(self, desk: Desk, program: OpenProgram, wish: Wish) -> None:
         self._desk, self._program, self._wish = desk, program, wish
@@ -87,13 +87,13 @@ class _Reading:
         return self._future.result() if is_known else None
 
     async def outcome(self) -> Outcome:
-        """The outcome, worked out before anything else; Outdated where a newer version comes first."""
+        """The outcome, computed before anything else; Outdated where a newer version comes first."""
         if not self._future.done():
             await asyncio.wrap_future(self._desk.errand(self._program, self._run))
         return self._future.result()
 
     async def in_time(self, seconds: float) -> None:
-        """Have it worked out before anything else, and wait so long for the outcome at most."""
+        """Have it computed before anything else, and wait so long for the outcome at most."""
         if self._future.done():
             return
         self._desk.errand(self._program, self._run)
@@ -102,7 +102,7 @@ class _Reading:
             await asyncio.wait_for(waiting, seconds)
 
     def at_leisure(self) -> None:
-        """Have it worked out when nothing else is to be done."""
+        """Have it computed when nothing else is to be done."""
         if not self._future.done() and self._program.paper is self.paper:
             self._desk.in_background(self._at_leisure)
 

@@ -42,7 +42,7 @@ _REASONS = {
     ),
     "broadcast_variables": ("HV05", "All ranks go on from the values that rank 0 has."),
     "broadcast_global_variables": ("HV13", "All ranks go on from the values that rank 0 has."),
-    "broadcast_object": ("HV05", "All ranks go on with what rank 0 has."),
+    "broadcast_object": ("HV05", "All ranks go on with the values of rank 0."),
     "BroadcastGlobalVariablesCallback": ("HV09", "All ranks begin with the weights that rank 0 has."),
     "MetricAverageCallback": (
         "HV09",

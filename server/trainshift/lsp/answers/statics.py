@@ -1,6 +1,6 @@
 """Statics: what is offered and told of functions that Paddle turns into a static graph.
 
-Loaded when a document has a sign of Paddle.  What a program's static functions are is worked out on the
+Loaded when a document has a sign of Paddle.  What a program's static functions are is computed on the
 desk's thread, once for each version; what expanding them comes to, when it is asked for.
 """
 

@@ -243,7 +243,7 @@ def averaged(seen: Seen) -> Found:
     if wraps_twice(seen):
         times = max(record.double_wraps for record in seen.records)
         found.fails.append(
-            f"What was wrapped already is wrapped again ({times} times)."
+            f"A wrapped object is wrapped again ({times} times)."
             if times
             else "Gradients that were averaged already are averaged again."
         )
@@ -298,7 +298,7 @@ def averaged(seen: Seen) -> Found:
     compared = [result.steps for result in results if result.kind is Averaging.MEAN]
     what = "weights were changed by" if any(each.by_hand for each in first.optimizers) else "optimizer got"
     found.says = (
-        f"In {counted(sum(compared), 'step')} each rank's {what} the mean of what the ranks computed."
+        f"In {counted(sum(compared), 'step')} each rank's {what} the mean over the ranks."
         if compared
         else f"Horovod averaged, and in all {seen.steps} steps every rank's optimizer got the same."
     )

@@ -76,7 +76,7 @@ class Record:
     (`trainshift.proving.observed.data`). `gpus` are the lists ("0", or "0,1") of the GPUs that its
     sessions were given or, where there was none, TensorFlow's runtime; of those that are not there.
     `stopped` says that the training was ended after as many steps as were asked for, `error_after` what
-    then went wrong, `finished` that the script came to its own end all the same.  `warms_up` says that a
+    then went wrong, `finished` that the script came to its own end anyway.  `warms_up` says that a
     callback of Horovod's raises the rate, `adasum` that
     gradients are combined so; `reduced` says how Horovod puts gradients together, `collectives` which of
     its operations were used; `shards` counts the datasets of which a share was taken, `lengths` are those

@@ -74,7 +74,7 @@ class Display:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A number, string or other constant, or arithmetic on such, whose value is not worked out but `...`."""
+    """A number, string or other constant, or arithmetic on such, whose value is not computed but `...`."""
 
     value: object
 

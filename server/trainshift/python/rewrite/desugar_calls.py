@@ -109,7 +109,7 @@ class _Acting(ast.NodeTransformer):
             case ast.Call(ast.Name("dict"), [old], [_, *_] as given) if (
                 self.dotted(node.func) == "builtins.dict"
                 and all(each.arg for each in given)
-                # What is given is worked out before the copy is made.
+                # What is given is computed before the copy is made.
                 and not any(isinstance(each, ast.Call) for one in given for each in terms.walk(one))
             ):
                 return old, [(terms.constant(each.arg), each.value) for each in given]

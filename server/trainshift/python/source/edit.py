@@ -72,7 +72,7 @@ class Change:
 class Withheld:
     """A change that was not made.
 
-    `essential` tells that without it the ranks would train apart, so that nothing else in the
+    `essential` tells that without it the ranks would diverge, so that nothing else in the
     file may be rewritten either.
     """
 
@@ -86,7 +86,7 @@ class Withheld:
 class Remark:
     """What a rule leaves alone on purpose, and what comes of it.
 
-    `is_doubt` tells that the ranks may train apart or wait for each other by it.
+    `is_doubt` tells that the ranks may diverge or wait for each other by it.
     """
 
     rule: str

@@ -40,7 +40,7 @@ class Source:
         self.text = text
 
     def edited(self, span: Span, text: str) -> Source:
-        """The source with `text` in place of a stretch, its lines worked out from these."""
+        """The source with `text` in place of a stretch, its lines computed from these."""
         new = Source(self.text[: span.start] + text + self.text[span.end :])
         if "\r" in self.text or "\r" in text:  # What was one line ending may be two, or the other way round.
             return new

@@ -133,7 +133,7 @@ def _tail(chunks: list[Chunk], start: int) -> list[Chunk]:
 
 
 def _cut(text: str, known: _Readings, *, is_edit: bool) -> list[Chunk] | None:
-    """Chunks cut at lines that may begin a statement; None where that does not work out.
+    """Chunks cut at lines that may begin a statement; None where that does not compute.
 
     What `is_edit` is read in haste: it stays until the next one, and how much memory it takes does not count.
     """

@@ -55,7 +55,7 @@ _MOST_KEYS = 24
 
 
 class PointsTo:
-    """The objects of some functions and of those inside of them.  All is worked out when first asked for."""
+    """The objects of some functions and of those inside of them.  All is computed when first asked for."""
 
     def __init__(self, functions: Iterable[FunctionNode], policy: Policy) -> None:
         self.policy = policy

@@ -947,7 +947,7 @@ class _Replaced:
         self._first = dict(turn.heap.variables)
 
     def forget(self) -> None:
-        """Have placeholders worked out anew: the heap has grown."""
+        """Have placeholders computed anew: the heap has grown."""
         self._known = {}
 
     def of(self, bits: Bits) -> Bits:

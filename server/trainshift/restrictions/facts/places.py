@@ -1,4 +1,4 @@
-"""Places: findings of hazards, and the small edits that mend them."""
+"""Places: findings of hazards, and the small edits that fix them."""
 
 from __future__ import annotations
 

@@ -64,14 +64,14 @@ class Knowledge:
         if node.operation == _COUNTS:
             return ""
         if node.operation in UNCOUNTED:
-            return f"its length after `{node.operation}` is not known; {_TELL}"
+            return f"its length after `{node.operation}` is unknown; {_TELL}"
         if node.operation in ENDLESS or self._repeats_endlessly(node):
             return "it never ends"
         if node.operation == "repeat":
             return "it is repeated before it could be divided"
         if node.is_source:
             if node.operation not in COUNTED:
-                return f"the length of a `{node.operation}` is not known; {_TELL}"
+                return f"the length of a `{node.operation}` is unknown; {_TELL}"
             return ""
         return next(filter(None, map(self.uncounted, node.inputs)), "")
 

@@ -44,7 +44,7 @@ class WarmUps:
         if self._program.fact(Target).is_keras3:
             return "Horovod's callback does not support Keras 3"
         if not fit.certain:
-            return "Trainshift cannot tell that this is a Keras model"
+            return "Trainshift cannot tell whether this is a Keras model"
         if not is_plain(fit.model):
             return "the model has no name by which its rate could be read"
         if any(self._has_own_optimizers(each) for each in compiles):

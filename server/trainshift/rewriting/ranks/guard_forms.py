@@ -46,7 +46,7 @@ class Form(Enum):
     DISABLE = "the progress bar disabled on other ranks"
     RELOAD = "the statement under a test of the rank, then a broadcast of the model"
     SHARE = "the path that rank 0 has, sent to the others when rank 0 has come here"
-    ELSEWHERE = "the path replaced by what keeps nothing on other ranks"
+    ELSEWHERE = "the path replaced on other ranks by one that keeps nothing"
     QUIET = "an argument by which other ranks stay quiet"
     BEFORE = "a line above by which other ranks stay quiet"
     CONTEXT = "the context of the with statement under a test of the rank"

@@ -191,7 +191,7 @@ def _given(site: Site, name: str, position: int = 0) -> ast.expr:
 def _know_all(site: Site, known: list[ast.expr | None]) -> None:
     """Raise where a call is given something that is not known, or in another order."""
     if any(each not in known for each in arguments(site.node)):
-        raise NotUnderstood("it has options that are not known")
+        raise NotUnderstood("it has unknown options")
     places = [(each.lineno, each.col_offset) for each in known if each is not None]
     if places != sorted(places):
         raise NotUnderstood("its arguments are in a different order")

@@ -356,7 +356,7 @@ def _refuse_findings(program: Program, function: StaticFunction) -> None:
 
 
 def _is_mended_return(function: StaticFunction, script: Script, start: int) -> bool:
-    """Whether it is a `return` in a loop or branch, which is mended, and all returns have one structure."""
+    """Whether it is a `return` in a loop or branch, which is fixed, and all returns have one structure."""
     for statement, own in function.returned.items():
         if script.header_span(statement).start == start:
             return not any(difference(own, each) for each in function.returned.values())

@@ -87,7 +87,7 @@ class Knowledge:
         return isinstance(node, ast.Assign) and binding.kind == "value" and self._gives_sizes(node.value)
 
     def _gives_sizes(self, node: ast.expr) -> bool:
-        """Whether an expression gives sizes, or what is worked out from them."""
+        """Whether an expression gives sizes, or what is computed from them."""
         if isinstance(node, ast.BinOp):
             return self._gives_sizes(node.left) or self._gives_sizes(node.right)
         if isinstance(node, ast.Tuple | ast.List):
@@ -116,7 +116,7 @@ class Knowledge:
         )
 
     def is_scalar(self, node: ast.expr, known: Names) -> bool:
-        """Whether it is a size, a cast, a name of such, or worked out from one of them and from numbers."""
+        """Whether it is a size, a cast, a name of such, or computed from one of them and from numbers."""
         if isinstance(node, ast.BinOp):
             sides = (node.left, node.right)
             return any(self.is_scalar(each, known) for each in sides) and all(
@@ -145,7 +145,7 @@ class Knowledge:
         return isinstance(value, ast.expr) and self.is_counted(value, known)
 
     def is_counted(self, node: ast.expr, known: Names | None = None) -> bool:
-        """Whether an expression is a number in dygraph that is worked out from names that are counted."""
+        """Whether an expression is a number in dygraph that is computed from names that are counted."""
         known = self.counted if known is None else known
         parts = [each for each in ast.walk(node) if isinstance(each, ast.expr)]
         names = [each for each in parts if isinstance(each, ast.Name)]
@@ -293,7 +293,7 @@ class Knowledge:
                 env[each.id] = info
 
     def _computed(self, info: VarInfo, value: ast.expr, env: Env) -> VarInfo:
-        """What a number is that is worked out from what may be tensors: one, if a part surely is one."""
+        """What a number is that is computed from what may be tensors: one, if a part surely is one."""
         named = [env[each.id] for each in _summands(value) if env.get(each.id, UNBOUND).is_tensor]
         if not named or info.number not in ("int", "float"):
             return info.or_tensor()

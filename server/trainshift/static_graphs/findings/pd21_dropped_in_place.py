@@ -98,7 +98,7 @@ def _views(
                 "Take the view after that.",
                 at=found[1],
                 always=True,
-                related=[(statement.node, "what is written")],
+                related=[(statement.node, "the written tensor")],
             )
 
 

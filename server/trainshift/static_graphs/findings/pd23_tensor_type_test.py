@@ -75,7 +75,7 @@ def _of_call(
 
 
 def _is_number_before(function: StaticFunction, value: AbstractValue) -> bool:
-    """Whether a tensor is a number in dygraph: a cast, an item or a size, or may be worked out from one."""
+    """Whether a tensor is a number in dygraph: a cast, an item or a size, or may be computed from one."""
     if value.tensor is not None and value.tensor.counts is not None:
         return True
     made = [each for each in value.sources if isinstance(each, ast.Call)]

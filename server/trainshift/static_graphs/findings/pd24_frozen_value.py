@@ -132,7 +132,7 @@ def _comes_later(judge: Judge, function: StaticFunction, binding: Binding, *, is
 
 
 def _is_counted(binding: Binding) -> bool:
-    """Whether an attribute gets a value that is worked out from its own."""
+    """Whether an attribute gets a value that is computed from its own."""
     if binding.statement is not None and isinstance(binding.statement.node, ast.AugAssign):
         return True
     own = dotted(binding.target) if isinstance(binding.target, ast.expr) else ""

@@ -191,7 +191,7 @@ def _reshaped(given: Given) -> AbstractValue:
 
 
 def _filled(shape: Shape, written: Sequence[int | None], x: Tensor) -> Shape:
-    """A shape with -1 worked out where all other dimensions are known."""
+    """A shape with -1 computed where all other dimensions are known."""
     if -1 not in written:
         return shape
     at = written.index(-1)

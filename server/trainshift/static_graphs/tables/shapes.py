@@ -73,7 +73,7 @@ def combined(
 ) -> AbstractValue:
     """The tensor that an operator makes of two operands, of which one is a tensor.
 
-    Without a `dtype` that is worked out as for arithmetic, which never gives bools.
+    Without a `dtype` that is computed as for arithmetic, which never gives bools.
     """
     parts = [each.tensor for each in (left, right) if each.tensor is not None]
     others = [each for each in (left, right) if each.tensor is None]
