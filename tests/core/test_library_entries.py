@@ -446,7 +446,7 @@ def test_wrong_settings_name_their_place() -> None:
     with pytest.raises(SettingsError, match=r'libraries."acme"."log".*needs a role'):
         read_settings(toml.loads('[libraries.acme]\nlog = { role = "logs" }'), "trainshift.toml")
     wrong = 'Adam = { role = "optimizer", signature = "", base = "acme.Base" }'
-    with pytest.raises(SettingsError, match="no known class of TensorFlow"):
+    with pytest.raises(SettingsError, match="not a known class of TensorFlow"):
         read_settings(toml.loads(f"[libraries.acme]\n{wrong}"), "trainshift.toml")
     with pytest.raises(SettingsError, match=r"must be the name of a module"):
         read_settings(toml.loads('[libraries."acme tracking"]\n'), "trainshift.toml")
