@@ -56,6 +56,12 @@ def test_names_that_are_made_of_each_other_depend_on_the_rank_in_any_order() -> 
             assert uniformity.on_rank(Occurrence(site.node.args[0], site.scope, site.statement))
 
 
+def test_a_list_depends_on_the_rank_if_what_is_put_into_it_does() -> None:
+    made = program("import horovod.tensorflow as hvd\nrows = []\nrows.append(hvd.rank())\nf(rows)\n")
+    (site,) = made.script.sites_named("f")
+    assert made.fact(Uniformity).on_rank(of_call(site).part(site.node.args[0]))
+
+
 def test_functions_that_call_each_other_exclude_nothing() -> None:
     made = program("def f(n):\n    one()\n    g(n)\n\ndef g(n):\n    two()\n    f(n)\n\nf(1)\n")
     (one,), (two,) = (list(made.script.sites_named(name)) for name in ("one", "two"))

@@ -96,6 +96,7 @@ def test_a_length_that_is_made_of_itself_is_no_endless_question() -> None:
         ("int(os.environ['BATCHES'])", Uniform),
         ("os.environ['OMPI_COMM_WORLD_RANK']", Divergent),
         ("int(os.environ.get('PMI_RANK', 0)) + 1", Divergent),
+        ("foreign.WORLD.Get_rank()", Divergent),
         ("max(3, len(sys.argv))", Uniform),
         ("time.time()", Divergent),
         ("int(os.environ['BATCHES']) + random.random()", Divergent),

@@ -248,7 +248,7 @@ class Uniformity:
             return cause_of(CauseKind.DATA, self.losses[at.node])
         if isinstance(at.node, ast.Name) and at.node.id == self._batch_logs.get(at.scope.function(), ""):
             return cause_of(CauseKind.DATA, self._fits[0].site)
-        if reads_number(at.node) or at.node in self._ranks:
+        if self._is_number(at, RANK):
             called = self._script.site_of(at.node) if isinstance(at.node, ast.Call) else None
             return Cause(CauseKind.RANK, at, called)
         if not isinstance(at.node, ast.Call):
@@ -493,7 +493,7 @@ class Uniformity:
 
     def is_meant(self, cause: Cause) -> bool:
         """Tell that a cause is a number of Horovod's own, which is meant to differ."""
-        return cause.at.node in self._ranks
+        return cause.at.node in self._ranks or isinstance(cause.at.node, ast.Name | ast.Attribute)
 
     @cached_property
     def _ranks(self) -> set[ast.AST]:
