@@ -107,7 +107,7 @@ def _spelled(name: str) -> str:
 
 
 def unicode_name(name: str) -> str:
-    """How a name is shown: with its marks above its first letter."""
+    """Return how a name is shown: with its marks above its first letter."""
     body = name.rstrip("'")
     letters = body.rstrip("~^")
     marks = "".join(mark for each in body[len(letters) :] for mark, sign in _HATS.items() if sign == each)

@@ -29,7 +29,7 @@ def primed(name: str) -> str:
 
 
 def is_hatted(name: str) -> bool:
-    """Whether it is the name of a pair."""
+    """Return whether it is the name of a pair."""
     return "^" in name
 
 
@@ -177,7 +177,7 @@ def difference(one: Term, other: Term) -> tuple[Term, Term] | None:
 
 
 def alpha_equal(one: Term, other: Term) -> bool:
-    """Whether two terms differ in nothing but the names that they bind."""
+    """Return whether two terms differ in nothing but the names that they bind."""
     return difference(one, other) is None
 
 

@@ -45,7 +45,7 @@ class Const(Term):
 
     @property
     def is_real(self) -> bool:
-        """Whether it is a number."""
+        """Return whether it is a number."""
         return self.value != UNIT
 
 
@@ -180,7 +180,7 @@ def rebuilt(term: Term, changed: dict[str, Any]) -> Term:
 
 
 def size(term: Term) -> int:
-    """How many constructs a term is made of."""
+    """Return how many constructs a term is made of."""
     count, waiting = 0, [term]
     while waiting:
         each = waiting.pop()

@@ -98,7 +98,7 @@ def show_value(value: Value) -> str:
 
 
 def is_real(value: Value) -> bool:
-    """Whether it is a number, dual or not."""
+    """Return whether it is a number, dual or not."""
     return isinstance(value, int | float | Fraction | Dual)
 
 

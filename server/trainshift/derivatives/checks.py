@@ -245,7 +245,7 @@ class Checks:
                 self.refuse(next(iter(function.assignments(name)), function.node), said)
 
     def _is_value(self, function: Function, name: str, inside: Sequence[ast.AST]) -> bool:
-        """Whether a variable that is a function may be something else, too."""
+        """Return whether a variable that is a function may be something else, too."""
         if function.kind(name).has(*_VALUES):
             return True
         if function is self.whole.start and name in function.params and name in self.wrt:
@@ -401,7 +401,9 @@ class Checks:
             self.shared.add(self.refuse(each.alias.node, said))
 
     def _begins_anew(self, shared: Alias, function: Function) -> bool:
-        """Whether the tangent of what holds one thing twice begins as zeros in the structure of its value."""
+        """Return whether the tangent of what holds one thing twice begins as zeros in the structure of its
+        value.
+        """
         value = getattr(shared.node, "value", None)
         if not shared.is_twice or not isinstance(value, ast.expr):
             return False

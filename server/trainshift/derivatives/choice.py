@@ -88,8 +88,8 @@ class _Uses:
         self.names, (self.dotted, self.bound) = outer, around
 
     def _is_part(self, node: ast.expr) -> bool:
-        """Whether an expression is the parameter or a part of it, or holds it or is computed from it: it is
-        used as that is."""
+        """Return whether an expression is the parameter or a part of it, or holds it or is computed from it:
+        it is used as that is."""
         match node:
             case ast.Name() | ast.Subscript():
                 return root_of(node) in self.names

@@ -296,7 +296,7 @@ def _text(module: Module, name: str) -> str:
 
 
 def _is_made(module: Module, name: str) -> bool:
-    """Whether the line above a function says that it was made."""
+    """Return whether the line above a function says that it was made."""
     line = module.all_functions[name].lineno - 1 if name in module.all_functions else 0
     return line > 0 and module.lines[line - 1].startswith(MADE)
 

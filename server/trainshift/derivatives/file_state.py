@@ -75,13 +75,13 @@ def read_state(module: Module, names: Iterable[str]) -> set[str]:
 
 
 def _is_variable(module: Module, name: str) -> bool:
-    """Whether a name of the file is neither a function nor something of a library."""
+    """Return whether a name of the file is neither a function nor something of a library."""
     known = name in module.functions or bool(module.meaning(name).library)
     return not known and name in module.script.module_bindings
 
 
 def _is_number(module: Module, name: str) -> bool:
-    """Whether all values that the file gives a name are written down as numbers or texts."""
+    """Return whether all values that the file gives a name are written down as numbers or texts."""
     values = [each.taken for each in module.script.module_bindings[name] if each.kind == "value"]
     parts = (ast.Constant, ast.UnaryOp, ast.BinOp)
     known = [
@@ -184,7 +184,7 @@ def _roots(node: ast.AST) -> Iterator[str]:
 
 
 def _reads_state(function: Function) -> bool:
-    """Whether a function reads a global variable of its file."""
+    """Return whether a function reads a global variable of its file."""
     read = {each.id for each in terms.own_nodes(function.node.body) if isinstance(each, ast.Name)}
     return any(function.owner(name) is None and _is_variable(function.whole.module, name) for name in read)
 

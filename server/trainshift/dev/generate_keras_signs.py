@@ -157,7 +157,8 @@ def _takes_any(owner: Any) -> bool:
 
 
 def _is_made_elsewhere(owner: Any) -> bool:
-    """Whether a class or function takes anything: what it makes is of a class that it does not show."""
+    """Return whether a class or function takes anything: what it makes is of a class that it does not
+    show."""
     called = owner.__init__ if inspect.isclass(owner) else owner
     return any(each.kind is each.VAR_POSITIONAL for each in _signature(called))
 

@@ -34,7 +34,7 @@ class Configuration:
     directory: str
 
     def excludes(self, path: str) -> bool:
-        """Whether the settings leave this file out of a walk."""
+        """Return whether the settings leave this file out of a walk."""
         return bool(self._matches(self._exclude, path)) if self.settings.exclude else False
 
     def for_file(self, path: str, select: Sequence[str] | None, ignore: Sequence[str]) -> Settings:

@@ -70,7 +70,7 @@ def shown_path(path: str) -> str:
 
 
 def is_notebook(name: str) -> bool:
-    """Whether a file is a notebook by its name."""
+    """Return whether a file is a notebook by its name."""
     return name.lower().endswith(_NOTEBOOK)
 
 

@@ -23,7 +23,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 def looks_like_notebook(text: str) -> bool:
-    """Whether a text without a name is a notebook: a JSON object that says so, which no script is."""
+    """Return whether a text without a name is a notebook: a JSON object that says so, which no script is."""
     return text.lstrip().startswith("{") and '"nbformat"' in text and '"cells"' in text
 
 
@@ -60,7 +60,7 @@ class Written:
 
     @property
     def is_list(self) -> bool:
-        """Whether it is a list."""
+        """Return whether it is a list."""
         return self.raw.startswith("[")
 
     def place(self, at: int) -> tuple[int, int]:
@@ -122,7 +122,7 @@ class Notebook:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether there is code in it, but none of it Python."""
+        """Return whether there is code in it, but none of it Python."""
         return bool(self.languages) and not self.cells.texts
 
     @cached_property

@@ -98,7 +98,8 @@ class _Excluded:
         self._bases = (os.getcwd(), os.path.abspath(root))
 
     def match(self, path: str, is_directory: bool) -> bool:
-        """Whether the patterns exclude `path`; what they say from the current directory comes first."""
+        """Return whether the patterns exclude `path`; what they say from the current directory comes
+        first."""
         for base in self._bases if self._spec else ():
             verdict = verdict_of(self._spec, base, path, is_directory)
             if verdict is not None:
@@ -145,7 +146,7 @@ class _IgnoreFiles:
         return _IgnoreFiles((*self.specs, (os.path.abspath(directory), spec_of(lines, lenient=True))))
 
     def match(self, path: str, is_directory: bool) -> bool:
-        """Whether `path` is ignored: the innermost file that has an opinion decides."""
+        """Return whether `path` is ignored: the innermost file that has an opinion decides."""
         for base, spec in reversed(self.specs):
             verdict = verdict_of(spec, base, path, is_directory)
             if verdict is not None:

@@ -186,7 +186,7 @@ class _Pending:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the new file is at the target; an interrupt may come right after that."""
+        """Return whether the new file is at the target; an interrupt may come right after that."""
         with suppress(OSError):
             return self.is_put or os.stat(self.target).st_ino == self.inode
         return False

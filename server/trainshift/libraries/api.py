@@ -143,12 +143,12 @@ def _base(name: str) -> str:
 
 
 def is_class(name: str) -> bool:
-    """Whether `name`, in any spelling, is a known class."""
+    """Return whether `name`, in any spelling, is a known class."""
     return canonical(name) in _data()["classes"] or bool(_base(name))
 
 
 def is_module(name: str) -> bool:
-    """Whether `name`, in any spelling, is a module that has known members."""
+    """Return whether `name`, in any spelling, is a module that has known members."""
     return any(spelling.rstrip(".") in _modules() for spelling in _spellings(f"{name}."))
 
 
@@ -163,7 +163,7 @@ def ancestors(name: str) -> tuple[str, ...]:
 
 @cache
 def is_subclass(name: str, *families: str) -> bool:
-    """Whether the class `name` is, or descends from, one of `families` (all in any spelling)."""
+    """Return whether the class `name` is, or descends from, one of `families` (all in any spelling)."""
     return not {canonical(family) for family in families}.isdisjoint(ancestors(name))
 
 

@@ -158,7 +158,7 @@ class Entry:
         return str(self.data.get(key, ""))
 
     def flag(self, key: str) -> bool:
-        """Whether it says that something is so."""
+        """Return whether it says that something is so."""
         return bool(self.data.get(key, False))
 
     def listed(self, key: str) -> tuple[str, ...]:

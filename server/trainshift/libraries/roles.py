@@ -28,22 +28,22 @@ _LEGACY_KERAS = "tf_keras"
 
 
 def is_horovod(full_name: str) -> bool:
-    """Whether a full name is that of a module or a member of Horovod."""
+    """Return whether a full name is that of a module or a member of Horovod."""
     return full_name.startswith("horovod.")
 
 
 def wraps_optimizer(full_name: str) -> bool:
-    """Whether a full name is that of Horovod's wrap of an optimizer."""
+    """Return whether a full name is that of Horovod's wrap of an optimizer."""
     return is_horovod(full_name) and full_name.endswith(".DistributedOptimizer")
 
 
 def wraps_tape(full_name: str) -> bool:
-    """Whether a full name is that of Horovod's wrap of a tape, in any of its modules."""
+    """Return whether a full name is that of Horovod's wrap of a tape, in any of its modules."""
     return is_horovod(full_name) and full_name.endswith(".DistributedGradientTape")
 
 
 def is_wrap(names: Iterable[str]) -> bool:
-    """Whether one of some full names is that of Horovod's wrap of an optimizer."""
+    """Return whether one of some full names is that of Horovod's wrap of an optimizer."""
     return any(map(wraps_optimizer, names))
 
 

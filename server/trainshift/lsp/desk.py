@@ -79,24 +79,24 @@ class State:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing more will become known of this version."""
+        """Return whether nothing more will become known of this version."""
         return self.is_full and (self.has_outline or self.is_broken)
 
     @property
     def has_outline(self) -> bool:
-        """Whether `outline` is of this version, and of its program's other files as they are."""
+        """Return whether `outline` is of this version, and of its program's other files as they are."""
         outline = self.outline
         return outline is not None and outline.paper is self.paper and not outline.whole.is_dated
 
     @property
     def syntax_error(self) -> Diagnostic | None:
-        """Why the text is not Python, if it is not."""
+        """Return why the text is not Python, if it is not."""
         found = (each for each in self.report.diagnostics if each.code == SYNTAX_ERROR.code)
         return next(found, None)
 
     @property
     def is_broken(self) -> bool:
-        """Whether the text is not Python, so that nothing is found in it."""
+        """Return whether the text is not Python, so that nothing is found in it."""
         return self.syntax_error is not None
 
     def moved(self, span: Span) -> Span | None:
@@ -138,24 +138,24 @@ class OpenProgram:
         self._waiting: list[tuple[Callable[[State], bool], Future[State]]] = []
 
     def reads(self, path: str) -> bool:
-        """Whether what could be made distributed depends on a file."""
+        """Return whether what could be made distributed depends on a file."""
         outline = _outline(self)
         return outline is not None and (path in outline.whole.paths or path in outline.whole.sources)
 
     @property
     def is_of_several(self) -> bool:
-        """Whether its program is known to be made of several files."""
+        """Return whether its program is known to be made of several files."""
         outline = _outline(self)
         return outline is not None and len(outline.whole.sources) > 1
 
     @property
     def is_prompt(self) -> bool:
-        """Whether a full check is as quick as any other."""
+        """Return whether a full check is as quick as any other."""
         return self._took < _PROMPT and self.is_short
 
     @property
     def is_short(self) -> bool:
-        """Whether all that is to be known is known as soon as anything."""
+        """Return whether all that is to be known is known as soon as anything."""
         return len(self.paper.text) <= _SHORT
 
 

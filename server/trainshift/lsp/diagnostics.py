@@ -83,7 +83,7 @@ def _position(place: Place) -> dict[str, int]:
 
 
 def _is_plain(part: Part, diagnostic: Diagnostic) -> bool:
-    """Whether all that a finding is about is in a document in which a character is a code point."""
+    """Return whether all that a finding is about is in a document in which a character is a code point."""
     if not part.positions.is_plain or diagnostic.span is None:
         return False
     return all(not each.path or each.path == path_of(part.uri) for each in diagnostic.related)

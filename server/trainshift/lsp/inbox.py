@@ -61,7 +61,7 @@ class Inbox:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has come that was not taken."""
+        """Return whether nothing has come that was not taken."""
         return not self._events
 
     def announce(self, call: Callable[[], None]) -> None:

@@ -98,7 +98,7 @@ class Opening:
         self.inbox.put_back(held)
 
     def _is_judged(self, told: Told | None) -> bool:
-        """Whether the first document was judged by the client's settings."""
+        """Return whether the first document was judged by the client's settings."""
         has_settings = self.knows_settings or not self.client.configures
         return told is not None and told.state is told.program.state and has_settings
 
@@ -135,5 +135,7 @@ class Opening:
 
 
 def is_answer(event: Event) -> bool:
-    """Whether this is the client's answer about its settings, which came too late if anybody else sees it."""
+    """Return whether this is the client's answer about its settings, which came too late if anybody else
+    sees it.
+    """
     return isinstance(event, dict) and event.get("id") == _ASKED and "method" not in event

@@ -245,7 +245,7 @@ class Project:
 
 
 def is_python(uri: str, language: str) -> bool:
-    """Whether a document is judged."""
+    """Return whether a document is judged."""
     return language in LANGUAGES or path_of(uri).endswith((".py", ".pyi"))
 
 
@@ -276,7 +276,7 @@ class Scan:
 
     @property
     def is_long(self) -> bool:
-        """Whether a person would like to know how far it is."""
+        """Return whether a person would like to know how far it is."""
         return self.total >= _MANY and not self._project._scanned
 
     def step(self, pause: Callable[[], None]) -> bool:

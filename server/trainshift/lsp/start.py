@@ -34,7 +34,7 @@ class _Nowhere:
 
 
 def may_serve(arguments: Sequence[str]) -> bool:
-    """Whether a server that is started so needs no options read, and has somebody to serve."""
+    """Return whether a server that is started so needs no options read, and has somebody to serve."""
     return arguments in ([], ["--stdio"]) and sys.stdin is not None and not sys.stdin.isatty()
 
 

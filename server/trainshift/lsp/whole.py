@@ -74,7 +74,7 @@ class Whole:
 
     @property
     def trains(self) -> bool:
-        """Whether a training loop was found."""
+        """Return whether a training loop was found."""
         return self.obstacle is None or self.obstacle.status is not Status.NOTHING_FOUND
 
     def name_of(self, path: str) -> str:

@@ -126,7 +126,7 @@ def called(runs: Sequence[dict[str, Any]]) -> str:
 
 
 def compared(apart: Numbers, is_apart: bool) -> list[str]:
-    """How a difference of weights is to be read."""
+    """Return how a difference of weights is to be read."""
     if is_apart:
         return ["The scale is logarithmic."]
     return ["Equal from the second step on." if apart[:1] != [0] else "Equal after every step."]

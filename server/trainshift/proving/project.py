@@ -59,7 +59,7 @@ class Project:
 
     @property
     def is_inside(self) -> bool:
-        """Whether it is started from within its folder."""
+        """Return whether it is started from within its folder."""
         return os.path.commonpath([self.top, self.here]) == self.top
 
     @property
@@ -211,7 +211,7 @@ class Copier:
 
 
 def has_many(folder: str) -> bool:
-    """Whether a folder has so many entries that it is data."""
+    """Return whether a folder has so many entries that it is data."""
     with suppress(OSError), os.scandir(folder) as entries:
         return sum(1 for _ in islice(entries, MOST_IN_FOLDER + 1)) > MOST_IN_FOLDER
     return False

@@ -74,7 +74,7 @@ class Request:
 
     @property
     def is_converted(self) -> bool:
-        """Whether what is run on the ranks differs from what is run on one process."""
+        """Return whether what is run on the ranks differs from what is run on one process."""
         return self.before != self.after
 
 
@@ -134,7 +134,9 @@ def prove(request: Request, tell: Tell, start: Start = fresh) -> dict[str, Any]:
 
 
 def has_failed(original: Run) -> bool:
-    """Whether one process ended badly before it was stopped, so that there is nothing to compare with."""
+    """Return whether one process ended badly before it was stopped, so that there is nothing to compare
+    with.
+    """
     record = original.directories[0] / "record" / "record.json"
     is_stopped = record.exists() and Record.load(record).stopped
     return bool(original.stuck) or (any(original.statuses) and not is_stopped)
@@ -280,7 +282,7 @@ class Watch:
         self.deadline = float("inf")
 
     def is_over(self) -> bool:
-        """Whether all have ended, or will not; then `stuck` says why."""
+        """Return whether all have ended, or will not; then `stuck` says why."""
         now = time.monotonic()
         running = [process for process in self.processes if process.poll() is None]
         if not running:
@@ -419,6 +421,6 @@ def make_writable(remove: Callable[[str], None], path: str, _: object) -> None:
 
 
 def gpus_here() -> int:
-    """How many GPUs of NVIDIA's this machine has."""
+    """Return how many GPUs of NVIDIA's this machine has."""
     folder = Path("/proc/driver/nvidia/gpus")
     return sum(1 for _ in folder.iterdir()) if folder.is_dir() and sys.platform == "linux" else 0

@@ -32,7 +32,7 @@ def verdict(result: dict[str, Any]) -> str:
 
 
 def count(result: dict[str, Any]) -> str:
-    """How many claims hold, and how many do not; first what was not seen of a proof that holds."""
+    """Return how many claims hold, and how many do not; first what was not seen of a proof that holds."""
     unseen = [
         UNSEEN[each["id"]]
         for each in result["claims"]

@@ -8,7 +8,9 @@ _NO_RESULTS = {"str": "a string", "function": "a function", "layer": "a layer", 
 
 
 def difference(one: AbstractValue, other: AbstractValue) -> str:
-    """How two values differ so that a graph cannot have both; empty where they do not, or nobody can see."""
+    """Return how two values differ so that a graph cannot have both; empty where they do not, or nobody can
+    see.
+    """
     if one.unknown or other.unknown or one.is_nothing or other.is_nothing:
         return ""
     if one.is_none != other.is_none and "None" not in (one.python & other.python):
@@ -40,7 +42,7 @@ def _number(number: int) -> str:
 
 
 def mixture(one: AbstractValue, other: AbstractValue) -> str:
-    """How the values that a name gets in two branches differ so that a graph has no type for it."""
+    """Return how the values that a name gets in two branches differ so that a graph has no type for it."""
     if one.unknown or other.unknown or one.is_nothing or other.is_nothing:
         return ""
     for value, another in ((one, other), (other, one)):

@@ -50,7 +50,7 @@ class StaticCode:
 
 
 def has_signs(text: str) -> bool:
-    """Whether a file seems to use Paddle; no other is read for these codes."""
+    """Return whether a file seems to use Paddle; no other is read for these codes."""
     return _SIGN in text
 
 

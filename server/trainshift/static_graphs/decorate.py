@@ -159,7 +159,9 @@ def _refused(program: Program, function: Scope) -> str:
 
 
 def _is_bound_at_run_time(script: Script, owner: Scope) -> bool:
-    """Whether the file binds the `forward` of objects of a class to something that is not made of it."""
+    """Return whether the file binds the `forward` of objects of a class to something that is not made of
+    it.
+    """
     own, others = script.names.assigned_attributes
     if (owner, "forward") in own:
         return True

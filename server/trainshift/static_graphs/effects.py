@@ -63,7 +63,7 @@ def _changed_by(
 
 
 def is_made_inside(function: StaticFunction, statement: Statement, node: ast.AST) -> bool:
-    """Whether it is an attribute of what is made in the same control flow on tensors."""
+    """Return whether it is an attribute of what is made in the same control flow on tensors."""
     around = function.graph_around(statement)
     if not around or not isinstance(node, ast.Attribute) or not is_own(function, node.value):
         return False
@@ -72,14 +72,16 @@ def is_made_inside(function: StaticFunction, statement: Statement, node: ast.AST
 
 
 def _is_carried(function: StaticFunction, statement: Statement, target: ast.Attribute) -> bool:
-    """Whether an object of the function's own had the attribute before: Paddle carries it like a name."""
+    """Return whether an object of the function's own had the attribute before: Paddle carries it like a
+    name.
+    """
     around = function.graph_around(statement)
     before = function.before.get(around[-1], {}) if around else {}
     return is_own(function, target.value) and dotted(target) in before
 
 
 def _is_known_before(function: StaticFunction, statement: Statement, node: ast.expr) -> bool:
-    """Whether a name holds a tensor already before the control flow on tensors around a statement."""
+    """Return whether a name holds a tensor already before the control flow on tensors around a statement."""
     around = function.graph_around(statement)
     before = function.before.get(around[-1], {}) if around else {}
     value = before.get(getattr(node, "id", ""))
@@ -105,7 +107,7 @@ def told(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.A
 
 
 def changed_default(function: StaticFunction, node: ast.Name) -> bool:
-    """Whether a name is a parameter whose default is a container, which the function changes."""
+    """Return whether a name is a parameter whose default is a container, which the function changes."""
     bindings = function.scope.bindings.get(node.id, ())
     given = [each.value for each in bindings if each.kind == "parameter"]
     is_container = isinstance(given[0], ast.List | ast.Dict | ast.Set) if given else False

@@ -216,7 +216,7 @@ def _told(node: ast.AST, knowledge: Knowledge) -> Iterator[tuple[str, str, str]]
 
 
 def _why(function: StaticFunction) -> str:
-    """Why a function is static, in a few words."""
+    """Return why a function is static, in a few words."""
     why = function.why
     if why.caller is not None:
         return f"`{why.caller.name}` calls it"

@@ -124,7 +124,7 @@ def name_of_paddle(script: Script) -> str:
 
 
 def verdict_in(mode: Mode, *, always: bool = False) -> Verdict:
-    """How something that fails or is wrong in a graph is judged by the way of its function."""
+    """Return how something that fails or is wrong in a graph is judged by the way of its function."""
     if mode is Mode.FULL or (always and mode is Mode.SOT):
         return Verdict.VIOLATED
     return Verdict.HARMLESS if mode is Mode.SOT else Verdict.UNKNOWN
@@ -155,7 +155,7 @@ def exits(function: StaticFunction, loop: Statement, *kinds: type[ast.stmt]) -> 
 
 
 def drops_break(function: StaticFunction, node: ast.stmt) -> bool:
-    """Whether Paddle leaves a `for` as it is, and drops its `break` (PD07)."""
+    """Return whether Paddle leaves a `for` as it is, and drops its `break` (PD07)."""
     return (
         isinstance(node, ast.For)
         and isinstance(node.iter, ast.Call)
@@ -164,7 +164,7 @@ def drops_break(function: StaticFunction, node: ast.stmt) -> bool:
 
 
 def may_be_unrolled(function: StaticFunction, loop: Statement) -> bool:
-    """Whether a loop goes through the rows of a tensor whose number Paddle may know.
+    """Return whether a loop goes through the rows of a tensor whose number Paddle may know.
 
     It then runs in Python while the graph is built, turn after turn, and is no part of it.
     """
@@ -187,7 +187,7 @@ def calls(statement: Statement) -> Iterator[ast.Call]:
 
 
 def is_call_of(function: StaticFunction, node: ast.AST, *names: str) -> bool:
-    """Whether a call may be of one of some library functions."""
+    """Return whether a call may be of one of some library functions."""
     return isinstance(node, ast.Call) and not function.named.get(node, frozenset()).isdisjoint(names)
 
 

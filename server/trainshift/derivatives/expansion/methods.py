@@ -120,12 +120,12 @@ def _at(base: ast.expr, key: ast.expr) -> ast.expr:
 
 
 def _is_simple(reader: Reader, base: ast.expr, *others: ast.expr) -> bool:
-    """Whether a dict, a key and what it gets there can be asked for again, or not at all."""
+    """Return whether a dict, a key and what it gets there can be asked for again, or not at all."""
     called = any(isinstance(each, ast.Call) for one in (base, *others) for each in terms.walk(one))
     return not called and _is_changed(reader, base, base, *others)
 
 
 def _is_changed(reader: Reader, base: ast.expr, *values: ast.expr) -> bool:
-    """Whether a change of a container has to be undone, or depends on what is active."""
+    """Return whether a change of a container has to be undone, or depends on what is active."""
     known = reader.function.dotted(base) is None and root_of(base) is not None
     return known and (reader.whole.reverse or any(map(reader.value, values)))

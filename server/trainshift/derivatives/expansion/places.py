@@ -83,7 +83,7 @@ class _Named(ast.NodeTransformer):
 
 
 def _can(reader: Reader, node: ast.For, name: str, source: ast.expr, shared: set[frozenset[str]]) -> bool:
-    """Whether an element of a loop can be asked for by its place wherever the loop names it."""
+    """Return whether an element of a loop can be asked for by its place wherever the loop names it."""
     function, base = reader.function, root_of(source)
     if not isinstance(source, ast.Name | ast.Subscript) or base is None or any(once(reader, source)):
         return False
@@ -113,7 +113,8 @@ def _can(reader: Reader, node: ast.For, name: str, source: ast.expr, shared: set
 
 
 def _elsewhere(place: ast.expr, source: ast.expr) -> bool:
-    """Whether a place has another key than what a loop goes through: a word, not one of two numbers."""
+    """Return whether a place has another key than what a loop goes through: a word, not one of two
+    numbers."""
     return root_of(place) == root_of(source) and any(
         isinstance(one, ast.Constant)
         and isinstance(other, ast.Constant)
@@ -133,7 +134,9 @@ def _only_gone_through(given: Sequence[ast.AST]) -> bool:
 
 
 def _read_outside(nodes: Sequence[ast.AST], loop: ast.For, name: str) -> bool:
-    """Whether a variable is read elsewhere than in a loop, or in another that gives it a value first."""
+    """Return whether a variable is read elsewhere than in a loop, or in another that gives it a value
+    first.
+    """
     for node in nodes:
         inner = terms.children(node)
         match node:

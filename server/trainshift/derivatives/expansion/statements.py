@@ -173,7 +173,7 @@ class Expander:
         return terms.with_value(node, ast.Call(call.func, [held, *call.args[1:]], []))
 
     def _is_array(self, node: ast.expr) -> bool:
-        """Whether the parts of an active value are those of an array that is computed here."""
+        """Return whether the parts of an active value are those of an array that is computed here."""
         whole, kind = self.function.whole, self.reader.kind(node)
         if not (whole.reverse and whole.arrays and self.reader.value(node)):
             return False
@@ -297,7 +297,7 @@ class Expander:
         return terms.name(held)
 
     def _copies(self, node: ast.expr) -> bool:
-        """Whether an expression is an active part of a list, which is a list of its own."""
+        """Return whether an expression is an active part of a list, which is a list of its own."""
         part = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
         return part and self.reader.value(node) and not self.reader.kind(node).has("array")
 
@@ -385,14 +385,16 @@ class Expander:
         return len(node.args) > 2 and not node.keywords and self.reader.value(node)
 
     def _orders(self, node: ast.Call) -> bool:
-        """Whether a call takes active elements by an order that is no value of its own."""
+        """Return whether a call takes active elements by an order that is no value of its own."""
         dotted = self.function.dotted(node.func) or ""
         given = {each.arg for each in node.keywords}
         ordered = dotted in ORDERED and given <= ORDERED[dotted] and self.reader.value(node)
         return ordered and bool(given or dotted not in FOLDED or self._compares_containers(node))
 
     def _compares_containers(self, node: ast.Call) -> bool:
-        """Whether the values that a call chooses from are containers: one of them is the value, whole."""
+        """Return whether the values that a call chooses from are containers: one of them is the value,
+        whole.
+        """
         kinds = [self.reader.kind(each) for each in node.args]
         return any(each.container for each in ([kinds[0].element()] if len(kinds) == 1 else kinds))
 
@@ -437,7 +439,7 @@ class Expander:
         return ast.ListComp(item, [ast.comprehension(terms.stored(item), node, [], 0)])
 
     def _is_library(self, node: ast.expr) -> bool:
-        """Whether an expression is a function of a library that has a derivative."""
+        """Return whether an expression is a function of a library that has a derivative."""
         return self.function.dotted(node) in self.function.whole.rows
 
     def _named_function(self, node: ast.expr) -> ast.expr:

@@ -40,7 +40,7 @@ class Tangents(Analysis):
         return [*self.wrt, *(each for each in active if each not in self.wrt and self._called_again())]
 
     def _called_again(self) -> bool:
-        """Whether the function at the start is called by what is differentiated."""
+        """Return whether the function at the start is called by what is differentiated."""
         return any(
             self.start.name in terms.names_read(statement)
             for function in self.every()
@@ -62,7 +62,7 @@ class Tangents(Analysis):
         return [self.jvp(function)]
 
     def _is_a_value(self, function: Function) -> bool:
-        """Whether the value of a function is asked for, though it ends without one."""
+        """Return whether the value of a function is asked for, though it ends without one."""
         alone = set[int]()
         for node in (each for one in self.every() for line in one.body for each in terms.walk(line)):
             value = getattr(node, "value", None)

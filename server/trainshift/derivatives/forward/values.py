@@ -228,7 +228,7 @@ class Values(Writer):
         return total
 
     def _is_altered(self, name: str) -> bool:
-        """Whether a variable is changed in place, by whatever name."""
+        """Return whether a variable is changed in place, by whatever name."""
         aliases = self.whole.aliases(self.function)
         altered = aliases.altered()
         return name in altered or self.nodes.reader.kind(terms.name(name)).has("changed")
@@ -244,7 +244,9 @@ class Values(Writer):
         return terms.call("np.zeros", terms.call("np.shape", value))
 
     def fills_itself(self, expr: ast.expr) -> bool:
-        """Whether an expression makes a dict that begins each element that is asked for with nothing."""
+        """Return whether an expression makes a dict that begins each element that is asked for with
+        nothing.
+        """
         match expr:
             case ast.Call(func, [ast.Name("float" | "int" | "list" | "dict")], []):
                 return self.nodes.function.dotted(func) == "collections.defaultdict"
@@ -278,7 +280,7 @@ class Values(Writer):
 
 
 def _is_another(tangent: ast.expr) -> bool:
-    """Whether a tangent may be that of a variable, or show a part of it."""
+    """Return whether a tangent may be that of a variable, or show a part of it."""
     match tangent:
         case ast.IfExp(_, one, other):
             return _is_another(one) or _is_another(other)

@@ -121,13 +121,13 @@ class Analysis:
                 yield from kind.with_elements()
 
     def _is_array(self, kind: Kind) -> bool:
-        """Whether values of a kind are arrays: where the file knows them, what has elements and is calculated
-        with is one."""
+        """Return whether values of a kind are arrays: where the file knows them, what has elements and is
+        calculated with is one."""
         whole = kind.has("real") and kind.has("box") and not kind.has("list", "tuple", "dict")
         return kind.has("array") or (whole and self.module.knows_arrays)
 
     def _annotated_arrays(self) -> bool:
-        """Whether a parameter is annotated as an array or tensor; tells what annotations tell."""
+        """Return whether a parameter is annotated as an array or tensor; tells what annotations tell."""
         found = False
         for function in self.every():
             for each in parameters(function.node.args):
@@ -177,7 +177,7 @@ class Analysis:
             waiting.extend(list(function.nested.values())[::-1])
 
     def is_called(self, function: Function) -> bool:
-        """Whether a function is called by one that is differentiated."""
+        """Return whether a function is called by one that is differentiated."""
         lines = (line for each in self.every() for line in each.body)
         return function is not self.start or any(function.name in terms.names_read(line) for line in lines)
 
@@ -196,7 +196,7 @@ class Analysis:
 
     @property
     def changes(self) -> bool:
-        """Whether a function may change a container or an array at all."""
+        """Return whether a function may change a container or an array at all."""
         if self._changes is None:
             self._changes = any(map(changes_something, self.every()))
         return self._changes

@@ -29,7 +29,7 @@ def _asked(reader: Reader, call: ast.Call) -> set[str]:
 
 
 def _keeps(reader: Reader, call: ast.Call) -> bool:
-    """Whether a value that is called may change what is around the function that it is."""
+    """Return whether a value that is called may change what is around the function that it is."""
     of_library = reader.function.dotted(call.func) is not None and not isinstance(call.func, ast.Subscript)
     if reader.target(call) is not None or of_library or isinstance(call.func, ast.Attribute):
         return False
@@ -37,7 +37,7 @@ def _keeps(reader: Reader, call: ast.Call) -> bool:
 
 
 def has_effects(reader: Reader, call: ast.Call) -> bool:
-    """Whether a call may change what is active, so that it cannot stand in a condition."""
+    """Return whether a call may change what is active, so that it cannot stand in a condition."""
     changed = changed_by_call(reader, call) | _asked(reader, call)
     return _keeps(reader, call) or any(map(_active_in(reader), changed))
 
@@ -125,8 +125,8 @@ def _paths(part: ast.AST) -> dict[int, _Path]:
 
 
 def _in_turn(reader: Reader, part: ast.AST, paths: dict[int, _Path], call: ast.Call, read: ast.Name) -> bool:
-    """Whether a call that changes a variable is done after that is read earlier in the line, and before it is
-    read later."""
+    """Return whether a call that changes a variable is done after that is read earlier in the line, and
+    before it is read later."""
     mine, its = paths[id(call)], paths[id(read)]
     branches = dict(mine)
     if any(branches.get(node, branch) != branch for node, branch in its):

@@ -101,10 +101,10 @@ class AliasQueries(Protocol):
         """The variables whose value, or a part of whose value, may be in that of an expression."""
 
     def active(self, name: str) -> bool:
-        """Whether a variable, also one of another function, is active."""
+        """Return whether a variable, also one of another function, is active."""
 
     def meets(self, one: str, other: str) -> bool:
-        """Whether two variables may have a container or an array in common."""
+        """Return whether two variables may have a container or an array in common."""
 
     def conflicts(self) -> Iterable[Conflict]:
         """The changes of what two names share."""
@@ -135,7 +135,7 @@ class Whole(Protocol):
 
     @property
     def changes(self) -> bool:
-        """Whether a function may change a container or an array at all."""
+        """Return whether a function may change a container or an array at all."""
 
     def every(self) -> Iterable[Function]:
         """All functions."""
@@ -156,7 +156,7 @@ class Whole(Protocol):
         """The name of the adjoint of a captured variable."""
 
     def is_called(self, function: Function) -> bool:
-        """Whether a function is called by one that is differentiated."""
+        """Return whether a function is called by one that is differentiated."""
 
     def aliases(self, function: Function) -> AliasQueries:
         """Which names of a function may be one."""
@@ -287,13 +287,13 @@ class Function:
 
     @property
     def gives_functions(self) -> bool:
-        """Whether its value is a function, or holds some."""
+        """Return whether its value is a function, or holds some."""
         return any(each.has("function") for each in self.value.with_elements())
 
     @property
     def is_outlived(self) -> bool:
-        """Whether functions inside may be called after it has ended: they are in its value, or in what it is
-        given or captures."""
+        """Return whether functions inside may be called after it has ended: they are in its value, or in what
+        it is given or captures."""
         if self.gives_functions or not any(each.escapes for each in self.nested.values()):
             return self.gives_functions
         kinds = [*map(self.kind, self.params), *(owner.kind(name) for owner, name in self.reached)]
@@ -307,7 +307,7 @@ class Function:
 
     @property
     def required(self) -> int:
-        """How many of its parameters have no default."""
+        """Return how many of its parameters have no default."""
         arguments = self.node.args
         return len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
 
@@ -316,11 +316,13 @@ class Function:
         return defaults(self.node.args).get(param)
 
     def takes(self, call: ast.Call) -> bool:
-        """Whether it can be called with the arguments of a call."""
+        """Return whether it can be called with the arguments of a call."""
         return bind_call(call, self.node.args).fits
 
     def takes_by_place(self, call: ast.Call) -> bool:
-        """Whether a call gives it all that has a derivative by place, so that its name need not be known."""
+        """Return whether a call gives it all that has a derivative by place, so that its name need not be
+        known.
+        """
         given = [each for each in self.params[: len(call.args)] if not self.kind(each).has("function")]
         return not call.keywords and self.required == len(call.args) and given == self.handed()
 
@@ -332,13 +334,13 @@ class Function:
         return [each for each in own if each in required or self.active(each)]
 
     def active(self, name: str) -> bool:
-        """Whether a variable is active."""
+        """Return whether a variable is active."""
         owner = self.owner(name)
         return owner is not None and name in owner.varied and name in owner.useful
 
     @property
     def acts(self) -> bool:
-        """Whether it, or a function inside it, changes what it is given or what is around it."""
+        """Return whether it, or a function inside it, changes what it is given or what is around it."""
         return any(
             each.changes_outside or any(each.kind(param).changes for param in each.params)
             for each in (self, *self.whole.inside(self))
@@ -346,7 +348,7 @@ class Function:
 
     @property
     def changes_outside(self) -> bool:
-        """Whether it assigns variables around it, or changes what they hold."""
+        """Return whether it assigns variables around it, or changes what they hold."""
         return bool(self.outside)
 
     def forget(self) -> None:
@@ -446,7 +448,7 @@ class Function:
         ]
 
     def is_given_elsewhere(self, name: str) -> bool:
-        """Whether a variable has more than one assignment, in whatever function."""
+        """Return whether a variable has more than one assignment, in whatever function."""
         own = len(self.bindings(name)) == 1 and name not in self.foreign
         return not own or any(name in each.foreign for each in self.whole.inside(self))
 
@@ -492,7 +494,7 @@ class Function:
         return self._filled[name] if called else None
 
     def is_rebound(self, name: str) -> bool:
-        """Whether a variable is given another value, and not by `+=` and its like alone."""
+        """Return whether a variable is given another value, and not by `+=` and its like alone."""
         return self.fills(name) is None and not all(
             isinstance(each, ast.AugAssign) for each in self.assignments(name)
         )

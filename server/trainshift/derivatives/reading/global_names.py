@@ -155,7 +155,7 @@ class GlobalNames:
         return [each for each in self.script.top[self.start + 1 :] if _calls(each.node)]
 
     def _is_sure(self, binding: Binding, place: int) -> bool:
-        """Whether a binding is made whatever happens, before the module's statement at a place."""
+        """Return whether a binding is made whatever happens, before the module's statement at a place."""
         statement = binding.statement
         if statement is None or statement.parent is not None or statement.scope.kind != "module":
             return False
@@ -255,7 +255,7 @@ class GlobalNames:
 
 
 def _by_function(binding: Binding) -> bool:
-    """Whether a function binds a name of the module."""
+    """Return whether a function binds a name of the module."""
     return binding.statement is not None and binding.statement.scope.kind != "module"
 
 
@@ -274,13 +274,15 @@ def _names_of(binding: Binding) -> tuple[str, ...]:
 
 
 def _is_of_module(names: GlobalNames, call: ast.Call, statement: Statement) -> bool:
-    """Whether the first argument of a call is a module or something else of a library."""
+    """Return whether the first argument of a call is a module or something else of a library."""
     root = dotted(call.args[0]).partition(".")[0] if call.args else ""
     return bool(root and names.before(root, statement).library)
 
 
 def _calls(node: ast.stmt) -> bool:
-    """Whether a statement of the module may call a function, other than in functions that it defines."""
+    """Return whether a statement of the module may call a function, other than in functions that it
+    defines.
+    """
     waiting: list[ast.AST] = [node]
     while waiting:
         each = waiting.pop()

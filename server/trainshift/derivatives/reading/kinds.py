@@ -47,7 +47,7 @@ class Kind:
         return self.found()._words
 
     def has(self, *words: str) -> bool:
-        """Whether any of the words is known."""
+        """Return whether any of the words is known."""
         return not self.found()._words.isdisjoint(words)
 
     def tell(self, *words: str) -> None:
@@ -126,33 +126,35 @@ class Kind:
 
     @property
     def changes(self) -> bool:
-        """Whether the value, or something in it at any depth, is changed."""
+        """Return whether the value, or something in it at any depth, is changed."""
         return any(each.has("changed") for each in self.with_elements())
 
     @property
     def container(self) -> bool:
-        """Whether the value has elements that are asked for."""
+        """Return whether the value has elements that are asked for."""
         return self.has("box", "list", "tuple", "dict")
 
     @property
     def holds_numbers(self) -> bool:
-        """Whether all elements, where there are no arrays, are numbers."""
+        """Return whether all elements, where there are no arrays, are numbers."""
         inside = self.with_elements() - {self.found()}
         return bool(inside) and all(each.has("number", "scalar") and not each.container for each in inside)
 
     @property
     def arrayish(self) -> bool:
-        """Whether the value may be an array, where there are any."""
+        """Return whether the value may be an array, where there are any."""
         return not self.has("list", "tuple", "dict", "function")
 
     def listed(self, arrays: bool) -> bool:
-        """Whether the value is a list or tuple, or has elements and can be nothing else where there are no
-        `arrays`."""
+        """Return whether the value is a list or tuple, or has elements and can be nothing else where there
+        are no `arrays`."""
         return self.has("list", "tuple") or (self.container and not arrays and not self.has("dict", "array"))
 
     @property
     def numeric(self) -> bool:
-        """Whether the value is calculated with and never asked for an element, nor whether it is None."""
+        """Return whether the value is calculated with and never asked for an element, nor whether it is
+        None.
+        """
         return self.has("number", "scalar") and not self.container and not self.has("optional")
 
 
@@ -167,13 +169,15 @@ def read_only() -> Iterator[None]:
 
 
 def reaches(arrays: bool, kind: Kind, wanted: Kind) -> bool:
-    """Whether a value of a kind may be, or hold, one of another kind, where there may be `arrays`."""
+    """Return whether a value of a kind may be, or hold, one of another kind, where there may be `arrays`."""
     arrays = arrays and wanted.arrayish
     return any(each is wanted.found() or (arrays and each.arrayish) for each in kind.with_elements())
 
 
 def meet(arrays: bool, one: Kind, other: Kind) -> bool:
-    """Whether values of two kinds may have a container in common, or one of the `arrays` there may be."""
+    """Return whether values of two kinds may have a container in common, or one of the `arrays` there may
+    be.
+    """
     mine, theirs = one.with_elements(), other.with_elements()
     if any(each in theirs and each.container for each in mine):
         return True

@@ -121,7 +121,7 @@ def _perhaps_lists(function: Function, value: ast.expr) -> list[ast.expr]:
 
 
 def _open(nodes: Nodes, value: ast.expr) -> bool:
-    """Whether a value may be a list for all that is known."""
+    """Return whether a value may be a list for all that is known."""
     match value:
         case ast.Name() | ast.Subscript() if not isinstance(getattr(value, "slice", None), ast.Tuple):
             kind = nodes.reader.kind(value)
@@ -133,7 +133,9 @@ def _open(nodes: Nodes, value: ast.expr) -> bool:
 
 
 def _is_told(nodes: Nodes, value: ast.expr) -> bool:
-    """Whether what gives a variable its values tells that these are no lists: a library, or a default."""
+    """Return whether what gives a variable its values tells that these are no lists: a library, or a
+    default.
+    """
     if not isinstance(value, ast.Name):
         return False
     function = nodes.function
@@ -144,7 +146,7 @@ def _is_told(nodes: Nodes, value: ast.expr) -> bool:
 
 
 def _perhaps_count(nodes: Nodes, value: ast.expr) -> bool:
-    """Whether a value may be a whole number."""
+    """Return whether a value may be a whole number."""
     if isinstance(value, ast.Constant):
         return isinstance(value.value, int)
     return _is_count(value) or (isinstance(value, ast.Name) and _open(nodes, value))
@@ -183,7 +185,7 @@ def _with_elements(reader: Reader, node: ast.AST) -> list[ast.expr]:
 
 
 def _told(reader: Reader, value: ast.expr, arrays: bool) -> bool:
-    """Whether the operands of a sum, or what is repeated, are only now known to be lists.
+    """Return whether the operands of a sum, or what is repeated, are only now known to be lists.
 
     What may be none is `unclear`: what is multiplied, and what is added where the file knows `arrays`.
     """
@@ -212,7 +214,7 @@ def _told(reader: Reader, value: ast.expr, arrays: bool) -> bool:
 
 
 def _is_calculated(reader: Reader, node: ast.expr) -> bool:
-    """Whether a value is none that could be joined to a list: no product with a count, either."""
+    """Return whether a value is none that could be joined to a list: no product with a count, either."""
     match node:
         case ast.BinOp(op=ast.Sub() | ast.Div() | ast.Pow() | ast.MatMult()):
             return True

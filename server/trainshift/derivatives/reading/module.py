@@ -158,7 +158,7 @@ class Module:
 
     @cached_property
     def knows_arrays(self) -> bool:
-        """Whether the file imports a library of arrays."""
+        """Return whether the file imports a library of arrays."""
         return any(each.full_name.partition(".")[0] in _ARRAYS for each in self.script.imports)
 
     def function(self, name: str) -> ast.FunctionDef:
@@ -191,7 +191,9 @@ class Module:
         return self.globals.member(Meaning(library=base or ""), attribute).library or None
 
     def has_operators(self, node: ast.expr | None) -> bool:
-        """Whether an expression names a class of the file that has operator methods, its own or inherited."""
+        """Return whether an expression names a class of the file that has operator methods, its own or
+        inherited.
+        """
         return any(
             _OPERATOR.fullmatch(getattr(part, "name", ""))
             for each in reachable(self._classes(node), lambda each: [*chain(*map(self._classes, each.bases))])
@@ -205,7 +207,9 @@ class Module:
         return [each.target for each in bound if isinstance(each.target, ast.ClassDef)]
 
     def default_changes(self, function: ast.FunctionDef, default: ast.expr) -> str:
-        """Why a default may be another value where the derivative is defined; empty if it is the same."""
+        """Return why a default may be another value where the derivative is defined; empty if it is the
+        same.
+        """
         statement = self.scopes[id(self.functions[function.name])].statement
         assert statement is not None
         for each in walk(default):
@@ -222,7 +226,7 @@ class Module:
 
 
 def _is_known(full_name: str) -> bool:
-    """Whether the tables know a function of a library."""
+    """Return whether the tables know a function of a library."""
     return full_name in rows() or full_name in CONSTANTS | OF_NUMPY | OF_TENSORFLOW
 
 

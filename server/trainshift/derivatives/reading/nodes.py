@@ -38,7 +38,7 @@ class Node:
 
     @property
     def active(self) -> bool:
-        """Whether a derivative flows through it."""
+        """Return whether a derivative flows through it."""
         return self.sort != "still"
 
 
@@ -85,8 +85,8 @@ class Nodes:
         return Impossible((self.module.refusal(expr, said, self.function.node),))
 
     def _active(self, expr: ast.expr) -> bool:
-        """Whether a derivative flows out of an expression: it varies, and all of what it is made of is of
-        use."""
+        """Return whether a derivative flows out of an expression: it varies, and all of what it is made of is
+        of use."""
         if not self.reader.value(expr):
             return False
         if isinstance(expr, ast.Name):
@@ -204,7 +204,7 @@ class Nodes:
         return {"low": ".high", "high": ".low"}[none[0]] if len(none) == 1 else ""
 
     def settled(self, expr: ast.expr) -> bool:
-        """Whether an expression is one number for certain, so that nothing is broadcast."""
+        """Return whether an expression is one number for certain, so that nothing is broadcast."""
         if not self.whole.arrays:
             return True
         match expr:
@@ -232,7 +232,7 @@ class Nodes:
         return False
 
     def certain(self, expr: ast.expr) -> bool:
-        """Whether an expression is no array and no container for certain."""
+        """Return whether an expression is no array and no container for certain."""
         return self.settled(expr) if self.whole.arrays else self.numeric(expr)
 
     def _scalars(self) -> set[str]:
@@ -324,7 +324,7 @@ class Nodes:
         return terms.call("np.array", value) if listed and of_numpy else value
 
     def written(self, node: Node) -> bool:
-        """Whether a list or tuple is written down, number by number."""
+        """Return whether a list or tuple is written down, number by number."""
         inside = [child.expr for _, child in node.params]
         return node.sort == "display" and not any(self.reader.kind(each).container for each in inside)
 
@@ -338,7 +338,7 @@ class Nodes:
             node.needed = True
 
     def numeric(self, expr: ast.expr) -> bool:
-        """Whether a value is a number or array that has no elements of its own to be added to."""
+        """Return whether a value is a number or array that has no elements of its own to be added to."""
         return self.reader.kind(expr).numeric
 
 
@@ -370,7 +370,7 @@ def literal_power(exponent: float) -> table.Row:
 
 
 def cheap(expr: ast.expr) -> bool:
-    """Whether an expression may be computed again: names, literals, arithmetic and elements."""
+    """Return whether an expression may be computed again: names, literals, arithmetic and elements."""
     for each in terms.walk(expr):
         if isinstance(each, ast.Call):
             if not (isinstance(each.func, ast.Name) and each.func.id in CHEAP):

@@ -89,7 +89,7 @@ class ArrayPolicy:
         return self._bodies[known]
 
     def is_object(self, node: ast.expr, function: FunctionNode) -> bool:
-        """Whether an expression may be something that can be changed: no variable for numbers."""
+        """Return whether an expression may be something that can be changed: no variable for numbers."""
         nodes = self._read(node, function)
         if nodes is None or not isinstance(node, ast.Name | ast.Subscript | ast.BinOp):
             return True
@@ -105,17 +105,17 @@ class ArrayPolicy:
         return not self._kind(nodes, node).numeric
 
     def is_view(self, node: ast.Subscript | ast.Attribute, function: FunctionNode) -> bool:
-        """Whether a part may be one of an array."""
+        """Return whether a part may be one of an array."""
         known = isinstance(node, ast.Attribute) and node.attr in FACTS
         return not known and self.has_views(node.value, function)
 
     def is_copy(self, node: ast.Subscript, function: FunctionNode) -> bool:
-        """Whether a part is made anew, of the elements that an index picks."""
+        """Return whether a part is made anew, of the elements that an index picks."""
         nodes = self._read(node, function)
         return nodes is not None and Sources(nodes.reader).picks(node, node.slice)
 
     def has_views(self, node: ast.expr, function: FunctionNode) -> bool:
-        """Whether an expression may be an array, of which a loop gets views."""
+        """Return whether an expression may be an array, of which a loop gets views."""
         if not self.whole.arrays:
             return False
         nodes = self._read(node, function)

@@ -248,14 +248,14 @@ class Reader:
                 self._assigned(target, active, kind.element(), source)
 
     def goes_through_keys(self, target: ast.expr, source: ast.expr) -> bool:
-        """Whether what a loop goes through is a dict, so that its target is a key."""
+        """Return whether what a loop goes through is a dict, so that its target is a key."""
         known = not isinstance(source, ast.Call) and self.kind(source).has("dict")
         return known and not self._may_be_list(source, target)
 
     # What is varied, forward.
 
     def value(self, node: ast.expr) -> bool:
-        """Whether the value of an expression is varied; notes what calls do to the functions that they
+        """Return whether the value of an expression is varied; notes what calls do to the functions that they
         call."""
         match node:
             case ast.Name(name):
@@ -326,7 +326,8 @@ class Reader:
         return found
 
     def _function_varied(self, inner: Function) -> bool:
-        """Whether a function has to be differentiated: it captures, changes or is given what varies."""
+        """Return whether a function has to be differentiated: it captures, changes or is given what
+        varies."""
         if inner.varied & set(inner.params) or inner.returns:
             return True
         return any(name in owner.varied for owner, name in (*inner.outside, *inner.free))
@@ -392,7 +393,7 @@ class Reader:
         return [each in table.STILL for each in (*places, *map(row.param, named))]
 
     def _function_value(self, node: ast.expr) -> bool:
-        """Whether an argument is a function of the file, which is then known to be used as a value."""
+        """Return whether an argument is a function of the file, which is then known to be used as a value."""
         if not isinstance(node, ast.Name):
             return False
         owner = self.function.owner(node.id)
@@ -430,7 +431,7 @@ class Reader:
                 use(self.function, each)
 
     def _acts(self, value: ast.expr) -> bool:
-        """Whether a function of the file that a value calls changes something that others see."""
+        """Return whether a function of the file that a value calls changes something that others see."""
         for each in terms.walk(value):
             if isinstance(each, ast.Call) and isinstance(each.func, ast.Name | ast.Call | ast.Subscript):
                 target = self.target(each)
@@ -485,7 +486,7 @@ class Reader:
         return base.element()
 
     def _may_be_list(self, source: ast.expr, target: ast.expr | None = None) -> bool:
-        """Whether the function asks what something like a dict is, and goes through no keys of it."""
+        """Return whether the function asks what something like a dict is, and goes through no keys of it."""
         asked = ("builtins.isinstance", "builtins.hasattr")
         source = terms.copied(source)
         inside = [each for node in self.function.body for each in terms.walk(node)]
@@ -500,8 +501,8 @@ class Reader:
         )
 
     def _is_key(self, base: ast.expr, index: ast.expr) -> bool:
-        """Whether an index is one of what comes when its container is gone through, so that this is a dict:
-        elements that have a derivative are no places."""
+        """Return whether an index is one of what comes when its container is gone through, so that this is a
+        dict: elements that have a derivative are no places."""
         match index:
             case ast.Name(name):
                 match self._given_once(name):
@@ -516,7 +517,7 @@ class Reader:
         return False
 
     def _lists(self, node: ast.expr | None, base: ast.expr) -> bool:
-        """Whether a value has what comes when a container is gone through, in whatever order."""
+        """Return whether a value has what comes when a container is gone through, in whatever order."""
         match node:
             case ast.Call(ast.Name("sorted" | "list" | "tuple" | "reversed"), [inner]):
                 return self._lists(inner, base)
@@ -620,7 +621,7 @@ class Reader:
         return Kind()
 
     def in_place(self, node: ast.AugAssign) -> bool:
-        """Whether an augmented assignment of a variable changes an array that others see."""
+        """Return whether an augmented assignment of a variable changes an array that others see."""
         kind = self.kind(node.target)
         if not self._is_seen(node.target) or kind.has("list", "tuple", "dict"):
             return False
@@ -629,8 +630,8 @@ class Reader:
         return kind.has("array") or (kind.has("box") and (self.whole.reverse or not joins))
 
     def added_to(self, node: ast.stmt) -> bool:
-        """Whether what may be an array is added to where others see it: in forward mode its tangent is, too,
-        so that they have the same other names."""
+        """Return whether what may be an array is added to where others see it: in forward mode its tangent
+        is, too, so that they have the same other names."""
         if not (isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub)):
             return False
         target, kind = node.target, self.kind(node.target)
@@ -641,7 +642,7 @@ class Reader:
         return kind.has("box") and not kind.has("array") and self._is_seen(target)
 
     def _is_seen(self, target: ast.expr) -> bool:
-        """Whether an array that a variable has may have another name."""
+        """Return whether an array that a variable has may have another name."""
         if not isinstance(target, ast.Name) or not self.whole.arrays or self.whole.tensors:
             return False
         function = self.function
@@ -649,7 +650,9 @@ class Reader:
         return not own or target.id in function.shown or target.id in function.captured_inside
 
     def by_part(self, node: ast.BinOp, left: Kind, right: Kind) -> bool:
-        """Whether a list or tuple is added or multiplied part by part: the other operand is an array."""
+        """Return whether a list or tuple is added or multiplied part by part: the other operand is an
+        array.
+        """
         found = False
         for part, own, times, other in (
             (node.left, left, node.right, right),
@@ -783,7 +786,7 @@ class Reader:
         return made
 
     def gives_keys(self, node: ast.Call, dotted: str | None) -> bool:
-        """Whether a call gives the keys of a dict, or one of them."""
+        """Return whether a call gives the keys of a dict, or one of them."""
         if dotted not in _OF_KEYS or len(node.args) != 1:
             return False
         first = node.args[0]
@@ -818,7 +821,7 @@ class Reader:
 
 
 def loses(call: ast.Call) -> bool:
-    """Whether a method changes a container so that the way back cannot undo it."""
+    """Return whether a method changes a container so that the way back cannot undo it."""
     assert isinstance(call.func, ast.Attribute)
     if call.func.attr == "pop":
         return len(call.args) > 1

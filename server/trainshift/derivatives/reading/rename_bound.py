@@ -119,7 +119,7 @@ class _Renaming:
         return found
 
     def _is_used_in(self, use: NameUse, function: Scope) -> bool:
-        """Whether a name stands in a function, and belongs to it or to what is around it."""
+        """Return whether a name stands in a function, and belongs to it or to what is around it."""
         within = function in scopes_around(use.scope)
         return within and (use.owner is function or function not in scopes_around(use.owner))
 
@@ -150,7 +150,7 @@ class _Renaming:
         return found
 
     def _is_elsewhere(self, name: str, scope: Scope) -> bool:
-        """Whether something that is not in a scope has a name, too."""
+        """Return whether something that is not in a scope has a name, too."""
         others = (each for each in self.renaming.scopes if each is not scope)
         return (
             name in self.module.functions
@@ -162,7 +162,9 @@ class _Renaming:
         return any(each.kind == "import" for each in scope.bindings[name])
 
     def _is_module_here(self, scope: Scope, name: str) -> bool:
-        """Whether a function imports the module that derivatives call so, and the file has no other thing."""
+        """Return whether a function imports the module that derivatives call so, and the file has no other
+        thing.
+        """
         outside = self.module.script.module_bindings
         if name not in MODULES or (name in outside and self.module.meaning(name).library != MODULES[name]):
             return False

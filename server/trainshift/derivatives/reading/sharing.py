@@ -235,7 +235,7 @@ class Sharing(Analysis[Pairs]):
         closures: Mapping[str, Bits],
         stored: list[tuple[Bits, Bits]],
     ) -> bool:
-        """Whether names may share something from now on since one is put into the other.
+        """Return whether names may share something from now on since one is put into the other.
 
         What was in a container before, it shares already.
         """
@@ -413,11 +413,11 @@ class Sharing(Analysis[Pairs]):
         return {each for each in self.function.params if closures.get(f"{each}{GIVEN}", 0) & bits}
 
     def _is_given(self, name: str | None, state: State) -> bool:
-        """Whether a variable may have something of who calls the function."""
+        """Return whether a variable may have something of who calls the function."""
         return self.is_called and bool(self._given_of(state, self.within(state, name or "")))
 
     def _is_in_new(self, place: ast.expr, state: State) -> bool:
-        """Whether an element of a new container may be an argument, or a part of one."""
+        """Return whether an element of a new container may be an argument, or a part of one."""
         if not (
             isinstance(place, ast.Subscript)
             and self._given_of(state, self.within(state, root_of(place) or ""))
@@ -638,13 +638,14 @@ class Sharing(Analysis[Pairs]):
         return {each for each, name in pairs if each == name or self.shows(each, name)}
 
     def shows(self, other: str, name: str) -> bool:
-        """Whether another variable may show a change of something in one, by their kinds."""
+        """Return whether another variable may show a change of something in one, by their kinds."""
         kinds = {each for each in self._kind(name).with_elements() if each.has("changed")}
         inside = self._kind(other).with_elements()
         return bool(inside & kinds) or (any(map(self.arrayish, kinds)) and any(map(self.arrayish, inside)))
 
     def is_known_elsewhere(self, name: str) -> bool:
-        """Whether a variable is also changed by a call, or has another name, such as that of a view."""
+        """Return whether a variable is also changed by a call, or has another name, such as that of a
+        view."""
         partners = {each for pair in self.ever if name in pair for each in pair}
         partners -= {name, self.function.result}
         known = bool(partners) or name in self.handed or name in self.function.captured_inside
@@ -660,7 +661,7 @@ class Sharing(Analysis[Pairs]):
                 yield each
 
     def meets(self, one: str, other: str) -> bool:
-        """Whether two variables may have a container or an array in common, by their kinds."""
+        """Return whether two variables may have a container or an array in common, by their kinds."""
         return meet(self.whole.arrays, self.function.kind(one), self.function.kind(other))
 
     def with_names(self, names: set[str]) -> set[str]:
@@ -685,17 +686,17 @@ class Sharing(Analysis[Pairs]):
         return self.function.kind(name.removesuffix(GIVEN))
 
     def active(self, name: str) -> bool:
-        """Whether a variable, also one of another function, is active."""
+        """Return whether a variable, also one of another function, is active."""
         owner, name = self.strangers.get(name, (self.function, name))
         return owner.active(name)
 
     def arrayish(self, kind: Kind) -> bool:
-        """Whether a value of a kind may be an array."""
+        """Return whether a value of a kind may be an array."""
         return self.whole.arrays and kind.arrayish
 
 
 def changes_something(function: Function) -> bool:
-    """Whether the lines of a function, or of those in it, may change a container or an array."""
+    """Return whether the lines of a function, or of those in it, may change a container or an array."""
     nodes = Nodes(function)
     for node in terms.inside(function.body):
         match node:
@@ -779,7 +780,9 @@ def _copied_at(point: Point) -> dict[str, str]:
 
 
 def _apart(one: ast.expr, other: ast.expr) -> ast.expr | bool:
-    """Whether two parts of one variable are different ones; what tells it, where that are the indices."""
+    """Return whether two parts of one variable are different ones; what tells it, where that are the
+    indices.
+    """
     if not (isinstance(one, ast.Subscript) and isinstance(other, ast.Subscript)):
         return False
     indices = one.slice, other.slice

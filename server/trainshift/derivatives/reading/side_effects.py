@@ -71,7 +71,9 @@ def changed_by_call(reader: Reader, call: ast.Call) -> set[str]:
 
 
 def asks(function: Function) -> bool:
-    """Whether a function, or one that it calls, asks when it runs whether it changes an array in place."""
+    """Return whether a function, or one that it calls, asks when it runs whether it changes an array in
+    place.
+    """
     conflicts = (
         one for each in reachable([function], _called) for one in each.whole.aliases(each).conflicts()
     )
@@ -141,7 +143,7 @@ def _resized(reader: Reader, node: ast.For) -> set[str]:
 
 
 def asks_length(reader: Reader, source: ast.expr, names: set[str]) -> bool:
-    """Whether what a loop goes through has no adjoint, and how long it is depends on variables."""
+    """Return whether what a loop goes through has no adjoint, and how long it is depends on variables."""
     match source:
         case ast.Name() | ast.Subscript() | ast.Attribute():
             return False
@@ -171,8 +173,8 @@ def gone_through(source: ast.expr) -> list[ast.expr]:
 
 
 def resized_by_call(reader: Reader, call: ast.Call, source: ast.expr) -> bool:
-    """Whether a call of a function of the file may make a list or dict longer or shorter, or may give what is
-    an element of something other elements."""
+    """Return whether a call of a function of the file may make a list or dict longer or shorter, or may give
+    what is an element of something other elements."""
     name = root_of(source)
     target = reader.target(call)
     for each in [target] if target else reader.possible(call):
@@ -191,12 +193,12 @@ def resized_by_call(reader: Reader, call: ast.Call, source: ast.expr) -> bool:
 
 
 def depth(node: ast.expr) -> int:
-    """How many indices lead to an element."""
+    """Return how many indices lead to an element."""
     return 1 + depth(node.value) if isinstance(node, ast.Subscript) else 0
 
 
 def changed_inside(reader: Reader, node: ast.For) -> bool:
-    """Whether a loop's body may change what the loop goes through."""
+    """Return whether a loop's body may change what the loop goes through."""
     aliases = reader.whole.aliases(reader.function)
     given = terms.names_read(node.iter) & aliases.changed
     for each in terms.inside(node.body) if given else ():
@@ -229,7 +231,7 @@ def place_told(reader: Reader, call: ast.Call, rebound: str) -> ast.expr | None:
 
 
 def _from_start(reader: Reader, index: ast.expr, known: frozenset[str] = frozenset()) -> bool:
-    """Whether an index is no negative number for certain."""
+    """Return whether an index is no negative number for certain."""
     match index:
         case ast.Constant(int(value)):
             return value >= 0
@@ -251,7 +253,7 @@ def _from_start(reader: Reader, index: ast.expr, known: frozenset[str] = frozens
 
 
 def _counts(reader: Reader, node: ast.AST, name: str, known: frozenset[str]) -> bool:
-    """Whether a statement gives a variable no negative number for certain."""
+    """Return whether a statement gives a variable no negative number for certain."""
     match node:
         case ast.Assign([ast.Name(_)], value):
             return _from_start(reader, value, known)
@@ -312,7 +314,7 @@ def asked_by(index: ast.expr) -> set[str]:
 
 
 def changed_as_given(reader: Reader, name: str, asked: frozenset[str] = frozenset()) -> bool:
-    """Whether a function may change what a parameter was given, which gets another value in it.
+    """Return whether a function may change what a parameter was given, which gets another value in it.
 
     `asked` are the parameters that are being asked for already: a call of itself does to them what it does.
     """
@@ -334,7 +336,9 @@ def changed_as_given(reader: Reader, name: str, asked: frozenset[str] = frozense
 
 
 def _given_on(reader: Reader, line: ast.stmt, name: str, asked: frozenset[str]) -> bool:
-    """Whether a line gives a variable to the function itself, by a parameter whose argument that changes."""
+    """Return whether a line gives a variable to the function itself, by a parameter whose argument that
+    changes.
+    """
     function = reader.function
     bound_anew = terms.names_bound(function.body)
     for each in terms.walk(line):

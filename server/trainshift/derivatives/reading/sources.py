@@ -107,7 +107,7 @@ class Sources:
                     yield argument, each
 
     def _is_new_list(self, node: ast.expr) -> bool:
-        """Whether an expression that makes a list of parts of others makes it of numbers alone."""
+        """Return whether an expression that makes a list of parts of others makes it of numbers alone."""
         made = isinstance(node, ast.BinOp) or isinstance(getattr(node, "slice", None), ast.Slice)
         if isinstance(node, ast.Call):
             made = self.reader.function.dotted(node.func) in (
@@ -118,7 +118,9 @@ class Sources:
         return made and not self.whole.arrays and self.reader.kind(node).holds_numbers
 
     def picks(self, node: ast.Subscript, index: ast.expr) -> bool:
-        """Whether an index picks elements out of an array, by their places or by a condition: that copies."""
+        """Return whether an index picks elements out of an array, by their places or by a condition: that
+        copies.
+        """
         match index:
             case ast.List():
                 return True
@@ -204,7 +206,7 @@ def parts_of(target: ast.expr, value: ast.expr, each: bool) -> Iterator[tuple[as
 
 
 def may_follow(reader: Reader, value: ast.expr, targets: ast.expr) -> bool:
-    """Whether a value may be a part of an array that a store into targets changes."""
+    """Return whether a value may be a part of an array that a store into targets changes."""
     whole, kind = reader.whole, reader.kind(value)
     if not (isinstance(value, ast.Subscript) and whole.arrays and whole.reverse) or whole.tensors:
         return False
@@ -222,13 +224,15 @@ def is_no_part(held: str, value: ast.expr) -> ast.stmt:
 
 
 def number(value: ast.expr | str) -> ast.expr:
-    """Whether a variable, or what is at a place, is a number: no array, which may be a part of another."""
+    """Return whether a variable, or what is at a place, is a number: no array, which may be a part of
+    another.
+    """
     read = terms.name(value) if isinstance(value, str) else terms.copied(value)
     return ast.UnaryOp(ast.Not(), terms.call("np.ndim", read))
 
 
 def whole_numbers(function: Function, value: ast.expr) -> bool:
-    """Whether an expression makes an array of whole numbers for certain."""
+    """Return whether an expression makes an array of whole numbers for certain."""
     if not isinstance(value, ast.Call):
         return False
     dotted = function.dotted(value.func)

@@ -247,8 +247,8 @@ class Build(Analysis):
         way.passes.forward = [*starts, *way.passes.forward]
 
     def _is_begun_late(self, function: Function, name: str) -> bool:
-        """Whether the adjoint of a captured variable begins with the first pullback that adds to it: who has
-        the functions inside calls theirs before that of their own function."""
+        """Return whether the adjoint of a captured variable begins with the first pullback that adds to it:
+        who has the functions inside calls theirs before that of their own function."""
         return function.is_outlived and function.kind(name).container
 
     def _begun_late(
@@ -345,14 +345,16 @@ class Build(Analysis):
         return function_of(self.made, arguments, said, body)
 
     def _is_held(self, function: Function, name: str) -> bool:
-        """Whether a variable of which nothing is known is an element of another one, whose adjoint has lists
-        for tuples."""
+        """Return whether a variable of which nothing is known is an element of another one, whose adjoint has
+        lists for tuples."""
         kind = function.kind(name).found()
         others = (each for other, each in function.kinds.items() if other not in (name, function.result))
         return not kind.words and any(kind in each.with_elements() for each in others if each.container)
 
     def _undoes_value(self, way: Ways) -> bool:
-        """Whether the way back may change what the function at the start gives, here or in what it calls."""
+        """Return whether the way back may change what the function at the start gives, here or in what it
+        calls.
+        """
         start, aliases = self.start, self.aliases(self.start)
         undone = {each for each in way.passes.contents & aliases.changed if start.owner(each) is start}
         # What no variable may be, or hold a part of, is nobody else's.
@@ -364,7 +366,8 @@ class Build(Analysis):
         return self._puts_back_value()
 
     def _puts_back_value(self) -> bool:
-        """Whether the pullbacks of called functions may change what the function at the start gives."""
+        """Return whether the pullbacks of called functions may change what the function at the start
+        gives."""
         kind = self.start.kind(self.start.result)
         if any(each.found() in kind.with_elements() for each in self._put_back):
             return True

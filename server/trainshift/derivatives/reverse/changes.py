@@ -221,7 +221,7 @@ class Changes:
         return back
 
     def _spreads(self, target: ast.Subscript) -> bool:
-        """Whether a store may put one number into many places of an array."""
+        """Return whether a store may put one number into many places of an array."""
         base, element = self.nodes.reader.kind(target.value), self.nodes.reader.kind(target)
         if not self.whole.arrays or self.whole.tensors or base.has("list", "dict"):
             return False
@@ -253,8 +253,8 @@ class Changes:
         return ast.Subscript(owner, ast.Slice(terms.name(ahead), end, None), ast.Load())
 
     def _keeps_length(self, target: ast.Subscript, value: ast.expr) -> bool:
-        """Whether a store leaves a part as long as it was: one of an array, with a step, or as long as is
-        written down."""
+        """Return whether a store leaves a part as long as it was: one of an array, with a step, or as long as
+        is written down."""
         part = target.slice
         assert isinstance(part, ast.Slice)
         base = self.nodes.reader.kind(target.value)
@@ -478,7 +478,7 @@ class Changes:
         return back
 
     def _popped_of_list(self, popped: ast.Call) -> bool:
-        """Whether a `pop` takes an element of a list for certain, not one of a dict."""
+        """Return whether a `pop` takes an element of a list for certain, not one of a dict."""
         assert isinstance(popped.func, ast.Attribute)
         kind = self.nodes.reader.kind(popped.func.value)
         if not popped.args or terms.is_number(popped.args[0], -1):

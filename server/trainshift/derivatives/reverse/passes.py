@@ -26,7 +26,7 @@ class Block:
 
     @cached_property
     def loads(self) -> Counter[str]:
-        """How often it reads each name."""
+        """Return how often it reads each name."""
         return terms.counted(self.statements)[0]
 
 
@@ -104,7 +104,7 @@ class Passes:
         return self.stacks[name]
 
     def is_of_block(self, name: str) -> bool:
-        """Whether a variable is assigned once, in this block, and read nowhere else and not before."""
+        """Return whether a variable is assigned once, in this block, and read nowhere else and not before."""
         if name in self.function.params or name in self.function.captured_inside:
             return False
         loads, stores = self.counts
@@ -122,19 +122,19 @@ class Passes:
         return known[key]
 
     def stays(self, expr: ast.expr) -> bool:
-        """Whether what an element is found by is not assigned in the rest of the function."""
+        """Return whether what an element is found by is not assigned in the rest of the function."""
         found = terms.names_read(expr)
         stores = self.counts[1]
         return all(stores[each] <= (0 if each in self.function.params else 1) for each in found)
 
     def is_read_behind(self, name: str, node: ast.stmt) -> bool:
-        """Whether a variable is read below a statement of its block, or by a function inside."""
+        """Return whether a variable is read below a statement of its block, or by a function inside."""
         below = self.block.statements[self.block.statements.index(node) + 1 :]
         return name in self.function.captured_inside or any(name in terms.names_read(each) for each in below)
 
     @cached_property
     def counts(self) -> tuple[Counter[str], Counter[str]]:
-        """How often the function reads each name, and how often it assigns it."""
+        """Return how often the function reads each name, and how often it assigns it."""
         return terms.counted(self.function.body)
 
     def inner(self, back: Back) -> list[ast.stmt]:
@@ -154,7 +154,7 @@ def nothing() -> None:
 
 
 def simple(node: ast.stmt) -> bool:
-    """Whether a statement holds no others."""
+    """Return whether a statement holds no others."""
     return not isinstance(node, ast.If | ast.For | ast.While | ast.FunctionDef)
 
 

@@ -59,17 +59,17 @@ class Pull(Writer):
         return self.bars[name]
 
     def foreign(self, name: str) -> bool:
-        """Whether a variable's adjoint lives elsewhere, or is added to by a function inside: it is always
-        there."""
+        """Return whether a variable's adjoint lives elsewhere, or is added to by a function inside: it is
+        always there."""
         owner = self.function.owner(name)
         return owner is not self.function or (owner, name) in self.whole.captured_bars
 
     def is_present(self, name: str) -> bool:
-        """Whether the adjoint of a variable has been started."""
+        """Return whether the adjoint of a variable has been started."""
         return name in self.present or self.foreign(name)
 
     def boxlike(self, name: str) -> bool:
-        """Whether a variable's adjoint is added to element by element."""
+        """Return whether a variable's adjoint is added to element by element."""
         kind = self.function.kind(name)
         return kind.container
 
@@ -83,7 +83,7 @@ class Pull(Writer):
         return self.helper("_zeros" if self.exact(name) else "_cells", terms.name(name))
 
     def exact(self, name: str) -> bool:
-        """Whether a variable holds nodes of a linked structure, which are unpacked and made anew as
+        """Return whether a variable holds nodes of a linked structure, which are unpacked and made anew as
         tuples."""
         return self.function.kind(name).has("linked")
 
@@ -303,12 +303,12 @@ class Pull(Writer):
             self.passes.emit(terms.assign(place, self.helper("_add", place, bar)))
 
     def in_tensor(self, expr: ast.expr) -> bool:
-        """Whether an element is one of a tensor, which is never changed in place."""
+        """Return whether an element is one of a tensor, which is never changed in place."""
         base = self.nodes.reader.kind(expr.value) if isinstance(expr, ast.Subscript) else Kind()
         return self.whole.tensors and not base.has("list", "tuple", "dict")
 
     def is_one_place(self, index: ast.expr, array: bool) -> bool:
-        """Whether an index is one place, or a part of an array without repetitions."""
+        """Return whether an index is one place, or a part of an array without repetitions."""
         if self.whole.tensors:
             return isinstance(index, ast.Constant) and isinstance(index.value, str)
         if isinstance(index, ast.Slice):
@@ -399,7 +399,7 @@ class Pull(Writer):
         return aliases.sources(expr)
 
     def must(self, root: Node) -> bool:
-        """Whether a call has to be gone back through even where nothing depends on its value."""
+        """Return whether a call has to be gone back through even where nothing depends on its value."""
         waiting = [root]
         while waiting:
             node = waiting.pop()
@@ -413,8 +413,8 @@ class Pull(Writer):
         return target is None or target.gives_functions or target.acts or asks(target)
 
     def _undoes_its_value(self, called: Function) -> bool:
-        """Whether a pullback undoes changes of what the value of its call is, or shows: what reads that is
-        done before."""
+        """Return whether a pullback undoes changes of what the value of its call is, or shows: what reads
+        that is done before."""
         aliases = self.whole.aliases(called)
         return bool(aliases.with_names({called.result}) & aliases.changed)
 
@@ -426,7 +426,9 @@ class Pull(Writer):
         return aliases.showing(changed)
 
     def asks_for_value(self, node: Node) -> bool:
-        """Whether a pullback asks for an adjoint in the structure of a call's value, even if it is zero."""
+        """Return whether a pullback asks for an adjoint in the structure of a call's value, even if it is
+        zero.
+        """
         return any(each.value.container or each.value.has("array") for each in self._called(node))
 
     def _called(self, node: Node) -> list[Function]:
@@ -591,7 +593,7 @@ class Pull(Writer):
         return place if all(_apart(child.expr, each) for each in others) else None
 
     def _is_changed_copy(self, child: Node, kind: Kind) -> bool:
-        """Whether an argument is a slice of a list, which the call changes as a parameter of a kind.
+        """Return whether an argument is a slice of a list, which the call changes as a parameter of a kind.
 
         The slice is a copy: what the call leaves in it has an adjoint of its own.
         """
@@ -657,8 +659,8 @@ class Pull(Writer):
         self.flush()
 
     def pulls(self, root: Node, lines: list[tuple[str, Node]]) -> bool:
-        """Whether the way back through a statement calls pullbacks, which may add to adjoints of variables
-        that functions capture."""
+        """Return whether the way back through a statement calls pullbacks, which may add to adjoints of
+        variables that functions capture."""
         return any(id(each) in self.pullbacks for each in (root, *(node for _, node in lines)))
 
     def _line_back(self, held: str, node: Node, found: list[tuple[ast.expr, bool]]) -> None:
@@ -677,7 +679,9 @@ class Pull(Writer):
         self.through(node, total, pending)
 
     def anew(self, name: str) -> bool:
-        """Whether a variable with elements may have had another value, which has an adjoint of its own."""
+        """Return whether a variable with elements may have had another value, which has an adjoint of its
+        own.
+        """
         had = (
             name in self.passes.maybe
             or self.passes.depth > 0
@@ -739,7 +743,7 @@ def _count(template: str) -> int:
 
 
 def _apart(one: ast.expr, other: ast.expr) -> bool:
-    """Whether two places are different ones: of different variables, or with different keys."""
+    """Return whether two places are different ones: of different variables, or with different keys."""
     if root_of(one) != root_of(other):
         return True
     match one, other:

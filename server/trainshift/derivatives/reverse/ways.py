@@ -253,7 +253,9 @@ class Ways:
         return self.pull.zero(name, name in known)
 
     def _asks_again(self, node: ast.If) -> bool:
-        """Whether the way back may ask the same: nothing that the test reads is assigned in the branches."""
+        """Return whether the way back may ask the same: nothing that the test reads is assigned in the
+        branches.
+        """
         read = terms.names_read(node.test)
         changed = self._reassigned([*node.body, *node.orelse])
         for each in terms.walk(node.test):
@@ -521,7 +523,7 @@ def _ranged(source: ast.expr) -> bool:
 
 
 def _plain_source(source: ast.expr) -> bool:
-    """Whether a loop's sequence may be asked for again: names, elements, and views of them."""
+    """Return whether a loop's sequence may be asked for again: names, elements, and views of them."""
     for each in terms.walk(source):
         if isinstance(each, ast.Call):
             known = ("range", "enumerate", "zip", "reversed", "list", "tuple", "len")

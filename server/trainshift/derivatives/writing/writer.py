@@ -70,7 +70,7 @@ class Writer:
         return values if "y" in values else {**values, "y": self.value(node)}
 
     def _of_value(self, func: ast.expr) -> bool:
-        """Whether a call is one of a function that is a value."""
+        """Return whether a call is one of a function that is a value."""
         if isinstance(func, ast.Name):
             return self.function.owner(func.id) is not None and self.is_function(func)
         return not isinstance(func, ast.Attribute)
@@ -88,7 +88,7 @@ class Writer:
         return terms.name(self.whole.made_name(node.target))
 
     def is_function(self, expr: ast.expr) -> bool:
-        """Whether an expression names a function that is differentiated."""
+        """Return whether an expression names a function that is differentiated."""
         if not isinstance(expr, ast.Name):
             return False
         owner = self.function.owner(expr.id)

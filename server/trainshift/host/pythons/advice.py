@@ -43,7 +43,7 @@ class Advice:
 
 
 def advise(installed: Installed) -> Advice:
-    """Whether a converted script can run on what is installed, and the commands that help if not."""
+    """Return whether a converted script can run on what is installed, and the commands that help if not."""
     lacking = _lacking(installed)
     notes = tuple(_notes(installed))
     if not lacking:
@@ -54,7 +54,8 @@ def advise(installed: Installed) -> Advice:
 
 
 def what_is_missing(python: str) -> str:
-    """Why converted scripts cannot run on a Python, with the commands that help, as lines; empty if they can.
+    """Return why converted scripts cannot run on a Python, with the commands that help, as lines; empty if
+    they can.
 
     For messages of other commands.  Takes some seconds if TensorFlow and Horovod are there, which are loaded.
     """

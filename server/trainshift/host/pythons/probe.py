@@ -57,7 +57,8 @@ def packages() -> dict[str, object]:
 
 
 def horovod() -> dict[str, object]:
-    """Whether TensorFlow and Horovod's part for it can be imported, and what Horovod was built with."""
+    """Return whether TensorFlow and Horovod's part for it can be imported, and what Horovod was built
+    with."""
     try:
         tensorflow = import_module("tensorflow")
     except Exception as error:

@@ -67,13 +67,13 @@ class Wanted:
     is_hinted: bool = False
 
     def wants(self, kind: str) -> bool:
-        """Whether actions of a kind are asked for."""
+        """Return whether actions of a kind are asked for."""
         return self.only is None or any(
             not each or kind == each or kind.startswith(f"{each}.") for each in self.only
         )
 
     def names(self, kind: str) -> bool:
-        """Whether a kind was asked for by a name that is no other action's."""
+        """Return whether a kind was asked for by a name that is no other action's."""
         return self.only is not None and self.wants(kind) and "" not in self.only
 
     def data(self, do: str, paper: Paper, span: Span | None = None, code: str = "") -> dict[str, Any]:

@@ -364,7 +364,7 @@ def _to_be_made(paper: Paper, outcome: Outcome) -> Derived:
 
 
 def _reason(paper: Paper, outcome: Outcome) -> str:
-    """Why there is nothing to be done; empty where there is an edit."""
+    """Return why there is nothing to be done; empty where there is an edit."""
     try:
         _to_be_made(paper, outcome)
     except NotPossible as reason:
@@ -380,7 +380,7 @@ def _line(paper: Paper, line: int, column: int) -> str:
 
 
 def _since(paper: Paper, wish: Wish, outcome: Outcome) -> str:
-    """Whether what a function was made from has changed since."""
+    """Return whether what a function was made from has changed since."""
     from trainshift.derivatives import Derived
 
     if isinstance(outcome, Derived):

@@ -109,7 +109,7 @@ def explanation(code: str, docs_url: str = "") -> str:
 
 
 def _constructs(state: State, offset: int, docs_url: str) -> Iterator[tuple[str, Span]]:
-    """Why a call of Horovod's at an offset is there: the innermost one."""
+    """Return why a call of Horovod's at an offset is there: the innermost one."""
     outline = state.outline
     if outline is None or outline.whole.analysis is None or outline.paper.text != state.paper.text:
         return
@@ -185,7 +185,7 @@ def _reason(facts: ChunkSyntax, site: Site) -> tuple[str, str]:
 
 
 def _prints(facts: ChunkSyntax, site: Site) -> bool:
-    """Whether something is printed under the test of the rank."""
+    """Return whether something is printed under the test of the rank."""
     under = (each for each in facts.script.sites if site.statement in each.statement.path())
     return any(each.name in {"print", *named("levels")} for each in under)
 

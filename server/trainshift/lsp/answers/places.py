@@ -117,7 +117,7 @@ class Places:
         return {**_plain(note), "uri": part.uri, "line": line + 1, "column": character + 1}
 
     def reason(self, conversion: Conversion) -> str:
-        """Why nothing is changed, with the place if that is in another document."""
+        """Return why nothing is changed, with the place if that is in another document."""
         path = conversion.path or self._start
         if path == self._path or (conversion.position is None and not conversion.path):
             return conversion.reason

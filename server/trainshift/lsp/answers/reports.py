@@ -167,7 +167,7 @@ class Progress:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the user wants no more of it."""
+        """Return whether the user wants no more of it."""
         future = self._progress.tokens.get(self._token)
         return future is not None and future.cancelled()
 

@@ -129,7 +129,7 @@ class _Reading:
         return found
 
     def reason(self, wish: Wish) -> str:
-        """Why a wish comes to nothing; empty where it comes to an edit."""
+        """Return why a wish comes to nothing; empty where it comes to an edit."""
         if wish not in self.reasons:
             self.reasons[wish] = self._reason(wish)
         return self.reasons[wish]

@@ -94,7 +94,7 @@ class Paper:
 
     @property
     def is_notebook(self) -> bool:
-        """Whether the documents are cells."""
+        """Return whether the documents are cells."""
         return self.cells is not None
 
     @cached_property

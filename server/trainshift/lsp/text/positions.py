@@ -26,7 +26,7 @@ class Positions:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether a unit is a code point everywhere in the text."""
+        """Return whether a unit is a code point everywhere in the text."""
         return self._encoding == UTF_32 or self._source.text.isascii()
 
     def place(self, offset: int) -> Place:
@@ -56,7 +56,7 @@ class Positions:
 
 
 def units(text: str, encoding: str) -> int:
-    """How long a text is in units of an encoding."""
+    """Return how long a text is in units of an encoding."""
     if text.isascii():
         return len(text)
     codec, size = _CODECS[encoding]

@@ -56,7 +56,7 @@ class Reader:
 
 
 def _length(header: bytes) -> int:
-    """How long the message after a header is; 0 if it does not say so, or what nobody means."""
+    """Return how long the message after a header is; 0 if it does not say so, or what nobody means."""
     match = _LENGTH.match(header)
     length = int(match[1]) if match else 0
     return length if length <= _LONGEST_BODY else 0

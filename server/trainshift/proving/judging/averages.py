@@ -40,7 +40,7 @@ class Result:
 
     @property
     def is_fault(self) -> bool:
-        """Whether it is not as it should be."""
+        """Return whether it is not as it should be."""
         return self.kind in (Averaging.SUMMED, Averaging.TWICE)
 
 
@@ -144,7 +144,7 @@ def constant(values: Sequence[float]) -> float:
 
 
 def is_undone(first: Record, second: Record) -> bool:
-    """Whether only the first step was not averaged, and a broadcast has replaced what it made."""
+    """Return whether only the first step was not averaged, and a broadcast has replaced what it made."""
     pairs = [*zip(first.optimizers, second.optimizers)]
     return any(one.gradients != two.gradients for one, two in pairs) and all(
         one.gradients[1:] == two.gradients[1:] and one.weights[1:] == two.weights[1:] and len(one.weights) > 2
@@ -153,7 +153,8 @@ def is_undone(first: Record, second: Record) -> bool:
 
 
 def shares_loss(before: Record, first: Record, size: int) -> bool:
-    """Whether the losses that rank 0 begins with may be the original's, divided by the number of ranks.
+    """Return whether the losses that rank 0 begins with may be the original's, divided by the number of
+    ranks.
 
     It has the original's seeds, and so its weights; the other ranks have not.
     """
@@ -165,7 +166,9 @@ def shares_loss(before: Record, first: Record, size: int) -> bool:
 
 
 def unknown_reduction(records: Sequence[Record]) -> str:
-    """Why it is not known what reached an optimizer that got no mean; empty if Horovod takes means only."""
+    """Return why it is not known what reached an optimizer that got no mean; empty if Horovod takes means
+    only.
+    """
     manners = sorted({how for record in records for how in record.reduced})
     others = [how for how in manners if how not in ("average", "adasum")]
     if not manners:

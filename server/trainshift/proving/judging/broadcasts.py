@@ -30,7 +30,9 @@ def in_vain(first: Record, second: Record, rank: int, arrays: Sequence[Any] = ()
 
 
 def drifts(one: OptimizerRecord, two: OptimizerRecord, arrays: Sequence[Any], start: int) -> bool:
-    """Whether weights of two ranks are in the end twice as far apart as after the first step, or more."""
+    """Return whether weights of two ranks are in the end twice as far apart as after the first step, or
+    more.
+    """
     import numpy
 
     distances = []
@@ -81,7 +83,9 @@ def apart(optimizer: OptimizerRecord, values: Sequence[Sequence[str | None]]) ->
 
 
 def slots_differ(one: OptimizerRecord, two: OptimizerRecord) -> bool:
-    """Whether two ranks make different weights of the same gradients in a first step from equal weights."""
+    """Return whether two ranks make different weights of the same gradients in a first step from equal
+    weights.
+    """
     return (
         bool(one.gradients) and one.gradients[:1] == two.gradients[:1] and one.weights[:1] != two.weights[:1]
     )

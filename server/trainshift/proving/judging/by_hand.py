@@ -82,7 +82,7 @@ def taken(number: int, rank: int, seen: Seen) -> list[tuple[Fit | None, bool]]:
 
 
 def reduces(seen: Seen) -> bool:
-    """Whether the ranks put anything together, which may have been gradients."""
+    """Return whether the ranks put anything together, which may have been gradients."""
     used = {name for record in seen.records for name in record.collectives}
     return any("all" in name or "reduce" in name for name in used)
 

@@ -83,7 +83,7 @@ def claim_of(name: str, title: str, found: Found, few: str) -> Claim:
 
 
 def few_steps(seen: Seen) -> str:
-    """Why what was seen proves nothing."""
+    """Return why what was seen proves nothing."""
     if len(seen.records) < seen.size:
         return "A rank ended before it could report what it had done."
     if all(record.local_gradients and not record.optimizers for record in seen.records):
@@ -149,7 +149,7 @@ def last_line(error: str) -> str:
 
 
 def joins(seen: Seen) -> bool:
-    """Whether ranks that have no more data wait for the others by `hvd.join`."""
+    """Return whether ranks that have no more data wait for the others by `hvd.join`."""
     return bool(seen.records) and all("join" in record.collectives for record in seen.records)
 
 
@@ -204,7 +204,9 @@ def weights(seen: Seen) -> Found:
 
 
 def is_set_otherwise(seen: Seen) -> bool:
-    """Whether the same steps are taken of what was broadcast, so that something else sets weights apart."""
+    """Return whether the same steps are taken of what was broadcast, so that something else sets weights
+    apart.
+    """
     first, *others = seen.records
     return not any(judge.not_broadcast(seen.records)) and not any(
         True for other in others for _ in judge.not_reduced(first, other, 1)
@@ -212,7 +214,7 @@ def is_set_otherwise(seen: Seen) -> bool:
 
 
 def differ_by_seed(seen: Seen) -> bool:
-    """Whether anything on the ranks would have come apart without Horovod."""
+    """Return whether anything on the ranks would have come apart without Horovod."""
     initial = [[each.initial for each in record.optimizers] for record in seen.records]
     gradients = [record.local_gradients for record in seen.records]
     return any(each != initial[0] for each in initial) or any(each != gradients[0] for each in gradients)
@@ -231,7 +233,7 @@ def first_apart(seen: Seen) -> int:
 
 
 def wraps_twice(seen: Seen) -> bool:
-    """Whether Horovod was given what it had wrapped or averaged."""
+    """Return whether Horovod was given what it had wrapped or averaged."""
     return any(record.double_wraps or record.double_averages for record in seen.records)
 
 
@@ -406,7 +408,7 @@ def _what_quietens(seen: Seen, faults: list[str]) -> str:
 
 
 def silence(seen: Seen) -> str:
-    """Why nothing was seen to be printed or written."""
+    """Return why nothing was seen to be printed or written."""
     if any(map(is_failed, seen.ranks)):
         return "A rank ended before anything was printed or written."
     if seen.is_cut:

@@ -40,12 +40,13 @@ class Walk:
 
     @property
     def slack(self) -> int:
-        """How many elements may be left out in an epoch: those of one batch on each rank."""
+        """Return how many elements may be left out in an epoch: those of one batch on each rank."""
         return len(self.ranks) * max(len(batch) for epoch in self.epochs for batch in epoch)
 
     @property
     def finer(self) -> float:
-        """How many times smaller a rank's batches are, as where a script divides their size; else 1."""
+        """Return how many times smaller a rank's batches are, as where a script divides their size; else
+        1."""
         theirs, ours = (
             median(len(batch) for batches in each for batch in batches) for each in (self.epochs, self.ranks)
         )
@@ -98,7 +99,7 @@ def walk_of(kind: tuple[str, ...], before: Record, records: Sequence[Record]) ->
 def is_data(
     place: int, theirs: Sequence[list[Column]], ours: Sequence[list[Column]], least: float = MOST
 ) -> bool:
-    """Whether a place in each batch holds data, of which the original has seen at least a part."""
+    """Return whether a place in each batch holds data, of which the original has seen at least a part."""
     if len({tuple(columns[place][1]) for columns in theirs}) < 2:
         return False
     known = {row for columns in theirs for row in columns[place][1]}

@@ -16,7 +16,7 @@ DEVIATIONS = 5.0
 
 
 def walks_drawn(before: Record, records: Sequence[Record]) -> list[Walk]:
-    """How each tensor of each place of a training goes through what every process draws by itself.
+    """Return how each tensor of each place of a training goes through what every process draws by itself.
 
     What changes from one batch to the next, and is found again on some rank, is drawn: data on all ranks, and
     on the first what is made by the seed of the original.  Left out is what has too few values to tell two
@@ -39,7 +39,7 @@ def walks_drawn(before: Record, records: Sequence[Record]) -> list[Walk]:
 
 
 def is_drawn(place: int, theirs: Sequence[list[Column]], ours: Sequence[list[Column]]) -> bool:
-    """Whether a place in each batch changes, and has rows that the original had, too.
+    """Return whether a place in each batch changes, and has rows that the original had, too.
 
     The first batch does not count: weights may begin with the same everywhere.
     """
@@ -51,7 +51,7 @@ def is_drawn(place: int, theirs: Sequence[list[Column]], ours: Sequence[list[Col
 
 
 def is_mixed(walk: Walk) -> bool:
-    """Whether what comes in a batch seldom comes in the next one, as padding and anchors do."""
+    """Return whether what comes in a batch seldom comes in the next one, as padding and anchors do."""
     own = [{*batch} for epoch in walk.epochs for batch in epoch]
     size = len(elements(walk))
     next_to = [(len(one & two), len(one) * len(two) / size) for one, two in pairwise(own)]
@@ -59,7 +59,7 @@ def is_mixed(walk: Walk) -> bool:
 
 
 def tells_apart(walk: Walk) -> bool:
-    """Whether two ranks that saw the same batches would have more in common than chance brings."""
+    """Return whether two ranks that saw the same batches would have more in common than chance brings."""
     together = [(min(len({*one}), len({*two})), chance) for one, two, chance in pairs(walk)]
     return is_more(sum(least for least, _ in together), sum(chance for _, chance in together))
 
@@ -100,17 +100,19 @@ def faults_of_turns(walk: Walk) -> Iterator[str]:
 
 
 def share_of_first(walk: Walk) -> int:
-    """How many batches of a rank are its share of the original's first epoch; all where it has one only."""
+    """Return how many batches of a rank are its share of the original's first epoch; all where it has one
+    only.
+    """
     if len(walk.epochs) > 1:
         return max(1, len(walk.epochs[0]) // len(walk.ranks))
     return max(map(len, walk.ranks))
 
 
 def is_more(seen: float, chance: float) -> bool:
-    """Whether so many are more than chance brings where so many are to be expected."""
+    """Return whether so many are more than chance brings where so many are to be expected."""
     return seen > chance + DEVIATIONS * max(1.0, math.sqrt(chance))
 
 
 def is_fewer(seen: float, chance: float) -> bool:
-    """Whether so few are fewer than chance brings where so many are to be expected."""
+    """Return whether so few are fewer than chance brings where so many are to be expected."""
     return seen < chance - DEVIATIONS * max(1.0, math.sqrt(chance))

@@ -24,18 +24,18 @@ OWN_LINE = re.compile(r'\s*File "[^"]*/rank\d+/(?:work|here)/')
 
 
 def ends_in_xla(run: Run) -> bool:
-    """Whether a rank ended where XLA was to compile what it has no operation for."""
+    """Return whether a rank ended where XLA was to compile what it has no operation for."""
     return run.record is not None and "XLA_CPU_JIT" in run.record.error
 
 
 def is_failed(run: Run) -> bool:
-    """Whether a rank ended badly, before it was stopped."""
+    """Return whether a rank ended badly, before it was stopped."""
     stopped = run.record is not None and run.record.stopped
     return not stopped and (run.exit_code != 0 or run.record is None)
 
 
 def is_consequence(run: Run) -> bool:
-    """Whether a rank ended because another one had."""
+    """Return whether a rank ended because another one had."""
     return run.record is not None and "Horovod" in run.record.error and "shut down" in run.record.error
 
 
@@ -63,7 +63,7 @@ def remedy(run: Run) -> str:
 
 
 def how(status: int) -> str:
-    """How a process ended."""
+    """Return how a process ended."""
     killed = {-9: " (killed: out of memory?)", -11: " (a crash)", -6: " (aborted)"}
     return (
         f"was ended by signal {-status}{killed.get(status, '')}"

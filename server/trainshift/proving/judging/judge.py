@@ -191,7 +191,7 @@ def wrong_samples(old: dict[int, float], new: dict[int, float], size: int, pace:
 def keeps_pace(
     expected: dict[int, float], new: dict[int, float], paces: Sequence[float], off: float = TOLERANCE
 ) -> bool:
-    """Whether each new rate is expected about a pace's times as many steps on."""
+    """Return whether each new rate is expected about a pace's times as many steps on."""
     known, slack = sorted(expected), max(paces)
     for step, rate in new.items():
         early = step * min(paces) * (1 - DRIFT) - slack
@@ -332,7 +332,7 @@ def gpus_shared(records: Sequence[Record]) -> Iterator[str]:
 
 
 def name(number: int, optimizer: OptimizerRecord) -> str:
-    """How an optimizer is called in a fault."""
+    """Return how an optimizer is called in a fault."""
     return f"optimizer {number} ({optimizer.kind})"
 
 
@@ -353,24 +353,24 @@ def difference(one: object, two: object) -> float:
 
 
 def finite(array: object) -> bool:
-    """Whether a floating-point array has neither NaN nor infinity; True for any other array."""
+    """Return whether a floating-point array has neither NaN nor infinity; True for any other array."""
     numpy = importlib.import_module("numpy")
     values = numpy.asarray(array)
     return values.dtype.kind != "f" or bool(numpy.isfinite(values).all())
 
 
 def tolerance(*optimizers: OptimizerRecord) -> float:
-    """How far rates of these may be off."""
+    """Return how far rates of these may be off."""
     return MEASURED if any(each.by_hand for each in optimizers) else TOLERANCE
 
 
 def close(one: float, two: float, off: float = TOLERANCE) -> bool:
-    """Whether two learning rates are the same; an optimizer without a rate has NaN."""
+    """Return whether two learning rates are the same; an optimizer without a rate has NaN."""
     return math.isclose(one, two, rel_tol=off) or (math.isnan(one) and math.isnan(two))
 
 
 def same(one: Sequence[float], two: Sequence[float], off: float = TOLERANCE) -> bool:
-    """Whether two sequences of learning rates are the same."""
+    """Return whether two sequences of learning rates are the same."""
     return len(one) == len(two) and all(close(here, there, off) for here, there in zip(one, two))
 
 

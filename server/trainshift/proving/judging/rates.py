@@ -75,7 +75,7 @@ def rate(seen: Seen) -> Found:
 
 
 def is_steady(before: Record, records: Sequence[Record]) -> bool:
-    """Whether all rates are one number of times the original's."""
+    """Return whether all rates are one number of times the original's."""
     return all(
         constant([new / old for new, old in zip(ours.rates, theirs.rates)])
         for record in records
@@ -104,7 +104,7 @@ def fewest(seen: Seen, records: Sequence[Record]) -> list[str]:
 
 
 def share_of_epoch(before: Record, records: Sequence[Record]) -> bool | None:
-    """Whether an epoch of a rank is its share of the original's; None where that is not known.
+    """Return whether an epoch of a rank is its share of the original's; None where that is not known.
 
     So it is where their lengths are not known, and where only some of the longest are shares.
     """
@@ -144,7 +144,7 @@ def scaled(record: Record, factor: float) -> Record:
 
 
 def is_warming(before: Record, record: Record, size: int) -> bool:
-    """Whether rates rise towards what they are to be."""
+    """Return whether rates rise towards what they are to be."""
     rates = record.optimizers[0].rates if record.optimizers else []
     return all(one <= two * (1 + judge.TOLERANCE) for one, two in zip(rates, rates[1:])) and max(
         rates, default=0
@@ -152,7 +152,7 @@ def is_warming(before: Record, record: Record, size: int) -> bool:
 
 
 def is_warm(record: Record) -> bool:
-    """Whether rates have risen, and do so no more."""
+    """Return whether rates have risen, and do so no more."""
     last = record.optimizers[0].rates[-SETTLED:] if record.optimizers else []
     return len(last) == SETTLED and all(judge.close(rate, last[0]) for rate in last)
 

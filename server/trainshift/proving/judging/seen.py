@@ -73,12 +73,12 @@ class Seen:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the training was ended before its end."""
+        """Return whether the training was ended before its end."""
         return any(record.stopped for record in [self.before, *self.records])
 
     @property
     def is_left(self) -> bool:
-        """Whether what follows the steps that were taken was not run to its end on all ranks."""
+        """Return whether what follows the steps that were taken was not run to its end on all ranks."""
         return any(record.stopped and not record.finished for record in self.records)
 
 

@@ -177,7 +177,9 @@ def seen_on_others(common: float) -> str:
 
 
 def has_parts(before: Record, records: Sequence[Record]) -> bool:
-    """Whether each rank was given a part of the longest data of the original, and not all to draw from."""
+    """Return whether each rank was given a part of the longest data of the original, and not all to draw
+    from.
+    """
     longest, size = max(before.lengths, default=0), len(records)
     at = [index for index, length in enumerate(before.lengths) if length == longest]
     return longest >= size > 1 and all(
@@ -188,12 +190,14 @@ def has_parts(before: Record, records: Sequence[Record]) -> bool:
 
 
 def has_all(before: Record, records: Sequence[Record]) -> bool:
-    """Whether each rank was given as much as the original."""
+    """Return whether each rank was given as much as the original."""
     return bool(before.lengths) and all(record.lengths == before.lengths for record in records)
 
 
 def keeps_part(walk: Walk) -> bool:
-    """Whether ranks go through the same again and again, and it is but a part of what the original has."""
+    """Return whether ranks go through the same again and again, and it is but a part of what the original
+    has.
+    """
     known = {element for epoch in walk.epochs for batch in epoch for element in batch}
     for rank in walk.ranks:
         first, *others = [{element for batch in epoch for element in batch} for epoch in in_epochs(rank)]
@@ -204,19 +208,21 @@ def keeps_part(walk: Walk) -> bool:
 
 
 def comes_again(walk: Walk) -> bool:
-    """Whether elements come again on a rank, so that it draws them one by one."""
+    """Return whether elements come again on a rank, so that it draws them one by one."""
     own = [[element for batch in rank for element in batch] for rank in walk.ranks]
     return any(len(each) - len({*each}) > SOME * len(each) for each in own)
 
 
 def is_distinct(walk: Walk) -> bool:
-    """Whether an element of the original seldom comes twice in an epoch."""
+    """Return whether an element of the original seldom comes twice in an epoch."""
     rows = [element for batch in walk.epochs[0] for element in batch]
     return len(rows) - len({*rows}) <= SOME * len(rows)
 
 
 def are_divided(original: Run, ranks: Sequence[Run]) -> bool | None:
-    """Whether no element was seen on two ranks, so that they share an epoch; None where nobody can tell."""
+    """Return whether no element was seen on two ranks, so that they share an epoch; None where nobody can
+    tell.
+    """
     before, records = original.record, [run.record for run in ranks if run.record]
     if before is None or len(records) < len(ranks) or len(records) < 2:
         return None
@@ -274,7 +280,7 @@ def partly(walks: Sequence[Walk], common: float, divided: bool | None, *, ended:
 
 
 def are_apart(walk: Walk) -> bool:
-    """Whether ranks have fewer elements in common than chance brings where each draws from all data.
+    """Return whether ranks have fewer elements in common than chance brings where each draws from all data.
 
     How many these are is told by what the ranks have in common with the original.
     """
@@ -322,7 +328,7 @@ def same_batches(records: Sequence[Record]) -> str:
 
 
 def always_the_same(records: Sequence[Record]) -> int:
-    """How many rows the largest tensor has of which every step of every process was computed; or 0."""
+    """Return how many rows the largest tensor has of which every step of every process was computed; or 0."""
     seen = [{(kind, tuple(rows)) for kind, rows in columns} for record in records for columns in record.data]
     common = set.intersection(*seen) if seen else set()
     return max((len(rows) for _, rows in common if len(rows) > 1), default=0)

@@ -76,7 +76,7 @@ def share(reductions: Sequence[Reduction], start: float, end: float) -> float:
 
 
 def repeated(reductions: Sequence[Reduction], ended: Sequence[float]) -> int:
-    """How many times Horovod reduces tensors of the shapes of the gradients in every step; at least 1.
+    """Return how many times Horovod reduces tensors of the shapes of the gradients in every step; at least 1.
 
     A wrap reduces all gradients. Another one does, and so may the script by itself: losses and metrics, which
     it averages, too, are numbers, and the statistics of a layer have not the shapes of all gradients. What it

@@ -249,7 +249,7 @@ class ByHand(Values):
 
 
 def is_one(source: Any) -> bool:
-    """Whether this is one variable; not one of a strategy, which has parts on its devices."""
+    """Return whether this is one variable; not one of a strategy, which has parts on its devices."""
     try:
         return source.handle is not None and hasattr(source, "assign")
     except (AttributeError, ValueError):

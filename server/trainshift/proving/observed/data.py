@@ -226,14 +226,14 @@ def sources(targets: Sequence[Any]) -> list[Any]:
 
 
 def brings_data(operation: Any) -> bool:
-    """Whether an operation brings data into the graph that it stands in."""
+    """Return whether an operation brings data into the graph that it stands in."""
     if operation.type in CONDITIONS:
         return any(tensor.op.type == OPTIONAL for tensor in operation.inputs)
     return bool(operation.type.startswith(SOURCES))
 
 
 def holds_rows(tensor: Any) -> bool:
-    """Whether a tensor may be a batch of numbers."""
+    """Return whether a tensor may be a batch of numbers."""
     numeric = tensor.dtype.is_floating or tensor.dtype.is_integer or tensor.dtype.is_bool
     return bool(numeric and tensor.shape.rank != 0)
 

@@ -144,7 +144,7 @@ class Distribution(Steps):
 
 
 def manner(hvd: Any, arguments: dict[str, Any]) -> str:
-    """How a reduction puts values together: `average`, `adasum`, or what else it does."""
+    """Return how a reduction puts values together: `average`, `adasum`, or what else it does."""
     operation, average = arguments["op"], arguments["average"]
     if operation is None:
         operation = hvd.Sum if average is False else hvd.Average
@@ -159,5 +159,5 @@ def manner(hvd: Any, arguments: dict[str, Any]) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a plain number."""
+    """Return whether a value is a plain number."""
     return isinstance(value, (int, float))

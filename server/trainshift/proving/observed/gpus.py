@@ -68,7 +68,7 @@ class Gpus:
         return [device(f"/physical_device:GPU:{number}", "GPU") for number in range(min(count, self.count))]
 
     def is_started(self) -> bool:
-        """Whether the runtime runs, so that nothing can be chosen any more."""
+        """Return whether the runtime runs, so that nothing can be chosen any more."""
         return self.context.context()._context_handle is not None
 
     def hook_devices(self, owner: Any) -> None:

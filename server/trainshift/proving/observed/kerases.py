@@ -67,7 +67,7 @@ class Keras:
         return self.api.optimizers.schedules.LearningRateSchedule
 
     def steps_per_execution(self, model: Any) -> int:
-        """How many steps a compiled model runs at a time."""
+        """Return how many steps a compiled model runs at a time."""
         return int(model.steps_per_execution if self.is_3 else model._steps_per_execution.numpy())
 
 

@@ -34,7 +34,7 @@ class Loops:
         self.hook_compiling()
 
     def is_over(self, begun: int) -> bool:
-        """Whether a loop ends whose turn began at this boundary, and took a step."""
+        """Return whether a loop ends whose turn began at this boundary, and took a step."""
         stopping = self.stopping
         return stopping.told and stopping.trained > begun and stopping.thread == threading.get_ident()
 
@@ -48,7 +48,7 @@ class Loops:
                 return
 
     def goes_on(self, loop: int) -> bool:
-        """Whether a `while` may look at its condition."""
+        """Return whether a `while` may look at its condition."""
         begun = self.begun.pop(loop, None)
         return begun is None or not self.is_over(begun)
 

@@ -142,7 +142,7 @@ class Observer(Files):
             self.np.savez(directory / "details.npz", **self.details.arrays)
 
     def reductions(self) -> list[str]:
-        """How Horovod put together what has the shape of something that is trained."""
+        """Return how Horovod put together what has the shape of something that is trained."""
         trained = {number for watch in self.watches.values() for number in watch.trained}
         shapes = [value.shape for number in trained if (value := self.value(number)) is not None]
         found = {
@@ -166,7 +166,7 @@ class Observer(Files):
 
 
 def mentions(owner: type, name: str) -> bool:
-    """Whether a method of the class, or of one that it inherits from, uses an attribute of the name.
+    """Return whether a method of the class, or of one that it inherits from, uses an attribute of the name.
 
     TensorFlow's own hooks do not count: they stop at a step, or at a value that is not finite.
     """

@@ -101,7 +101,7 @@ class Stopping:
             raise Stopped
 
     def is_fed(self) -> bool:
-        """Whether the last steps were taken with what a loop over a dataset gave."""
+        """Return whether the last steps were taken with what a loop over a dataset gave."""
         return self.feeding is not None and self.unfed <= len(self.counts)
 
     def note_epoch(self, dataset: Any) -> None:

@@ -40,7 +40,7 @@ class Numbers:
         return number
 
     def has(self, thing: Any) -> bool:
-        """Whether `thing` was given a number."""
+        """Return whether `thing` was given a number."""
         reference, _ = self.known.get(id(thing), (None, 0))
         return reference is not None and reference() is thing
 
@@ -119,7 +119,7 @@ class Values:
         self.stopping: Stopping | None = None
 
     def in_session_graph(self) -> bool:
-        """Whether operations are now being added to a TensorFlow 1 graph, run later by a session."""
+        """Return whether operations are now being added to a TensorFlow 1 graph, run later by a session."""
         if self.tf.executing_eagerly():
             return False
         return not self.tf.compat.v1.get_default_graph().building_function
@@ -238,7 +238,7 @@ class Values:
         return tf.cast(tf.convert_to_tensor(known_to_tensorflow(rate)), tf.float64)
 
     def is_of_keras3(self, optimizer: Any) -> bool:
-        """Whether an optimizer is Keras 3's."""
+        """Return whether an optimizer is Keras 3's."""
         return any(isinstance(optimizer, keras.optimizers) for keras in self.kerases if keras.is_3)
 
     def schedules(self) -> tuple[Any, ...]:

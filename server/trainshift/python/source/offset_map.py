@@ -67,7 +67,9 @@ class OffsetMap:
         return tuple(each for each in found if each.text or each.end > each.start or each is found[0])
 
     def _touches(self, index: int, edit: Edit) -> bool:
-        """Whether an edit of the second text reaches into what one of the first step wrote, or over a gap."""
+        """Return whether an edit of the second text reaches into what one of the first step wrote, or over
+        a gap.
+        """
         start, end = self._starts[index], self._ends[index]
         if start == end:
             return edit.start < start < edit.end

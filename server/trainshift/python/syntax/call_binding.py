@@ -28,7 +28,7 @@ class BoundCall:
 
     @property
     def fits(self) -> bool:
-        """Whether each parameter gets one argument for certain, and each argument has a parameter."""
+        """Return whether each parameter gets one argument for certain, and each argument has a parameter."""
         return not (self.missing or self.surplus or self.is_hidden)
 
 

@@ -59,7 +59,7 @@ class Scope:
 
     @property
     def is_generator(self) -> bool:
-        """Whether it is a function that yields."""
+        """Return whether it is a function that yields."""
         return bool(self.yields)
 
     @property
@@ -131,7 +131,7 @@ class Statement:
 
     @property
     def is_nested(self) -> bool:
-        """Whether a compound statement of its own scope stands around it."""
+        """Return whether a compound statement of its own scope stands around it."""
         return self.parent is not None and self.parent.scope is self.scope
 
 
@@ -423,19 +423,21 @@ def arguments(call: ast.Call) -> list[ast.expr]:
 
 
 def hides_arguments(call: ast.Call) -> bool:
-    """Whether ``*`` or ``**`` hides what the call is given."""
+    """Return whether ``*`` or ``**`` hides what the call is given."""
     return any(isinstance(each, ast.Starred) for each in call.args) or any(
         word.arg is None for word in call.keywords
     )
 
 
 def is_main_guard(statement: Statement) -> bool:
-    """Whether the statement is ``if __name__ == "__main__":`` and nothing more, which is no condition."""
+    """Return whether the statement is ``if __name__ == "__main__":`` and nothing more, which is no
+    condition.
+    """
     return isinstance(statement.node, ast.If) and _tests_main(statement.node.test)
 
 
 def behind_main_guard(statement: Statement) -> bool:
-    """Whether the statement runs only where its file is the script that was started."""
+    """Return whether the statement runs only where its file is the script that was started."""
     return any(
         below.branch == "body" and any(map(_tests_main, _conjuncts(above.node)))
         for below, above in pairwise(statement.path())
@@ -443,7 +445,7 @@ def behind_main_guard(statement: Statement) -> bool:
 
 
 def for_type_checkers(statement: Statement) -> bool:
-    """Whether the statement stands under ``if TYPE_CHECKING:``, and is never run."""
+    """Return whether the statement stands under ``if TYPE_CHECKING:``, and is never run."""
     return any(
         below.branch == "body"
         and isinstance(above.node, ast.If)

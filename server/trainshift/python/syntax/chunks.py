@@ -207,7 +207,7 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _diagnose(text: str, start: int) -> ParseFailure:
-    """Why a text does not parse; it does up to the offset `start`, where a statement begins."""
+    """Return why a text does not parse; it does up to the offset `start`, where a statement begins."""
     null = text.find("\0")
     if null >= 0:
         return ParseFailure("a null byte", *Source(text).position(null))

@@ -160,7 +160,7 @@ class Code:
 
     @cached_property
     def module_bindings(self) -> dict[str, list[Binding]]:
-        """How each name of the module is bound, functions' `global` bindings included."""
+        """Return how each name of the module is bound, functions' `global` bindings included."""
         merged: dict[str, list[Binding]] = {}
         for facts in self.facts:
             for name, bindings in facts.module.bindings.items():
@@ -204,7 +204,7 @@ class Code:
 
     @cached_property
     def loads(self) -> dict[str, int]:
-        """How often each name is read, as a name or as an attribute."""
+        """Return how often each name is read, as a name or as an attribute."""
         found: dict[str, int] = {}
         for facts in self.facts:
             for name, number in facts.loads.items():
@@ -213,7 +213,7 @@ class Code:
 
     @cached_property
     def member_loads(self) -> dict[str, dict[str, int]]:
-        """How often each attribute is read of each name, by the attribute."""
+        """Return how often each attribute is read of each name, by the attribute."""
         found: dict[str, dict[str, int]] = {}
         for facts in self.facts:
             for (base, attribute), number in facts.member_loads.items():

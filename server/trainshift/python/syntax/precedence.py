@@ -106,7 +106,7 @@ class Frame:
 
     @property
     def is_starred(self) -> bool:
-        """Whether the whole is elements of a list and no expression."""
+        """Return whether the whole is elements of a list and no expression."""
         return self.before.startswith("*")
 
 
@@ -143,7 +143,7 @@ def of_each(node: ast.expr, name: str, made: str) -> Frame:
 
 
 def level(node: ast.expr, code: str) -> Level:
-    """How tightly the expression `node` holds together, of which `code` is the text."""
+    """Return how tightly the expression `node` holds together, of which `code` is the text."""
     if isinstance(node, ast.BoolOp | ast.BinOp | ast.UnaryOp):
         return _LEVELS[kind_of(node.op)]
     if isinstance(node, ast.Tuple | ast.GeneratorExp) and not _is_enclosed(code):
@@ -203,7 +203,9 @@ def parentheses(text: str, span: Span, bounds: Span) -> list[Span]:
 
 
 def does_more(node: ast.expr | ast.stmt) -> bool:
-    """Whether code does more than give a value, whatever it calls: it binds a name, awaits or yields."""
+    """Return whether code does more than give a value, whatever it calls: it binds a name, awaits or
+    yields.
+    """
     return any(
         isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for part in ast.walk(node)
     )
@@ -245,7 +247,7 @@ def _tokens(text: str) -> Iterator[tuple[int, tokenize.TokenInfo]]:
 
 
 def _is_enclosed(code: str) -> bool:
-    """Whether code begins and ends with one pair of parentheses: not so for ``(a), (b)``."""
+    """Return whether code begins and ends with one pair of parentheses: not so for ``(a), (b)``."""
     try:
         return code.startswith("(") and isinstance(ast.parse(f"_{code}", mode="eval").body, ast.Call)
     except SyntaxError:

@@ -152,7 +152,7 @@ class EffectAnalysis:
         return self._script.home(function).code.sites_by_function.get(function, [])
 
     def _bindings_of(self, function: Scope) -> list[tuple[ast.expr, Binding]]:
-        """How the function binds attributes and items: of which object, and the binding."""
+        """Return how the function binds attributes and items: of which object, and the binding."""
         home = self._script.home(function)
         if home not in self._bindings:
             found = self._bindings[home] = {}
@@ -170,7 +170,7 @@ class EffectAnalysis:
         return self._bindings[home].get(function, [])
 
     def _is_local(self, node: ast.expr, scope: Scope, seen: set[Binding] | None = None) -> bool:
-        """Whether the function that `node` is read in made the object itself."""
+        """Return whether the function that `node` is read in made the object itself."""
         seen = set() if seen is None else seen
         while isinstance(node, ast.Attribute | ast.Subscript | ast.NamedExpr | ast.Starred):
             node = node.value
@@ -217,7 +217,7 @@ def shown(node: ast.expr) -> str:
 
 
 def _own_bindings(name: str, scope: Scope) -> list[Binding]:
-    """How the function around `scope` binds `name`; none for a name from outside of it."""
+    """Return how the function around `scope` binds `name`; none for a name from outside of it."""
     current: Scope | None = scope
     while current is not None:
         if name in current.declared_global or name in current.declared_nonlocal:

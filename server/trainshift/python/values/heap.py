@@ -75,7 +75,7 @@ class Object:
 
     @property
     def is_outer(self) -> bool:
-        """Whether the function gets the object from outside."""
+        """Return whether the function gets the object from outside."""
         return self.sort in (Sort.PARAMETER, Sort.OUTER, Sort.INSIDE)
 
 

@@ -268,7 +268,7 @@ class FunctionPoints(Analysis[State]):
         return self._heap(state).spread(bits)
 
     def may_be_one(self, state: State, one: Bits, other: Bits) -> bool:
-        """Whether an object of one set may be one of another set."""
+        """Return whether an object of one set may be one of another set."""
         heap = self._heap(state)
         return bool(heap.spread(one) & heap.spread(other))
 

@@ -73,16 +73,16 @@ class Policy(Protocol):
         """The function that a name of the module stands for."""
 
     def is_object(self, node: ast.expr, function: FunctionNode) -> bool:
-        """Whether the value of an expression in a function may be something that can be changed."""
+        """Return whether the value of an expression in a function may be something that can be changed."""
 
     def is_view(self, node: ast.Subscript | ast.Attribute, function: FunctionNode) -> bool:
-        """Whether a part may share the memory of what it is a part of."""
+        """Return whether a part may share the memory of what it is a part of."""
 
     def is_copy(self, node: ast.Subscript, function: FunctionNode) -> bool:
-        """Whether a part is something new, that has nothing in common with what it is a part of."""
+        """Return whether a part is something new, that has nothing in common with what it is a part of."""
 
     def has_views(self, node: ast.expr, function: FunctionNode) -> bool:
-        """Whether the elements of what an expression is may share its memory."""
+        """Return whether the elements of what an expression is may share its memory."""
 
     def operation(self, node: ast.BinOp | ast.AugAssign, function: FunctionNode) -> Operation:
         """What an operator may do to objects in a function."""
@@ -1045,7 +1045,7 @@ def _same(one: ast.expr, other: ast.expr) -> bool:
 
 
 def _is_taken_from(targets: list[ast.expr], value: ast.expr) -> bool:
-    """Whether a value is taken out of the container that gets it, so that it is not there twice."""
+    """Return whether a value is taken out of the container that gets it, so that it is not there twice."""
     match targets, value:
         case [ast.Subscript(base) | (ast.Name() as base)], ast.Call(ast.Attribute(other, "pop"), [] | [_]):
             return ast.unparse(base) == ast.unparse(other)

@@ -119,7 +119,7 @@ class Builder:
         return last
 
     def _is_comment(self, line: int) -> bool:
-        """Whether nothing but a comment stands on a line."""
+        """Return whether nothing but a comment stands on a line."""
         return line in self.comments and not self._line(line)[: self.comments[line].column].strip()
 
     def _tail(self, end: int) -> str:
@@ -437,7 +437,7 @@ class Builder:
         return [found]
 
     def _leaves(self, statement: Statement) -> bool:
-        """Whether a statement leaves what becomes part of the graph."""
+        """Return whether a statement leaves what becomes part of the graph."""
         if not self._is_wanted(statement) and self.wanted is not None:
             return False
         return any(map(self._is_graph, self.know.function.left_by(statement)))
@@ -475,7 +475,7 @@ class Builder:
         return Kept(blocks, node, leading, is_loop, is_whole, cuts)
 
     def _cuts_gradients(self, item: ast.withitem) -> bool:
-        """Whether tensors may lose their gradients within a context manager."""
+        """Return whether tensors may lose their gradients within a context manager."""
         names = self.know.function.named.get(item.context_expr, frozenset())  # type: ignore[call-overload]
         return not names or any(each.endswith(("no_grad", "set_grad_enabled")) for each in names)
 
@@ -636,19 +636,19 @@ class Builder:
         return [*leave_loop(loop, self.fresh, self.write), *after]
 
     def _goes_too_far(self, node: ast.expr) -> bool:
-        """Whether an expression asks for an element that may not be there in a further turn."""
+        """Return whether an expression asks for an element that may not be there in a further turn."""
         asked = (each for each in ast.walk(node) if isinstance(each, ast.Subscript))
         return any(not self.know.is_shape(each.value) for each in asked)
 
     def _is_container(self, node: ast.expr) -> bool:
-        """Whether a loop surely goes through a container of Python's, which has an end."""
+        """Return whether a loop surely goes through a container of Python's, which has an end."""
         value = self.know.kind(node)
         if isinstance(node, ast.Call) and value.python & {"zip", "enumerate"}:
             return value.is_python and all(map(self._is_container, node.args))
         return value.is_python and value.python <= _CONTAINERS
 
     def _is_target_read(self, statement: Statement, node: ast.For, body: list[Form]) -> bool:
-        """Whether the variable of a loop is read after it, or is returned."""
+        """Return whether the variable of a loop is read after it, or is returned."""
         names = frozenset(names_bound(node.target))
         returned = [each.value for each in _walk_exits(body) if each.value is not None]
         live = self.know.function.live_after(statement)
@@ -699,7 +699,8 @@ class Builder:
         return name
 
     def _may_be_rows(self, value: AbstractValue, target: ast.expr) -> bool:
-        """Whether a value is a tensor, or else a list or tuple of tensors, by what its elements are."""
+        """Return whether a value is a tensor, or else a list or tuple of tensors, by what its elements
+        are."""
         row = target.elts[1] if isinstance(target, ast.Tuple) else target
         return value.python <= {"list", "tuple"} and not value.array and self.know.kind(row).is_tensor
 
@@ -798,7 +799,7 @@ def _binding(name: str, text: str, reads: Names, known: VarInfo) -> Plain:
 
 
 def is_elif(statement: Statement) -> bool:
-    """Whether an `if` is the `elif` of another one."""
+    """Return whether an `if` is the `elif` of another one."""
     parent = statement.parent
     return (
         parent is not None
@@ -815,7 +816,7 @@ def without_elif(line: str) -> str:
 
 
 def node_is_decorated(node: ast.stmt) -> bool:
-    """Whether decorators stand above a statement."""
+    """Return whether decorators stand above a statement."""
     return bool(getattr(node, "decorator_list", ()))
 
 
@@ -860,7 +861,7 @@ def _only_raises(block: list[Statement]) -> bool:
 
 
 def _goes_through_rows(form: Form) -> bool:
-    """Whether it is a loop over the rows of a tensor."""
+    """Return whether it is a loop over the rows of a tensor."""
     node = form.node if isinstance(form, Loop) else None
     return isinstance(node, ast.For) and getattr(getattr(node.iter, "func", None), "id", "") != "range"
 

@@ -172,7 +172,7 @@ def _inner_graphs(program: Program, function: StaticFunction) -> list[StaticFunc
 
 
 def _is_nested_entry(function: StaticFunction, name: str) -> bool:
-    """Whether a function within another one is made static for itself, and is asked for."""
+    """Return whether a function within another one is made static for itself, and is asked for."""
     scope = function.scope
     is_asked = not name or name in (function.name, function.title)
     is_nested = scope.parent is not None and scope.parent.function() is not None
@@ -203,7 +203,7 @@ def _expanded(
 
 
 def _is_expanded(function: StaticFunction) -> bool:
-    """Whether functions that an expansion makes stand in a function."""
+    """Return whether functions that an expansion makes stand in a function."""
     return any(
         isinstance(each, ast.FunctionDef) and each.name in GENERATED for each in ast.walk(function.node)
     )
@@ -314,13 +314,15 @@ def _lambdas(program: Program, function: StaticFunction) -> dict[ast.Lambda, Sta
 
 
 def _asks_for_unknown_sizes(function: StaticFunction) -> bool:
-    """Whether a size is read that a graph surely does not know; others may be numbers everywhere."""
+    """Return whether a size is read that a graph surely does not know; others may be numbers everywhere."""
     tensors = (value.tensor for value in function.kinds.values() if value.tensor is not None)
     return any(each.counts in OPEN_SIZES for each in tensors)
 
 
 def _has_flow(program: Program, function: StaticFunction) -> bool:
-    """Whether a function has control flow on tensors.  Raises CannotExpand for what no graph can carry."""
+    """Return whether a function has control flow on tensors.  Raises CannotExpand for what no graph can
+    carry.
+    """
     return _needs_graph(function, Expressions(Knowledge(function), program.script, ""))
 
 
@@ -356,7 +358,9 @@ def _refuse_findings(program: Program, function: StaticFunction) -> None:
 
 
 def _is_mended_return(function: StaticFunction, script: Script, start: int) -> bool:
-    """Whether it is a `return` in a loop or branch, which is fixed, and all returns have one structure."""
+    """Return whether it is a `return` in a loop or branch, which is fixed, and all returns have one
+    structure.
+    """
     for statement, own in function.returned.items():
         if script.header_span(statement).start == start:
             return not any(difference(own, each) for each in function.returned.values())

@@ -253,7 +253,7 @@ def _once_more(around: Form, rest: Sequence[Form]) -> list[Form]:
 
 
 def _is_empty(forms: Sequence[Form]) -> bool:
-    """Whether nothing but comments is in a block."""
+    """Return whether nothing but comments is in a block."""
     return all(isinstance(each, Plain) and not each.lines for each in forms)
 
 

@@ -126,13 +126,15 @@ class Expressions:
         return operand_text(text, node) if self.knowledge.kind(node).among("bool") else f"bool({text})", True
 
     def may_be_python(self, node: ast.expr) -> bool:
-        """Whether a condition on tensors is one of Python's in some way to run the expansion."""
+        """Return whether a condition on tensors is one of Python's in some way to run the expansion."""
         if isinstance(node, ast.BoolOp):
             return self._stays_python(node.values[0])
         return self.is_counted(node)
 
     def _decides(self, values: list[ast.expr], index: int) -> bool:
-        """Whether the ones to the left of a condition decide whether it is asked: it may fail otherwise."""
+        """Return whether the ones to the left of a condition decide whether it is asked: it may fail
+        otherwise.
+        """
         if self._stays_python(values[index - 1]):
             return True
         known = self.knowledge
@@ -149,7 +151,7 @@ class Expressions:
         return False
 
     def _stays_python(self, node: ast.expr) -> bool:
-        """Whether a condition is one of Python's in every way to run the expansion."""
+        """Return whether a condition is one of Python's in every way to run the expansion."""
         return self.knowledge.kind(node).is_python and not self.knowledge.changes(node)
 
     def _rank(self, node: ast.expr) -> int | None:
@@ -192,7 +194,7 @@ class Expressions:
         )
 
     def is_counted(self, node: ast.expr) -> bool:
-        """Whether a tensor of the graph is a number in dygraph."""
+        """Return whether a tensor of the graph is a number in dygraph."""
         return self.knowledge.is_counted(node) and not names_read(node) & self.pinned
 
     def as_tensor(self, text: str) -> str:
@@ -200,7 +202,9 @@ class Expressions:
         return f"{self.paddle}.to_tensor({text})"
 
     def _may_be_asked(self, node: ast.expr) -> bool:
-        """Whether it is a comparison of numbers or tensors, or a bool or a tensor of them, whichever runs."""
+        """Return whether it is a comparison of numbers or tensors, or a bool or a tensor of them, whichever
+        runs.
+        """
         if isinstance(node, ast.Compare):
             parts = [node.left, *node.comparators]
             kinds = [self.knowledge.kind(each) for each in parts]
@@ -224,7 +228,9 @@ class Expressions:
         return self._is_flag(test.operand if is_negated else test)  # type: ignore[attr-defined]
 
     def _is_flag(self, node: ast.expr) -> bool:
-        """Whether it is a name of a bool of Python's on some ways, and of a tensor of type bool on others."""
+        """Return whether it is a name of a bool of Python's on some ways, and of a tensor of type bool on
+        others.
+        """
         value = self.knowledge.kind(node)
         is_flag = value.tensor is not None and value.dtype == "bool" and value.python == {"bool"}
         return isinstance(node, ast.Name) and is_flag and not (value.unknown or value.array)
@@ -270,7 +276,7 @@ class Expressions:
                 yield from self._edits(child)
 
     def _stands_alone(self, start: int, end: int) -> bool:
-        """Whether brackets stand around a stretch of text, and are none of a call."""
+        """Return whether brackets stand around a stretch of text, and are none of a call."""
         before, text = self.source.text[:start].rstrip("(")[-1:], self.source.text
         return text[start - 1 : start] + text[end : end + 1] == "()" and not (
             before.isalnum() or before in "_)]"
@@ -344,7 +350,7 @@ class Expressions:
         return found
 
     def _is_repeatable(self, node: ast.expr) -> bool:
-        """Whether an expression gives the same when it is asked twice."""
+        """Return whether an expression gives the same when it is asked twice."""
         for each in ast.walk(node):
             if isinstance(each, ast.Call):
                 named = self.knowledge.function.named.get(each, frozenset())

@@ -55,32 +55,32 @@ class VarInfo:
 
     @property
     def tensor(self) -> bool:
-        """Whether it may be a tensor."""
+        """Return whether it may be a tensor."""
         return self.value.tensor is not None
 
     @property
     def other(self) -> bool:
-        """Whether it may be anything of Python's that is no number."""
+        """Return whether it may be anything of Python's that is no number."""
         return bool(self.value.python - _NUMBERS)
 
     @property
     def container(self) -> bool:
-        """Whether it may be a container of Python's."""
+        """Return whether it may be a container of Python's."""
         return bool(self.value.python & _CONTAINERS)
 
     @property
     def unknown(self) -> bool:
-        """Whether it cannot be seen what it is."""
+        """Return whether it cannot be seen what it is."""
         return self.value.unknown
 
     @property
     def array(self) -> bool:
-        """Whether it may be a TensorArray."""
+        """Return whether it may be a TensorArray."""
         return self.value.array
 
     @property
     def unbound(self) -> bool:
-        """Whether it may have no value."""
+        """Return whether it may have no value."""
         return self.value.unbound
 
     @property
@@ -95,17 +95,17 @@ class VarInfo:
 
     @property
     def is_tensor(self) -> bool:
-        """Whether it is a tensor and nothing else."""
+        """Return whether it is a tensor and nothing else."""
         return self.value.is_tensor
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a number of Python and nothing else."""
+        """Return whether it is a number of Python and nothing else."""
         return self.value.among(*_NUMBERS)
 
     @property
     def is_assignable(self) -> bool:
-        """Whether `paddle.assign` makes a tensor of it, whatever of a tensor and a number it is."""
+        """Return whether `paddle.assign` makes a tensor of it, whatever of a tensor and a number it is."""
         return self.unknown and self.value.is_numeric and not self.other
 
     def joined(self, other: VarInfo) -> VarInfo:
@@ -347,7 +347,7 @@ def exits(forms: Sequence[Form], *kinds: str) -> Names:
 
 
 def always_leaves(forms: Sequence[Form]) -> bool:
-    """Whether the end of a block is never reached."""
+    """Return whether the end of a block is never reached."""
     told = [each for each in forms if not (isinstance(each, Plain) and not each.lines)]
     if not told:
         return False

@@ -87,7 +87,7 @@ class Knowledge:
         return isinstance(node, ast.Assign) and binding.kind == "value" and self._gives_sizes(node.value)
 
     def _gives_sizes(self, node: ast.expr) -> bool:
-        """Whether an expression gives sizes, or what is computed from them."""
+        """Return whether an expression gives sizes, or what is computed from them."""
         if isinstance(node, ast.BinOp):
             return self._gives_sizes(node.left) or self._gives_sizes(node.right)
         if isinstance(node, ast.Tuple | ast.List):
@@ -116,7 +116,9 @@ class Knowledge:
         )
 
     def is_scalar(self, node: ast.expr, known: Names) -> bool:
-        """Whether it is a size, a cast, a name of such, or computed from one of them and from numbers."""
+        """Return whether it is a size, a cast, a name of such, or computed from one of them and from
+        numbers.
+        """
         if isinstance(node, ast.BinOp):
             sides = (node.left, node.right)
             return any(self.is_scalar(each, known) for each in sides) and all(
@@ -145,7 +147,8 @@ class Knowledge:
         return isinstance(value, ast.expr) and self.is_counted(value, known)
 
     def is_counted(self, node: ast.expr, known: Names | None = None) -> bool:
-        """Whether an expression is a number in dygraph that is computed from names that are counted."""
+        """Return whether an expression is a number in dygraph that is computed from names that are
+        counted."""
         known = self.counted if known is None else known
         parts = [each for each in ast.walk(node) if isinstance(each, ast.expr)]
         names = [each for each in parts if isinstance(each, ast.Name)]
@@ -197,7 +200,7 @@ class Knowledge:
         return Held(self.function, graph)
 
     def is_array_length(self, node: ast.AST) -> bool:
-        """Whether it is `len` of a list that grows in the graph."""
+        """Return whether it is `len` of a list that grows in the graph."""
         if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "len" and len(node.args) == 1):
             return False
         return isinstance(node.args[0], ast.Name) and node.args[0].id in self.held.grown
@@ -220,22 +223,24 @@ class Knowledge:
         return self._left[known]
 
     def reads_any(self, node: ast.AST, known: Names) -> bool:
-        """Whether an expression reads such a number where its value counts."""
+        """Return whether an expression reads such a number where its value counts."""
         return any(
             isinstance(each, ast.Name) and each.id in known and isinstance(each.ctx, ast.Load)
             for each in ast.walk(node)
         )
 
     def changes(self, node: ast.AST) -> bool:
-        """Whether a number that an expression gives is a tensor in the graph."""
+        """Return whether a number that an expression gives is a tensor in the graph."""
         return self.reads_any(node, self.became_tensors) or self.has_size(node)
 
     def has_size(self, node: ast.AST) -> bool:
-        """Whether a size that a graph does not know is read in an expression."""
+        """Return whether a size that a graph does not know is read in an expression."""
         return any(self.is_size(each) for each in ast.walk(node))
 
     def is_size(self, node: ast.AST) -> bool:
-        """Whether it is ``x.shape[0]``, ``len(x)`` or ``x.shape`` of sizes that a graph may not know."""
+        """Return whether it is ``x.shape[0]``, ``len(x)`` or ``x.shape`` of sizes that a graph may not
+        know.
+        """
         if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice):
             return self.is_shape(node.value) and not isinstance(self.size_at(node), int)
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "len" and len(node.args) == 1:
@@ -243,7 +248,7 @@ class Knowledge:
         return False
 
     def is_length(self, node: ast.Call) -> bool:
-        """Whether `len(x)` is of a tensor of an unknown length."""
+        """Return whether `len(x)` is of a tensor of an unknown length."""
         value = self.kind(node.args[0])
         if value.tensor is None:
             return False
@@ -251,7 +256,7 @@ class Knowledge:
         return not (shape and isinstance(shape[0], int))
 
     def is_shape(self, node: ast.AST) -> bool:
-        """Whether an expression is a tensor's `shape`."""
+        """Return whether an expression is a tensor's `shape`."""
         return (
             isinstance(node, ast.Attribute)
             and node.attr == "shape"
@@ -320,7 +325,7 @@ class Knowledge:
         return found
 
     def _is_scalar(self, node: ast.expr, env: Env) -> bool:
-        """Whether an expression surely has no dimensions."""
+        """Return whether an expression surely has no dimensions."""
         if isinstance(node, ast.BinOp):
             return self._is_scalar(node.left, env) and self._is_scalar(node.right, env)
         if isinstance(node, ast.Name) and node.id in env:
@@ -363,7 +368,9 @@ def _is_identity(node: ast.AST) -> bool:
 
 
 def _is_used_below(scope: ast.AST, name: str) -> bool:
-    """Whether no `if` or loop stands between what a scope reads of a name, and the function of that name."""
+    """Return whether no `if` or loop stands between what a scope reads of a name, and the function of that
+    name.
+    """
     ends, branches, reads = [0], [], []
     waiting = list(ast.iter_child_nodes(scope))
     while waiting:

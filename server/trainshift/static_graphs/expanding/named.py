@@ -86,7 +86,8 @@ def _named(node: ast.expr) -> Iterator[ast.NamedExpr]:
 
 
 def _is_read_before(whole: ast.AST, named: ast.NamedExpr) -> bool:
-    """Whether a condition or statement reads the name of a `:=` to the left of it, which runs first."""
+    """Return whether a condition or statement reads the name of a `:=` to the left of it, which runs
+    first."""
     place = named.lineno, named.col_offset
     return any(
         isinstance(each, ast.Name)

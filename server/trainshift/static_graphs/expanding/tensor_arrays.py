@@ -86,7 +86,7 @@ class Held:
                 self._parents[child] = node
 
     def _holds(self, name: str, statement: Statement) -> bool:
-        """Whether a name that is changed by a statement is a list or dict of the function's own."""
+        """Return whether a name that is changed by a statement is a list or dict of the function's own."""
         if not name:
             return False
         node = next(
@@ -157,7 +157,7 @@ class Held:
         return kind.tensor is not None and kind.tensor.rank == 0 and not kind.unknown
 
     def _joins(self, call: ast.Call) -> bool:
-        """Whether it is `paddle.stack` or `paddle.concat` along a dimension counted from the front."""
+        """Return whether it is `paddle.stack` or `paddle.concat` along a dimension counted from the front."""
         names = self.function.named.get(call, frozenset())
         if not names or not names <= _JOINING or len(call.args) > 2:
             return False
@@ -227,7 +227,7 @@ class Held:
         return f"({alike} {sign} {1.0 if any(not self._is_whole(each) for each in numbers) else 1})"
 
     def _is_whole(self, node: ast.expr) -> bool:
-        """Whether it is a whole number, also where that is a tensor in the graph."""
+        """Return whether it is a whole number, also where that is a tensor in the graph."""
         kind = self.function.kind(node)
         if kind.unknown or not kind.python <= {"int"} or kind.array:
             return False

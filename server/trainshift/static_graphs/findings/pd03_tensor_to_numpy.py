@@ -130,7 +130,7 @@ def _after_numpy(
 
 
 def _is_handed_over(function: StaticFunction, node: ast.expr, names: list[str]) -> bool:
-    """Whether nothing else has the tensor of a `.numpy()`: made there, or of no other name."""
+    """Return whether nothing else has the tensor of a `.numpy()`: made there, or of no other name."""
     assert isinstance(node, ast.Call)
     assert isinstance(node.func, ast.Attribute)
     given = node.func.value
@@ -142,7 +142,7 @@ def _is_handed_over(function: StaticFunction, node: ast.expr, names: list[str]) 
 
 
 def _is_numpy(function: StaticFunction, node: ast.expr) -> bool:
-    """Whether an expression is ``t.numpy()`` of a tensor."""
+    """Return whether an expression is ``t.numpy()`` of a tensor."""
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)

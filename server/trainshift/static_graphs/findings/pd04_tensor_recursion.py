@@ -42,7 +42,7 @@ def _reaches(function: StaticFunction, wanted: StaticFunction) -> bool:
 
 
 def _hangs_on_a_tensor(function: StaticFunction, statement: Statement) -> bool:
-    """Whether a statement runs under a tensor condition, or after a `return` that does."""
+    """Return whether a statement runs under a tensor condition, or after a `return` that does."""
     if function.graph_around(statement):
         return True
     if any(function.may_be_graph(node) for node in ast.walk(statement.node) if isinstance(node, ast.IfExp)):

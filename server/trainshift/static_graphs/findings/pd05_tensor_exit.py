@@ -65,7 +65,9 @@ def check(program: Program) -> Iterator[Finding]:
 
 
 def _is_set_by_tensors(function: StaticFunction, loop: Statement, test: ast.expr) -> bool:
-    """Whether a number that a test reads is bound in the loop where a tensor decides, and becomes one."""
+    """Return whether a number that a test reads is bound in the loop where a tensor decides, and becomes
+    one.
+    """
     asked = {
         part.id
         for part in ([test.operand] if isinstance(test, ast.UnaryOp) else [test, *ast.iter_child_nodes(test)])

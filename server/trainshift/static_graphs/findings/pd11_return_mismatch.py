@@ -66,7 +66,7 @@ def check(program: Program) -> Iterator[Finding]:
 
 
 def _goes_on_around(function: StaticFunction, returned: Statement) -> bool:
-    """Whether something follows a statement around a `return` that other ways through it go on to.
+    """Return whether something follows a statement around a `return` that other ways through it go on to.
 
     Paddle moves what follows into the `else` of an `if` that returns at the end of its body, and of no other.
     """
@@ -87,7 +87,7 @@ def _goes_on_around(function: StaticFunction, returned: Statement) -> bool:
 
 
 def _returns(block: list[Statement]) -> bool:
-    """Whether a block ends by a `return` on all its ways."""
+    """Return whether a block ends by a `return` on all its ways."""
     return completions([each.node for each in block]) == {RETURN}
 
 
@@ -109,7 +109,7 @@ def _problem(
 
 
 def _decided_by_tensors(function: StaticFunction, statement: Statement) -> bool:
-    """Whether tensors alone decide that a statement is reached."""
+    """Return whether tensors alone decide that a statement is reached."""
     for each in statement.ancestors():
         if each.scope is not function.scope:
             break

@@ -61,7 +61,7 @@ def _conditions(statement: ast.stmt) -> set[ast.AST]:
 
 
 def _changes(function: StaticFunction, node: ast.BoolOp) -> bool:
-    """Whether some side is seen to be no bool."""
+    """Return whether some side is seen to be no bool."""
     for each in node.values:
         value = function.kind(each)
         if value.may_be_tensor and value.dtype not in ("", "bool"):
@@ -72,7 +72,7 @@ def _changes(function: StaticFunction, node: ast.BoolOp) -> bool:
 
 
 def _guards(function: StaticFunction, node: ast.BoolOp) -> bool:
-    """Whether a test of an index or a size, on a tensor, stands before what it guards."""
+    """Return whether a test of an index or a size, on a tensor, stands before what it guards."""
     for index, left in enumerate(node.values[:-1]):
         if not function.kind(left).may_be_tensor or not isinstance(left, ast.Compare):
             continue

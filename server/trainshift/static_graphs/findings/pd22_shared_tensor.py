@@ -64,7 +64,7 @@ def _of_branches(judge: Judge, function: StaticFunction, statement: Statement) -
 
 
 def _is_callers(function: StaticFunction, name: str, end: Env) -> bool:
-    """Whether a name is still on what the caller of an entry has given."""
+    """Return whether a name is still on what the caller of an entry has given."""
     value = end.get(name)
     return (
         function.is_entry

@@ -75,7 +75,9 @@ def _of_call(
 
 
 def _is_number_before(function: StaticFunction, value: AbstractValue) -> bool:
-    """Whether a tensor is a number in dygraph: a cast, an item or a size, or may be computed from one."""
+    """Return whether a tensor is a number in dygraph: a cast, an item or a size, or may be computed from
+    one.
+    """
     if value.tensor is not None and value.tensor.counts is not None:
         return True
     made = [each for each in value.sources if isinstance(each, ast.Call)]
@@ -84,7 +86,7 @@ def _is_number_before(function: StaticFunction, value: AbstractValue) -> bool:
 
 
 def _asks_for_class(function: StaticFunction, statement: Statement, call: ast.Call) -> bool:
-    """Whether it is `type(t)`, and made use of or compared with what may be the class of tensors."""
+    """Return whether it is `type(t)`, and made use of or compared with what may be the class of tensors."""
     if not is_call_of(function, call, "builtins.type"):
         return False
     for node in own_parts(statement.node):

@@ -100,7 +100,7 @@ def _change_of_attribute(judge: Judge, function: StaticFunction, node: ast.Attri
 
 
 def _begins(thing: UserInstance, own: Iterable[Binding], name: str) -> bool:
-    """Whether an attribute has a value from the start, or from itself."""
+    """Return whether an attribute has a value from the start, or from itself."""
     functions = [each.scope.function() for each in own]
     is_counted = any(isinstance(each.statement.node, ast.AugAssign) for each in own if each.statement)
     return (
@@ -111,7 +111,7 @@ def _begins(thing: UserInstance, own: Iterable[Binding], name: str) -> bool:
 
 
 def _comes_later(judge: Judge, function: StaticFunction, binding: Binding, *, is_seen: bool) -> bool:
-    """Whether a method binds an attribute that neither makes the object nor is static itself.
+    """Return whether a method binds an attribute that neither makes the object nor is static itself.
 
     A switch or text is changed where the method is called that changes it (`is_seen`); most never are.
     """
@@ -132,7 +132,7 @@ def _comes_later(judge: Judge, function: StaticFunction, binding: Binding, *, is
 
 
 def _is_counted(binding: Binding) -> bool:
-    """Whether an attribute gets a value that is computed from its own."""
+    """Return whether an attribute gets a value that is computed from its own."""
     if binding.statement is not None and isinstance(binding.statement.node, ast.AugAssign):
         return True
     own = dotted(binding.target) if isinstance(binding.target, ast.expr) else ""

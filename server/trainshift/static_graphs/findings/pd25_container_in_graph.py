@@ -104,7 +104,7 @@ def _of_dicts(judge: Judge, function: StaticFunction, statement: Statement) -> I
 
 
 def _has_key(function: StaticFunction, name: str, key: str, statement: Statement) -> bool:
-    """Whether a dict has a key before a statement, as far as that is seen."""
+    """Return whether a dict has a key before a statement, as far as that is seen."""
     found = False
     for each in function.statements:
         if each is statement:

@@ -84,7 +84,7 @@ def _statement(program: Program, entry: Entry) -> Statement | None:
 
 
 def _is_handed_out(statement: Statement) -> bool:
-    """Whether what is made static leaves the function, and may be saved elsewhere."""
+    """Return whether what is made static leaves the function, and may be saved elsewhere."""
     names = set(names_bound(statement.node))
     around = statement.scope.function()
     parts = ast.walk(around.node) if around is not None and around.node is not None else ()
@@ -93,7 +93,7 @@ def _is_handed_out(statement: Statement) -> bool:
 
 
 def _place(judge: Judge, entry: Entry) -> str:
-    """Why `to_static` raises where it stands."""
+    """Return why `to_static` raises where it stands."""
     if not entry.is_decorator:
         return ""
     return no_place(judge.script, entry.function, if_unseen="")

@@ -54,7 +54,7 @@ def check(program: Program) -> Iterator[Finding]:
 
 
 def _trains(program: Program) -> bool:
-    """Whether the program computes gradients somewhere."""
+    """Return whether the program computes gradients somewhere."""
     return any(True for script in program.script.linked for _ in script.sites_named("backward", "fit"))
 
 
@@ -70,7 +70,7 @@ def _carried(function: StaticFunction, loop: Statement) -> str:
 
 
 def _may_have_gradient(value: AbstractValue) -> bool:
-    """Whether a value, or what it holds, may be of floats."""
+    """Return whether a value, or what it holds, may be of floats."""
     if value.is_python:
         held = (*(value.items or ()), *([value.element] if value.element is not None else ()))
         return any(map(_may_have_gradient, held))
@@ -78,7 +78,7 @@ def _may_have_gradient(value: AbstractValue) -> bool:
 
 
 def _is_saved_only(judge: Judge, function: StaticFunction) -> bool:
-    """Whether a function is made static only when a layer is saved, and never run so."""
+    """Return whether a function is made static only when a layer is saved, and never run so."""
     why = function.why
     while why.caller is not None:
         why = why.caller.why
@@ -89,7 +89,7 @@ def _is_saved_only(judge: Judge, function: StaticFunction) -> bool:
 
 
 def _problem(function: StaticFunction, statement: Statement) -> str:
-    """Why a branch has no gradient, or too small a one."""
+    """Return why a branch has no gradient, or too small a one."""
     live = function.live_after(statement)
     before = function.before.get(statement, {})
     for block in statement.branches.values():

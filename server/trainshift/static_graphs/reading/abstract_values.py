@@ -54,7 +54,7 @@ class Tensor:
 
     @property
     def has_one_element(self) -> bool | None:
-        """Whether it has one element; None where that cannot be seen."""
+        """Return whether it has one element; None where that cannot be seen."""
         if self.shape is None:
             return None
         if all(size == 1 for size in self.shape):
@@ -128,27 +128,27 @@ class AbstractValue:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether nothing reaches it."""
+        """Return whether nothing reaches it."""
         return not (self.tensor or self.python or self.array or self.unknown)
 
     @property
     def is_tensor(self) -> bool:
-        """Whether it is a tensor, and nothing else."""
+        """Return whether it is a tensor, and nothing else."""
         return self.tensor is not None and not self.python and not self.array and not self.unknown
 
     @property
     def may_be_tensor(self) -> bool:
-        """Whether it is seen to be a tensor on some way."""
+        """Return whether it is seen to be a tensor on some way."""
         return self.tensor is not None
 
     @property
     def is_python(self) -> bool:
-        """Whether it surely is no tensor."""
+        """Return whether it surely is no tensor."""
         return bool(self.python) and self.tensor is None and not self.array and not self.unknown
 
     @property
     def is_numeric(self) -> bool:
-        """Whether it is seen to be a tensor or a number."""
+        """Return whether it is seen to be a tensor or a number."""
         return (self.numeric or not self.unknown) and self.python <= NUMBERS and not self.array
 
     @property
@@ -158,16 +158,18 @@ class AbstractValue:
 
     @property
     def is_none(self) -> bool:
-        """Whether it is None, and nothing else."""
+        """Return whether it is None, and nothing else."""
         return self.is_python and self.python == {"None"}
 
     @property
     def is_kept(self) -> bool:
-        """Whether it may be an object or a container, of which a change is seen through all its names."""
+        """Return whether it may be an object or a container, of which a change is seen through all its
+        names.
+        """
         return self.tensor is None and (self.unknown or bool(self.python & _KEPT))
 
     def among(self, *types: str) -> bool:
-        """Whether it is of these types of Python and nothing else."""
+        """Return whether it is of these types of Python and nothing else."""
         return self.is_python and self.python <= frozenset(types)
 
     def joined(self, other: AbstractValue) -> AbstractValue:

@@ -44,12 +44,14 @@ class Entry:
 
 
 def is_layer(script: Script, cls: Scope) -> bool:
-    """Whether a class is a layer, through the classes of the workspace."""
+    """Return whether a class is a layer, through the classes of the workspace."""
     return any(is_layer_class(base) for base in script.names.library_bases(cls))
 
 
 def no_place(script: Script, function: Scope, *, if_unseen: str) -> str:
-    """Why Paddle raises where a method is made static; empty if it does not, `if_unseen` if nobody knows."""
+    """Return why Paddle raises where a method is made static; empty if it does not, `if_unseen` if nobody
+    knows.
+    """
     owner = function.owner()
     if owner is None:
         return ""
@@ -76,7 +78,7 @@ def forward_of(script: Script, value: Value) -> Scope | None:
 
 
 def is_excluded(script: Script, function: Scope) -> bool:
-    """Whether Paddle is told not to convert a function."""
+    """Return whether Paddle is told not to convert a function."""
     return any(True for _ in _decorating(script, function, NOT_TO_STATIC))
 
 

@@ -86,7 +86,7 @@ NO_CALL = ast.Call(ast.Name("object", ast.Load()), [], [])
 
 
 def is_self_member(script: Script, node: ast.expr, scope: Scope) -> bool:
-    """Whether an expression is an attribute of ``self``."""
+    """Return whether an expression is an attribute of ``self``."""
     root = root_name(node)
     return root is not None and root is not node and script.names.is_self(root, scope)
 
@@ -116,7 +116,7 @@ _ARRAYS = frozenset({"paddle.tensor.create_array", "paddle.tensor.array.create_a
 
 
 def _is_made_by(node: ast.expr, value: AbstractValue) -> bool:
-    """Whether an expression makes a container, or an object of a class of the workspace."""
+    """Return whether an expression makes a container, or an object of a class of the workspace."""
     if value.python & MUTABLE:
         return not isinstance(node, _REFERENCES)
     made = isinstance(node, ast.Call) and "object" in value.python
@@ -133,7 +133,7 @@ class Host(Protocol):
         """
 
     def is_walked(self, scope: Scope) -> bool:
-        """Whether a scope is, or lies in, a static function, of which all that it stores is known."""
+        """Return whether a scope is, or lies in, a static function, of which all that it stores is known."""
 
     def called(
         self,
@@ -401,7 +401,7 @@ class Evaluator:
         return UNKNOWN
 
     def own_bindings(self, thing: UserInstance, name: str) -> Iterator[Binding]:
-        """How the methods of an object's classes, and these themselves, bind an attribute of it."""
+        """Return how the methods of an object's classes, and these themselves, bind an attribute of it."""
         for cls in self.home(thing.scope).names.ancestry(thing.scope):
             if isinstance(cls, Scope):
                 own, others = self.home(cls).names.assigned_attributes
@@ -960,7 +960,7 @@ def _place(site: Site) -> Frame:
 
 
 def _is_own_item(node: ast.expr, frame: Frame) -> bool:
-    """Whether it is an element of what a static function's own name holds."""
+    """Return whether it is an element of what a static function's own name holds."""
     root = root_name(node) if isinstance(node, ast.Subscript) else None
     if root is None or frame.function is None or isinstance(node.value, ast.Attribute):  # type: ignore[attr-defined]
         return False

@@ -93,7 +93,7 @@ class StaticFunction:
 
     @property
     def takes_self(self) -> bool:
-        """Whether its first parameter is the object whose method it is."""
+        """Return whether its first parameter is the object whose method it is."""
         return self.scope.owner() is not None and not is_decorated(self.scope, "staticmethod")
 
     @property
@@ -218,7 +218,7 @@ class StaticFunction:
 
 
 def _is_loop_of(around: Statement, below: Statement) -> bool:
-    """Whether a statement is a loop, in the body of which another one stands."""
+    """Return whether a statement is a loop, in the body of which another one stands."""
     return isinstance(around.node, ast.For | ast.AsyncFor | ast.While) and below.branch == "body"
 
 

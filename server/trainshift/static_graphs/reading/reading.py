@@ -311,7 +311,7 @@ class _Walk:
         return found
 
     def _is_class(self, func: ast.expr, site: Site) -> bool:
-        """Whether what is called is the first parameter of a class method: it makes an object."""
+        """Return whether what is called is the first parameter of a class method: it makes an object."""
         return (
             isinstance(func, ast.Name)
             and func.id == "cls"
@@ -458,7 +458,7 @@ class _Walk:
             value = found
 
     def is_walked(self, scope: Scope) -> bool:
-        """Whether a scope is, or lies in, a static function, of which all that it stores is known."""
+        """Return whether a scope is, or lies in, a static function, of which all that it stores is known."""
         function = scope.function()
         is_walked = function is not None and (function in self.functions or function in self._foreseen)
         if function is not None:
@@ -467,7 +467,7 @@ class _Walk:
 
     @property
     def is_hasty(self) -> bool:
-        """Whether some function that was taken for a static one is none, or the other way round."""
+        """Return whether some function that was taken for a static one is none, or the other way round."""
         return any((function in self.functions) != is_walked for function, is_walked in self._asked_whether)
 
     def _close(self, inner: StaticFunction, frame: Frame) -> None:
@@ -560,7 +560,7 @@ class _Walk:
         return join(found) if found and leaves(node.body) else join([*found, constant(None)])
 
     def _other_way(self, function: Scope) -> str:
-        """How a function is called that Paddle does not convert although it is called plainly."""
+        """Return how a function is called that Paddle does not convert although it is called plainly."""
         if function.is_generator:
             return "a generator"
         if is_excluded(self.values.home(function), function):

@@ -32,7 +32,7 @@ _OF_LISTS = frozenset({"paddle.stack", "paddle.concat", "paddle.add_n"})
 
 
 def may_be_told(value: AbstractValue) -> bool:
-    """Whether more of a value may be known by how its name is used."""
+    """Return whether more of a value may be known by how its name is used."""
     return value.unknown or (value.tensor is not None and value.tensor.shape is None)
 
 
@@ -381,7 +381,7 @@ def _is_asked_as_tensor(
     function: StaticFunction,
     evaluate: Callable[[ast.expr, Frame], AbstractValue],
 ) -> bool:
-    """Whether an element or attribute of a name is asked for that only tensors have."""
+    """Return whether an element or attribute of a name is asked for that only tensors have."""
     match node:
         case ast.Attribute(value=ast.Name(), attr=name):
             return function.is_entry and name in _OF_ARRAYS  # An entry's arrays of NumPy become tensors.
@@ -426,7 +426,7 @@ def _is_slicing(node: ast.expr) -> bool:
 
 
 def _is_guarded(statement: Statement) -> bool:
-    """Whether a test of types stands around a statement."""
+    """Return whether a test of types stands around a statement."""
     tests = (getattr(above.node, "test", None) for above in statement.path())
     return any(_tests_type(node) for test in tests if test is not None for node in ast.walk(test))
 

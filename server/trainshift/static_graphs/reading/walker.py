@@ -353,7 +353,7 @@ class Walker:
                 frame.env[cell.name] = frame.env.get(cell.name, closure.get(cell.name, outer)).joined(value)
 
     def _names_cell(self, cell: OuterName, frame: Frame) -> bool:
-        """Whether a name is the same variable where an expression stands."""
+        """Return whether a name is the same variable where an expression stands."""
         return self.values.home(frame.scope).names.lookup(cell.name, frame.scope, None)[0] is cell.holder
 
     def _bind_outside(self, name: str, value: AbstractValue, frame: Frame) -> None:
@@ -452,7 +452,7 @@ class Walker:
             self.assign(node.target, element_of(frame.env[iterated]), frame)
 
     def _is_dynamic(self, test: ast.expr, frame: Frame) -> bool | None:
-        """Whether a test holds in dygraph alone (True), in a graph alone (False), or is another."""
+        """Return whether a test holds in dygraph alone (True), in a graph alone (False), or is another."""
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             found = self._is_dynamic(test.operand, frame)
             return None if found is None else not found
@@ -465,7 +465,7 @@ class Walker:
         return None
 
     def _asks_for_class(self, test: ast.Call, names: frozenset[str], frame: Frame) -> bool:
-        """Whether it is ``isinstance(t, paddle.Tensor)``, which nothing in a graph is."""
+        """Return whether it is ``isinstance(t, paddle.Tensor)``, which nothing in a graph is."""
         if "builtins.isinstance" not in names or len(test.args) != 2:
             return False
         full = self.values.home(frame.scope).names.full_names(test.args[1], frame.scope, frame.statement)

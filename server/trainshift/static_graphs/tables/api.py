@@ -82,7 +82,9 @@ _SELF = frozenset({"x", "input", "self", "a", "arr", "tensor"})
 
 
 def is_layer_class(full_name: str) -> bool:
-    """Whether a library class is a layer: one of Paddle's, or named as those of PaddleNLP and others are."""
+    """Return whether a library class is a layer: one of Paddle's, or named as those of PaddleNLP and others
+    are.
+    """
     return full_name in _data()["layers"] or (
         full_name.endswith((".nn.Layer", ".Layer")) and full_name.startswith("paddle")
     )
@@ -101,6 +103,8 @@ def only_tensors() -> frozenset[str]:
 
 
 def is_in_place(full_name: str) -> bool:
-    """Whether a function or method writes to the tensor that it is given, by Paddle's rule for names."""
+    """Return whether a function or method writes to the tensor that it is given, by Paddle's rule for
+    names.
+    """
     name = full_name.rpartition(".")[2]
     return name.endswith("_") and not name.startswith("_") and not name.endswith("__")
