@@ -1,4 +1,4 @@
-"""What Ctrl-C does: nothing is shown but a line.  This is loaded before all else, so it loads little."""
+"""The effect of Ctrl-C: nothing is shown but a line.  This is loaded before all else, so it loads little."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `prove` shows: how far the runs are, and the claims as a table in plain words."""
+"""The output of `prove`: how far the runs are, and the claims as a table in plain words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether Python accepts a text: what a rewrite and a fix must not break."""
+"""Compiles a text, so that no rewrite and no fix breaks it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only one of Keras 2 and Keras 3 has: names, parameters and methods, without either.
+"""Signs of one Keras: names, parameters and methods, without either.
 
 The data is `keras_signs.json`, written by `python -m trainshift.dev.generate_keras_signs` from the two, and
 read at the first question.  Answers are "2", "3", or "" for what both have, or neither.

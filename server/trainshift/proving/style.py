@@ -1,4 +1,4 @@
-"""How the page of a proof looks, light and dark.
+"""The style of the page of a proof, light and dark.
 
 What shows the page may set the colours anew: they are variables.
 """

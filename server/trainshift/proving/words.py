@@ -1,4 +1,4 @@
-"""What is said of a whole proof, on a terminal and on a page alike."""
+"""The summary of a whole proof, for a terminal and for a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all ranks do together must not run on some ranks only.
+"""Collective calls must run on all ranks.
 
     if hvd.rank() == 0:                     loss = hvd.allreduce(loss)
         loss = hvd.allreduce(loss)          if hvd.rank() == 0:

@@ -1,4 +1,4 @@
-"""What is divided by the number of ranks must not become nothing.
+"""Counts that are divided by the number of ranks must not become 0.
 
     model.fit(x, y,                         model.fit(x, y,
               epochs=4 // hvd.size())                 epochs=max(1, 4 // hvd.size()))

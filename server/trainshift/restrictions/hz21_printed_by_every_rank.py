@@ -1,4 +1,4 @@
-"""What training prints must come from one rank.
+"""Training must print on one rank only.
 
     print("loss", loss)                     if hvd.rank() == 0:
                                                 print("loss", loss)

@@ -1,4 +1,4 @@
-"""What one rank restores must be broadcast before training.
+"""Values that one rank restores must be broadcast before training.
 
     if hvd.rank() == 0:                     if hvd.rank() == 0:
         model.load_weights(path)                model.load_weights(path)

@@ -1,4 +1,4 @@
-"""Functions that tell the rank must be called.
+"""Functions that return the rank must be called.
 
     if hvd.rank == 0:                       if hvd.rank() == 0:
         model.save("model.h5")                  model.save("model.h5")

@@ -1,4 +1,4 @@
-"""Takes the strategies of TensorFlow's own distribution out: each rank is one replica.
+"""Removes the strategies of TensorFlow's own distribution: each rank is one replica.
 
     strategy = tf.distribute.MirroredStrategy()       model = make_model()
     with strategy.scope():                            optimizer = tf.keras.optimizers.Adam(0.01)

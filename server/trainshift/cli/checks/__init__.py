@@ -1,1 +1,1 @@
-"""What `check` does with many files, and how it reports what it finds."""
+"""The check of many files, and its report."""

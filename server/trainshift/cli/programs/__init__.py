@@ -1,1 +1,1 @@
-"""What the commands have in common for programs of several files."""
+"""Shared parts of the commands for programs of several files."""

@@ -1,4 +1,4 @@
-"""What a script already knows of Horovod: its import, what runs on the root rank only, what is scaled.
+"""The use of Horovod in a script: its import, what runs on the root rank only, what is scaled.
 
 spec.md 5.20: statements that are distributed already are recognised here and left alone.
 """

@@ -1,4 +1,4 @@
-"""What trains: the functions, statements and calls of a script that every rank must run, and run alike."""
+"""Code that trains: functions, statements and calls of a script that every rank must run, and run alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kinds of values variables hold, found by how they are made and used: numbers, arrays, containers,
+"""The kinds of values of variables, found by how they are made and used: numbers, arrays, containers,
 functions.
 
 Kinds are unified wherever one value may be another (assignments, arguments, results), element by element.

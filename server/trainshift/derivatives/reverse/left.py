@@ -1,4 +1,4 @@
-"""What both ways leave to each other: what the way back reads, and what it puts right at its end."""
+"""Values that the primal pass saves for the adjoint pass, and those that the adjoint pass restores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the way back cannot undo."""
+"""Changes that the adjoint pass cannot undo."""
 
 from __future__ import annotations
 

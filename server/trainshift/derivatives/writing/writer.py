@@ -1,4 +1,4 @@
-"""What both modes do to write expressions: helpers and imports that are asked for, functions as values."""
+"""The writer of expressions for both modes: helpers and imports that are asked for, functions as values."""
 
 from __future__ import annotations
 

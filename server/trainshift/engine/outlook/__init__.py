@@ -1,4 +1,4 @@
-"""Whether the rules that are here convert the training loops of a script; if not, why, and where."""
+"""Tells which training loops of a script cannot be converted, with the reason and the place."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is made of what was observed: faults, and claims that hold, fail or were not seen."""
+"""Judgements on the observations: faults, and claims that hold, fail or were not seen."""

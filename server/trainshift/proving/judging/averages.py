@@ -1,4 +1,4 @@
-"""Whether what reached an optimizer is the mean of what the ranks had computed."""
+"""Judges whether the gradients that reached an optimizer are the mean over the ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What steps by hand tell: by which rate of which gradients they have changed the weights.
+"""Judges steps by hand: by which rate of which gradients they have changed the weights.
 
 Where a change is, for all elements, one factor of the mean of what the ranks computed, the step took that
 mean, and the factor is its rate.  Where it is one of what a rank computed by itself, the step took that.

@@ -1,4 +1,4 @@
-"""How a rank ended, why, and where."""
+"""The end of a rank: how, why, and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process left behind, read once it has ended."""
+"""The record of a process, read once it has ended."""
 
 from __future__ import annotations
 

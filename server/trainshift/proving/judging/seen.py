@@ -1,4 +1,4 @@
-"""What was seen of a proof, and what is made of it."""
+"""Observations of a proof run, and the claims derived from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plots are made of: by step, what the ranks did."""
+"""The data of the plots, by step and rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Horovod reduced and when, by the timeline that it writes itself."""
+"""Horovod's reductions and their times, from the timeline that it writes itself."""
 
 from __future__ import annotations
 

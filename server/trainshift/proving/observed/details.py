@@ -1,4 +1,4 @@
-"""What is kept of each step where a person wants to see it: times, losses, places, samples of values.
+"""Details of each step for the page of a proof: times, losses, places, samples of values.
 
 Values are samples, every so many elements of each array, so that a large model costs no more than a
 small one.

@@ -1,4 +1,4 @@
-"""What the observer writes down about one process, and what the judge reads."""
+"""The record of one process, from the observer to the judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an observed script finds around it: its seeds, where its logs go, and where XLA is."""
+"""The surroundings of an observed script: its seeds, where its logs go, and where XLA is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TF05 and TF10 ask: that each object is created by one assignment and has one name."""
+"""The question of TF05 and TF10: whether each object is created by one assignment and has one name."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is known of the data: how datasets and generators come to be, in which order, and for how long."""
+"""Facts about the data: how datasets and generators come to be, in which order, and for how long."""

@@ -1,4 +1,4 @@
-"""A tensor must not be given to NumPy.
+"""A tensor must not be passed to NumPy.
 
 ## Why it matters
 

@@ -1,4 +1,4 @@
-"""All ways out of a function must return one structure where a tensor decides.
+"""All paths out of a function must return one structure where a tensor decides.
 
 ## Why it matters
 

@@ -1,4 +1,4 @@
-"""A name must get the same type, dtype and rank on both ways of an `if` on a tensor.
+"""A name must get the same type, dtype and rank on both paths of an `if` on a tensor.
 
 ## Why it matters
 

@@ -1,4 +1,4 @@
-"""What is tested must be a bool tensor of one element.
+"""A condition must be a bool tensor of one element.
 
 ## Why it matters
 

@@ -1,4 +1,4 @@
-"""A function with tensor control flow must be called plainly.
+"""A function with tensor control flow must be called directly.
 
 ## Why it matters
 

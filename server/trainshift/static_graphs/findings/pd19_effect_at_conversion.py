@@ -1,4 +1,4 @@
-"""What is no tensor must not be changed, counted or told where a tensor decides.
+"""Python objects must not be changed, counted or printed under a condition on a tensor.
 
 ## Why it matters
 

@@ -1,4 +1,4 @@
-"""What a function that works in place gives must be kept.
+"""The result of a function that works in place must be kept.
 
 ## Why it matters
 

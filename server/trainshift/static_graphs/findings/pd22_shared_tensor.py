@@ -1,4 +1,4 @@
-"""What a branch or a loop on tensors hands on must be a tensor of its own.
+"""A branch or a loop on tensors must return tensors of its own.
 
 ## Why it matters
 

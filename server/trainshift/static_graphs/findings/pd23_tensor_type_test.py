@@ -1,4 +1,4 @@
-"""Tensors must be told by `is_tensor`, not by their class.
+"""Tensors must be recognized by `is_tensor`, not by their class.
 
 ## Why it matters
 

@@ -1,4 +1,4 @@
-"""What is trained with `full_graph=True` must have a gradient in its graph.
+"""Parameters that are trained with `full_graph=True` must have a gradient in the graph.
 
 ## Why it matters
 

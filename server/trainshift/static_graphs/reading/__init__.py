@@ -1,1 +1,1 @@
-"""What is known of functions that become a static graph: why they do, and what their expressions are."""
+"""Facts about functions that become a static graph: why they do, and what their expressions are."""
