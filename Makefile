@@ -137,6 +137,7 @@ bench: $(VENV)/.dev $(VENV)/.proof $(BENCH)/.done  ## Time the server, a convers
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.program_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.convert_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.check_speed
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.repository_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.epoch_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.proof_speed
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.derivative_speed

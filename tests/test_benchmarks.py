@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.repository_speed import append, package, write
 from benchmarks.script import script
 from benchmarks.server_speed import OURS, PEER, RUFF
 from benchmarks.session import Session
@@ -22,6 +23,17 @@ def test_scripts_have_their_length(lines: int) -> None:
     assert text.count("\n") == lines
     assert text == script(lines)
     ast.parse(text)
+
+
+def test_packages_have_their_files_and_are_read(tmp_path: Path) -> None:
+    lines = write(tmp_path, package(20))
+    texts = [path.read_text() for path in tmp_path.rglob("*.py")]
+    assert len(texts) == 19
+    assert 18 * 290 < lines < 18 * 310
+    assert all(map(ast.parse, texts))
+    for number in range(2):
+        append(tmp_path / "figures.csv", 20, lines, {"cold": 1.0, "warm": 0.5 + number})
+    assert len((tmp_path / "figures.csv").read_text().splitlines()) == 3
 
 
 def test_layers_are_static_functions_without_a_finding_but_the_one_that_is_typed() -> None:

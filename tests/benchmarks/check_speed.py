@@ -33,7 +33,7 @@ def main() -> None:
         write_files(few, (script(LINES, index) for index in range(FILES // 10)))
         write_files(dense, map(from_fixtures, range(FILES)))
         bin_folder = Path(sys.executable).parent
-        check = [str(bin_folder / "trainshift"), "check", "--isolated", "-q"]
+        check = [str(bin_folder / "trainshift"), "check", "--isolated", "--no-cache", "-q"]
         ruff = [str(bin_folder / "ruff"), "check", "-q", "--isolated", "--no-cache", "--select", "ALL"]
         commands = {
             "trainshift check": [*check, str(scripts)],
