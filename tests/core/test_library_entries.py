@@ -159,7 +159,7 @@ def command(entry: Entry) -> None:
     found = convert(f"import tensorflow as tf\nimport subprocess\n{body}")
     assert f"if hvd.rank() == 0:\n    {line}\n" in found.text
     assert (f"if hvd.rank() == 0:\n    {local}\n" in found.text) != entry.flag("remote")
-    told = [each.text for each in found.decisions if "left on every rank" in each.text]
+    told = [each.text for each in found.decisions if "runs on every rank" in each.text]
     assert len(told) == entry.flag("remote")
 
 
