@@ -210,3 +210,47 @@ def test_a_program_does_not_run_a_file_that_only_unused_functions_import() -> No
     converted = convert_program(texts["/p/first.py"], "/p/first.py", files_in_memory(texts))
     assert converted.status is Status.CONVERTED
     assert [each.path for each in converted.files if each.edits] == ["/p/first.py", "/p/show.py"]
+
+
+TRAINER = """\
+import tensorflow as tf
+
+
+class Trainer:
+    def __init__(self, net):
+        self.net = net
+        self.optimizer = tf.keras.optimizers.SGD(0.1)
+
+    def step(self, x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(self.net(x) ** 2)
+        grads = tape.gradient(loss, self.net.trainable_variables)
+        self.optimizer.apply_gradients(zip(grads, self.net.trainable_variables))
+
+    def fit(self, data):
+        for x in data:
+            self.step(x)
+
+    def predict(self, x):
+        return self.net(x)
+"""
+STARTING = """\
+import tensorflow as tf
+from trainer import Trainer
+
+trainer = Trainer(tf.keras.Sequential([tf.keras.layers.Dense(1)]))
+{calls}
+"""
+
+
+def test_a_program_that_only_predicts_with_a_trainer_has_nothing_to_convert() -> None:
+    texts = {
+        "/p/trainer.py": TRAINER,
+        "/p/train.py": STARTING.format(calls="trainer.fit(tf.data.Dataset.from_tensors(tf.ones([8, 3])))"),
+        "/p/predict.py": STARTING.format(calls="print(trainer.predict(tf.ones([8, 3])))"),
+    }
+    files = files_in_memory(texts)
+    predicts = convert_program(texts["/p/predict.py"], "/p/predict.py", files)
+    assert predicts.status is Status.NOTHING_FOUND
+    trains = convert_program(texts["/p/train.py"], "/p/train.py", files)
+    assert trains.status is Status.CONVERTED and not trains.withheld

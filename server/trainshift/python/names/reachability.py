@@ -8,6 +8,7 @@ class runs where code that runs reads its name; so does a method, unless a libra
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -16,7 +17,8 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.script import Script
 from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Scope, Statement, behind_main_guard
 
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 # What reads names by their text: then any name may be read, or any attribute.
 _REFLECTION = frozenset({"globals", "vars", "eval", "exec", "import_module", "__import__"})
 _OF_ATTRIBUTES = frozenset({"getattr"})
@@ -30,19 +32,15 @@ class Reachability:
     """
 
     def __init__(self, scripts: Sequence[Script], seen: bool = False) -> None:
-        self._hiding = _REFLECTION if seen else _REFLECTION | _OF_ATTRIBUTES
         self._start, *self._others = scripts
         self._idle: set[Scope] = set()
-        run, read = self._spread()
-        if read is None:
+        spread = _Spread(scripts, seen)
+        if spread.hides_names:
             return
-        hides_methods = not seen and any(facts.once(_reflection).methods for facts in run)
         for script in self._others:
             for facts in script.facts:
-                if facts not in run:
-                    self._idle.update(facts.scopes)
-                elif not hides_methods:
-                    self._idle.update(self._unused_methods(script, facts, read))
+                idle = facts.scopes if facts not in spread.run else spread.waiting.get(facts, ())
+                self._idle.update(idle)
 
     def runs(self, scope: Scope, statement: Statement | None) -> bool:
         """Whether code in `scope` may run, and `statement`, where it stands in one."""
@@ -55,64 +53,110 @@ class Reachability:
             current = current.parent
         return statement is None or not behind_main_guard(statement)
 
-    def _spread(self) -> tuple[set[ChunkSyntax], set[str] | None]:
-        """From what is started to what it reads: the chunks that run, the names they read (None: any)."""
-        homes = {facts: script for script in (self._start, *self._others) for facts in script.facts}
-        others = {script.path: script for script in self._others}
-        defining: dict[str, list[ChunkSyntax]] = {}
-        renamed: dict[str, list[str]] = {}
-        run: set[ChunkSyntax] = set()
-        read: set[str] = set()
 
-        def imported(script: Script) -> Iterator[ChunkSyntax]:
-            """The chunks that run as soon as a file is imported, or for what is read already."""
-            for new, old in script.code.renamed_imports:
-                renamed.setdefault(new, []).append(old)
-                if new in read:
-                    yield from reading([old])
-            for facts in script.facts if script is not self._start else ():
-                names = _defined(facts)
-                if names is None or not read.isdisjoint(names):
-                    yield facts
-                for name in names or ():
-                    defining.setdefault(name, []).append(facts)
+class _Spread:
+    """From what is started to what it reads: the chunks that `run`, and the methods of theirs that wait.
 
-        def reading(names: Iterable[str]) -> Iterator[ChunkSyntax]:
-            for name in reachable(names, lambda name: renamed.get(name, ()), seen=read):
-                yield from defining.get(name, ())
+    A method waits until code that runs reads its name.  Where any name may be read by its text, `hides_names`
+    is true, and all may run.
+    """
 
-        def run_next(facts: ChunkSyntax) -> Iterator[ChunkSyntax]:
-            yield from reading([*facts.loads, *facts.once(_reflection).read])
-            home = homes[facts]
-            if home.workspace is None or not others:
-                return
-            for binding in facts.imports:
-                for path in home.workspace.run_by_import(home, binding):
-                    if path in others:
-                        yield from imported(others.pop(path))
+    def __init__(self, scripts: Sequence[Script], seen: bool) -> None:
+        self._start = scripts[0]
+        self._seen = seen
+        self._homes = {facts: script for script in scripts for facts in script.facts}
+        self._not_imported = {script.path: script for script in scripts[1:]}
+        self._defining: dict[str, list[ChunkSyntax | Scope]] = {}
+        self._renamed: dict[str, list[str]] = {}
+        self._read: set[str] = set()
+        self.run: set[ChunkSyntax | Scope] = set()
+        self.waiting: dict[ChunkSyntax, set[Scope]] = {}
+        self.hides_names = False
+        hiding = _REFLECTION if seen else _REFLECTION | _OF_ATTRIBUTES
+        starts = [*self._import(self._start), *self._start.facts]
+        for each in reachable(starts, self._next, seen=self.run):
+            if isinstance(each, ChunkSyntax) and not hiding.isdisjoint(each.once(_reflection).hiding):
+                self.hides_names = True
+                break
+        if not seen and any(facts.once(_reflection).methods for facts in self._homes if facts in self.run):
+            self.waiting.clear()
 
-        starts = [*imported(self._start), *self._start.facts]
-        for facts in reachable(starts, run_next, seen=run):
-            if not self._hiding.isdisjoint(facts.once(_reflection).hiding):
-                return run, None
-        return run, read
+    def _next(self, running: ChunkSyntax | Scope) -> Iterator[ChunkSyntax | Scope]:
+        if isinstance(running, Scope):
+            self.waiting[running.facts].discard(running)
+            yield from self._reading(_loads_in(running))
+            return
+        yield from self._reading([*self._loads_of(running), *running.once(_reflection).read])
+        home = self._homes[running]
+        if home.workspace is None or not self._not_imported:
+            return
+        for binding in running.imports:
+            for path in home.workspace.run_by_import(home, binding):
+                if path in self._not_imported:
+                    yield from self._import(self._not_imported.pop(path))
 
-    @staticmethod
-    def _unused_methods(script: Script, facts: ChunkSyntax, read: set[str]) -> Iterator[Scope]:
-        for scope in facts.scopes:
-            owner = scope.owner()
-            if owner is None or scope.name in read or scope.name.startswith("__"):
-                continue
-            bases = script.names.ancestry(owner)
-            known = [
-                each for each in bases if isinstance(each, Scope) and isinstance(each.node, ast.ClassDef)
-            ]
-            given = sum(len(each.node.bases) for each in known if isinstance(each.node, ast.ClassDef))
-            decorated = bool(getattr(scope.node, "decorator_list", ()))
-            # What the heir of a class that is not the workspace's defines, that class may call.
-            silent = [each for each in bases if isinstance(each, str) and not _may_call(each, scope.name)]
-            if not decorated and given - len(silent) < len(known):
-                yield scope
+    def _import(self, script: Script) -> Iterator[ChunkSyntax | Scope]:
+        """The chunks that run as soon as a file is imported, or for what is read already."""
+        for new, old in script.code.renamed_imports:
+            self._renamed.setdefault(new, []).append(old)
+            if new in self._read:
+                yield from self._reading([old])
+        for facts in script.facts if script is not self._start else ():
+            names = _defined(facts)
+            if names is None or not self._read.isdisjoint(names):
+                yield facts
+            for name in names or ():
+                self._defining.setdefault(name, []).append(facts)
+
+    def _reading(self, names: Iterable[str]) -> Iterator[ChunkSyntax | Scope]:
+        for name in reachable(names, lambda name: self._renamed.get(name, ()), seen=self._read):
+            yield from self._defining.get(name, ())
+
+    def _loads_of(self, facts: ChunkSyntax) -> Iterable[str]:
+        """The names that a chunk reads but for those that its methods read which wait to be called."""
+        script = self._homes[facts]
+        if script is self._start:
+            return facts.loads
+        waiting = {
+            scope for scope in _methods_nothing_else_calls(script, facts) if scope.name not in self._read
+        }
+        if not waiting:
+            return facts.loads
+        self.waiting[facts] = waiting
+        left = Counter(facts.loads)
+        for scope in waiting:
+            self._defining.setdefault(scope.name, []).append(scope)
+            left.subtract(_loads_in(scope))
+        return [name for name, count in left.items() if count > 0]
+
+
+def _methods_nothing_else_calls(script: Script, facts: ChunkSyntax) -> Iterator[Scope]:
+    """The methods that run only where their name is read: no decorator calls them, nor a library's class."""
+    for scope in facts.scopes:
+        owner = scope.owner()
+        if owner is None or scope.name.startswith("__"):
+            continue
+        if not isinstance(scope.node, _FUNCTIONS) or scope.node.decorator_list:
+            continue
+        bases = script.names.ancestry(owner)
+        known = [each for each in bases if isinstance(each, Scope) and isinstance(each.node, ast.ClassDef)]
+        given = sum(len(each.node.bases) for each in known if isinstance(each.node, ast.ClassDef))
+        # What the heir of a class that is not the workspace's defines, that class may call.
+        silent = [each for each in bases if isinstance(each, str) and not _may_call(each, scope.name)]
+        if given - len(silent) < len(known):
+            yield scope
+
+
+def _loads_in(scope: Scope) -> Counter[str]:
+    """How often the body of a function reads each name, attributes included."""
+    found: Counter[str] = Counter()
+    body = scope.node.body if isinstance(scope.node, _FUNCTIONS) else []
+    for node in (inner for statement in body for inner in ast.walk(statement)):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            found[node.attr] += 1
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            found[node.id] += 1
+    return found
 
 
 class _Reflection(NamedTuple):
