@@ -253,4 +253,5 @@ def test_a_program_that_only_predicts_with_a_trainer_has_nothing_to_convert() ->
     predicts = convert_program(texts["/p/predict.py"], "/p/predict.py", files)
     assert predicts.status is Status.NOTHING_FOUND
     trains = convert_program(texts["/p/train.py"], "/p/train.py", files)
-    assert trains.status is Status.CONVERTED and not trains.withheld
+    assert trains.status is Status.CONVERTED
+    assert not trains.withheld
