@@ -148,7 +148,7 @@ def test_what_may_be_lists_that_are_joined_is_asked_for_going_back() -> None:
 def test_a_call_whose_value_nobody_reads_is_asked_whether_it_changes_an_array(mode: Mode) -> None:
     found = derive(SCALED, "total", mode)
     assert isinstance(found, Derived)
-    said = "{} and what it is given are one array, which is changed"
+    said = "{} and the value that it gets are one array, which is changed"
     assert said.format("a") in found.text
     # A tangent that is added to as its value is has the same other names.
     assert (said.format("rows") in found.text) == (mode == "reverse")

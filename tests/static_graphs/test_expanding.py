@@ -223,7 +223,7 @@ def test_only_what_is_called_stands_below_the_imports() -> None:
             "x = paddle.exp(x)\n    x[0] = 1\n    while x.sum() > 0:\n        x = x - 1\n    return x",
             "writes into",
         ),
-        ("ok = x.sum() and x.max()\n    return ok", "`and` or `or`"),
+        ("ok = x.sum() and x.max()\n    return ok", "`and` and `or`"),
         ("y = max(x.sum(), 3)\n    if y > 3:\n        y = y + 1\n    return y", "`max()`"),
         ("if x.sum() > 0:\n        x = f(x)\n    return x", "calls itself"),
     ],
@@ -330,7 +330,7 @@ def test_a_dict_goes_from_turn_to_turn_as_a_whole() -> None:
         ("l = [x]\n    for i in range(n):\n        l.insert(0, x)\n    return l[0]", "PD19"),
         ("l = n if n.sum() else []\n    for i in range(n):\n        l.append(x)\n    return x", "PD"),
         ("d = {'a': x}\n    for i in range(n):\n        d['b'] = x\n    return d['a']", "key"),
-        ("d = {'a': 1}\n    for i in range(n):\n        d['a'] = x\n    return d['a']", "no tensor"),
+        ("d = {'a': 1}\n    for i in range(n):\n        d['a'] = x\n    return d['a']", "not a tensor"),
         (
             "d = {'a': x}\n    for i in range(n):\n        d['a'] = x + i\n    return len(d), d['a']",
             "one by one",

@@ -385,7 +385,7 @@ class Sharing(Analysis[Pairs]):
         if not function.is_rebound(name) and not self.is_called:
             self.augmented.add(name)
         else:
-            shared = Alias(node, name, "its arguments", number(name))
+            shared = Alias(node, name, "the value that it gets", number(name))
             self.found.setdefault((id(node), name, ""), Conflict(shared, node, True))
 
     def _of_who_calls(self, node: ast.stmt, place: ast.expr, kind: Kind, state: State) -> None:
@@ -404,7 +404,7 @@ class Sharing(Analysis[Pairs]):
             if isinstance(place, ast.Subscript) and self.arrayish(self.reader.kind(place.value)):
                 array = terms.call("hasattr", terms.copied(place.value), terms.constant("shape"))
                 unless = ast.BoolOp(ast.Or(), [array, unless])
-        shared = Alias(node, root or "", "its arguments", unless)
+        shared = Alias(node, root or "", "the value that it gets", unless)
         self.found.setdefault((id(node), ast.unparse(place), ""), Conflict(shared, node, True))
 
     def _given_of(self, state: State, bits: Bits) -> set[str]:
