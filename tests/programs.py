@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fixtures import ProgramFolder
 from trainshift.core.choices import Choices
 from trainshift.engine.analysis import Analysis, analyze_script
-from trainshift.engine.conversion import Conversion, convert_program
+from trainshift.engine.conversion import Conversion, convert_program, finished_plan
 from trainshift.engine.workspace import ParsedFiles, files_in_memory, read_linked
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Change, apply, merge
@@ -55,7 +55,7 @@ def analyzed(program: Texts, start: str) -> Analysis:
 def with_change(program: Texts, analysis: Analysis, change: Change) -> Texts:
     """The texts after one change of an analysis."""
     result = dict(program)
-    for script, edits in analysis.edits_by_file(merge([change]).edits):
+    for script, edits in analysis.edits_by_file(finished_plan(analysis, merge([change])).edits):
         result[script.path.removeprefix(ROOT)] = apply(script.source.text, edits)
     return result
 

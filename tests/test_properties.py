@@ -16,7 +16,7 @@ from lossless import assert_lossless
 from mutations import MUTATIONS, PAIRS
 from trainshift.core.choices import Choices
 from trainshift.engine.analysis import analyze
-from trainshift.engine.conversion import Conversion, Status, convert
+from trainshift.engine.conversion import Conversion, Status, convert, finished_plan
 from trainshift.python.source.edit import apply, merge
 from trainshift.python.source.source import BOM
 from trainshift.python.syntax.chunks import ParseFailure
@@ -129,7 +129,8 @@ def _changes(text: str, order: random.Random, choices: Choices):  # type: ignore
         assert not isinstance(analysis, ParseFailure)
         if not analysis.changes or any(each.essential for each in analysis.withheld):
             return
-        text = apply(text, merge([order.choice(analysis.changes)]).edits)
+        plan = finished_plan(analysis, merge([order.choice(analysis.changes)]))
+        text = apply(text, plan.edits)
         yield text
 
 

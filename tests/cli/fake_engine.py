@@ -9,6 +9,7 @@ import ast
 import posixpath
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +28,12 @@ ORDER = (Status.REFUSED, Status.CONVERTED, Status.ALREADY_DISTRIBUTED, Status.NO
 
 
 def convert(
-    text: str, *, line: int | None = None, runtime: Runtime | None = None, choices: Choices | None = None
+    text: str,
+    *,
+    line: int | None = None,
+    runtime: Runtime | None = None,
+    choices: Choices | None = None,
+    apart: Sequence[int] = (),
 ) -> Conversion:
     """Adds the Horovod import; comments in the script ask for the other answers."""
     if "# crash" in text:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainshift.python.source.edit import Change, Edit, apply, merge
+from trainshift.python.source.edit import Change, Edit, apply, composed, merge
 from trainshift.python.source.offset_map import OffsetMap
 from trainshift.python.source.source import Span
 
@@ -31,6 +33,22 @@ def _edits(draw: st.DrawFn, size: int, least: int) -> list[Edit]:
         found.append(Edit(start, end, draw(st.sampled_from(["", "+", "<>"]))))
         at = end + 1
     return found
+
+
+@st.composite
+def one_after_the_other(draw: st.DrawFn) -> tuple[list[Edit], list[Edit]]:
+    """Edits of a text, insertions among them, and edits of what they make of it."""
+    first = draw(_edits(len(TEXT), least=0))
+    return first, draw(_edits(len(apply(TEXT, first)), least=0))
+
+
+@given(one_after_the_other())
+def test_edits_composed_do_what_they_do_one_after_the_other(both: tuple[list[Edit], list[Edit]]) -> None:
+    first, second = both
+    edits = composed(first, second, len(TEXT))
+    assert all(one.end <= other.start for one, other in pairwise(edits))
+    assert apply(TEXT, edits) == apply(apply(TEXT, first), second)
+    assert second or list(edits) == first
 
 
 @given(steps())

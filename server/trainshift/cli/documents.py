@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from trainshift.cli.diff import unified_diff
@@ -115,6 +115,11 @@ class Document:
         return self.file.text
 
     @property
+    def starts(self) -> Sequence[int]:
+        """Where each cell begins in the program; none for a script."""
+        return ()
+
+    @property
     def is_linked(self) -> bool:
         """Whether its imports are followed."""
         return True
@@ -186,6 +191,11 @@ class NotebookDocument(Document):
     def text(self) -> str:
         """The program that the cells are together."""
         return self.notebook.cells.text
+
+    @property
+    def starts(self) -> Sequence[int]:
+        """Where each cell begins in the program."""
+        return self.notebook.cells.starts
 
     @property
     def is_linked(self) -> bool:

@@ -232,7 +232,7 @@ def projects(
     # The original does not say so itself where its project asks for `tf_keras`, and its conversion does.
     variables = {FLAG: "1"} if asked.keras == KERAS_LEGACY else {}
     if is_notebook(script):
-        result = conversion.convert(document.text, runtime=runtime, choices=choices)
+        result = conversion.convert(document.text, runtime=runtime, choices=choices, apart=document.starts)
         script_path = os.path.splitext(path)[0] + ".py"
         name = os.path.basename(script_path)
         _, after = document.converted(result)

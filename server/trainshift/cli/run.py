@@ -120,7 +120,9 @@ def _conversion(document: Document, unit: Unit, request: Request, sources: Sourc
         if only:
             raise FileProblem("is a single script or notebook; --only needs a program of several files")
         line = at[1] if at else None
-        return conversion.convert(document.text, line=line, runtime=runtime, choices=choices)
+        return conversion.convert(
+            document.text, line=line, runtime=runtime, choices=choices, apart=document.starts
+        )
     result = conversion.convert_program(
         document.text,
         unit.path,

@@ -95,6 +95,8 @@ class Choices:
     """The Keras that is installed where that is open, and what has it, or "": no choice itself."""
     libraries: Mapping[str, Table] = field(default_factory=dict, hash=False)
     """The entries of people's own libraries, by their packages or modules: no choice itself."""
+    line_length: int = 0
+    """How long the project's formatter or linter lets lines be, or 0: no choice itself."""
     backend: tuple[str, str] = ("", "")
     """The backend of Keras 3 that the project sets, and what sets it, or "": no choice itself."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Mapping, Sequence
 
@@ -217,32 +218,38 @@ class Layout:
         """Add a keyword argument behind the arguments (in front of ``**rest``)."""
         return self.add_keywords(site, {name: value})
 
-    def add_keywords(self, site: Site, given: Mapping[str, str], on_lines: bool = False) -> tuple[Edit, ...]:
+    def add_keywords(self, site: Site, given: Mapping[str, str]) -> tuple[Edit, ...]:
         """Add keyword arguments behind the arguments (in front of ``**rest``).
 
-        With `on_lines` each goes on a line of its own where the last argument does.
+        Each goes on a line of its own where the line of the last argument begins with an argument.
         """
         if not given:
             return ()
         start, syntax = self.call_syntax(site)
-        text = ", ".join(f"{name}={value}" for name, value in given.items())
+        added = [f"{name}={value}" for name, value in given.items()]
         for argument in syntax.arguments:
             if argument.star == "**":
                 at = start + argument.start
-                return (Edit(at, at, f"{text}, "),)
+                return (Edit(at, at, f"{', '.join(added)}, "),)
         if not syntax.arguments:
             at = start + syntax.opening
-            return (Edit(at, at, text),)
-        last = start + syntax.arguments[-1].start
-        lead = self._text[self._source.line_start(last) : last]
+            return (Edit(at, at, ", ".join(added)),)
+        first, last = (start + syntax.arguments[index].start for index in (0, -1))
         at = start + syntax.arguments[-1].end
-        if on_lines and not lead.strip():
-            between = f",{self.line_end_at(site)}{lead}"
-            text = "".join(f"{between}{name}={value}" for name, value in given.items())
-        else:
-            text = f", {text}"
-        # Behind what other edits put at the end of the last argument.
-        return (Edit(at, at, text, rank=1),)
+        line = self._source.line_start(last)
+        lead = self._source.indentation(line)
+        begins = any(start + each.start == line + len(lead) for each in syntax.arguments)
+        comma = re.match(r"\s*,", self._text[at:])
+        if not begins or (not comma and self._source.line_of(first) == self._source.line_of(at)):
+            # Behind what other edits put at the end of the last argument.
+            return (Edit(at, at, f", {', '.join(added)}", rank=1),)
+        newline = self.line_end_at(site) + lead
+        end = self._source.line_end(at)
+        if re.match(r",?[ \t]*#", self._text[at:end]):  # It stays beside the argument that it is on.
+            own = () if comma else (Edit(at, at, ",", rank=1),)
+            text = "".join(f"{newline}{each}," for each in added)
+            return (*own, Edit(end, end, text if comma else text[:-1]))
+        return (Edit(at, at, "".join(f",{newline}{each}" for each in added), rank=1),)
 
     def _on_header_line(self, first: Statement) -> bool:
         """Whether the first statement of a block stands on the line of the block's header."""

@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from trainshift.core.choices import Choices
+from trainshift.core.layout import Layout
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.cells import Cells
 from trainshift.engine.compiling import compiles
+from trainshift.engine.finishing import Manner, finished, longest_line
 from trainshift.engine.own_codes import SYNTAX_ERROR, UNSUPPORTED_VERSION
 from trainshift.engine.programs import KeptClaims, analyze_program
 from trainshift.engine.versions.runtime import Runtime, settled
@@ -24,6 +26,7 @@ from trainshift.python.names.workspace import MOST_CONVERTED
 from trainshift.python.source.edit import Change, Edit, Plan, Remark, apply, merge
 from trainshift.python.source.source import BOM, Source, Span, one_line
 from trainshift.python.syntax.chunks import ParseFailure
+from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.target import Target
 
 _TOGETHER = "the strategy is used in several files; convert the whole program"
@@ -110,18 +113,31 @@ class Conversion:
 
 
 def convert(
-    text: str, *, line: int | None = None, runtime: Runtime | None = None, choices: Choices | None = None
+    text: str,
+    *,
+    line: int | None = None,
+    runtime: Runtime | None = None,
+    choices: Choices | None = None,
+    apart: Sequence[int] = (),
 ) -> Conversion:
     """Convert a script (any newline style, kept) or only the statement at 1-based `line`, by `choices`.
 
-    Where `runtime` says that the result could not run, what would be converted is refused.
+    What begins at the offsets in `apart`, the cells of a notebook, stays apart from what is before.  Where
+    `runtime` says that the result could not run, what would be converted is refused.
 
     Never raises for bad input: a script that does not parse is REFUSED with its position.
     """
     at = ("", line) if line is not None else None
     choices = _settled(choices, runtime)
     return _convert(
-        text, read_script, at, None, runtime, None, lambda script: analyze_script(script, choices=choices)
+        text,
+        read_script,
+        at,
+        None,
+        runtime,
+        None,
+        lambda script: analyze_script(script, choices=choices),
+        apart,
     )
 
 
@@ -170,6 +186,7 @@ def _convert(
     runtime: Runtime | None,
     files: ParsedFiles | None,
     analyze: Callable[[Script], Analysis],
+    apart: Sequence[int] = (),
 ) -> Conversion:
     body = text.removeprefix(BOM)
     script = read(body)
@@ -179,7 +196,7 @@ def _convert(
         return Conversion(Status.REFUSED, text, reason=reason, position=where, code=SYNTAX_ERROR.code)
     try:
         analysis = analyze(script)
-        conversion = carry_out(analysis, at=at, only=only, runtime=runtime)
+        conversion = carry_out(analysis, at=at, only=only, runtime=runtime, apart=apart)
         if files is not None:
             conversion = without_gaps(conversion, script, files)
         for program in analysis.programs:
@@ -247,12 +264,14 @@ def carry_out(
     chosen: Sequence[Change] | None = None,
     without: Collection[Note] = (),
     runtime: Runtime | None = None,
+    apart: Sequence[int] = (),
 ) -> Conversion:
     """The conversion that an analysis leads to, of the whole program, or of one part of it.
 
     That part is the statement `at` a path and a 1-based line, or those of the analysis' changes that are
     `chosen`, with all that they rely on in other files; or what is changed in the one file `only`.  The whole
-    may be `without` changes that are optional, by the notes on them.
+    may be `without` changes that are optional, by the notes on them.  What begins at the offsets in `apart`,
+    the cells of a notebook, stays apart from what is before.
     """
     found = obstacle(analysis, runtime)
     if found is not None:
@@ -268,11 +287,11 @@ def carry_out(
         reason = f"the result would be wrong: {wrong.text}"
         return _result(analysis, Status.REFUSED, reason, wrong.span, code=wrong.code)
     if chosen is not None:
-        return _apply(analysis, chosen, (), only)
+        return _apply(analysis, chosen, (), only, apart)
     changes = [
         each for each in analysis.changes if not each.optional or _applied(analysis, each) not in without
     ]
-    return _apply(analysis, changes, analysis.remarks, only)
+    return _apply(analysis, changes, analysis.remarks, only, apart)
 
 
 def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion | None:
@@ -376,7 +395,11 @@ def _unresolved(analysis: Analysis, relative: bool = False) -> tuple[Note, ...]:
 
 
 def _apply(
-    analysis: Analysis, changes: Iterable[Change], remarks: Iterable[Remark], only: str | None
+    analysis: Analysis,
+    changes: Iterable[Change],
+    remarks: Iterable[Remark],
+    only: str | None,
+    apart: Sequence[int],
 ) -> Conversion:
     if only is not None and len(analysis.taken_out_of) > 1:
         return _result(analysis, Status.REFUSED, _TOGETHER, path=only)
@@ -385,6 +408,7 @@ def _apply(
         first = plan.dropped[0]
         reason = f"an internal error, please report it: {first.rule} overlaps another change"
         return _result(analysis, Status.REFUSED, reason, first.target)
+    plan = finished_plan(analysis, plan, apart)
     rewritten = []
     for script, edits in analysis.edits_by_file(plan.edits):
         edits = edits if only in (None, script.path) else ()
@@ -422,6 +446,30 @@ def _apply(
         loops=_loops(analysis),
         hazards=tuple(note for note in _hazards(analysis) if only in (None, note.path or _first(analysis))),
     )
+
+
+def finished_plan(analysis: Analysis, plan: Plan, apart: Sequence[int] = ()) -> Plan:
+    """A plan whose edits leave no line too long that they have written, and neighbouring guards as one."""
+    edits: list[Edit] = []
+    for script, own in analysis.edits_by_file(plan.edits):
+        if own:
+            start = analysis.start_of(script.path)
+            done = finished(script.source.text, own, _manner(analysis, script), [at - start for at in apart])
+            edits += (each.moved(start) for each in done)
+    return replace(plan, edits=tuple(edits))
+
+
+def _manner(analysis: Analysis, script: Script) -> Manner:
+    program = analysis.program.linked(script)
+    longest = analysis.program.choices.line_length
+    if not longest:
+        changed = [span for home, span in map(analysis.place, _targets(analysis)) if home is script]
+        longest = longest_line(script, changed, program.fact(Prerequisites).modules.values())
+    return Manner(program.fact(Layout).unit, longest)
+
+
+def _targets(analysis: Analysis) -> Iterator[Span]:
+    return (each.target for each in analysis.changes)
 
 
 def _parting(analysis: Analysis, remarks: Iterable[Remark]) -> tuple[Note, ...]:

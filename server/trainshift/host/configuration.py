@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trainshift.engine.settings import Settings, SettingsError, read_settings
 from trainshift.host.files import MAX_BYTES, describe, shown_path
+from trainshift.host.line_lengths import LineLengths
 from trainshift.host.walk import spec_of, verdict_of
 from trainshift.python.lazy import cached_property
 
@@ -65,6 +66,8 @@ class Configurations:
 
     def __init__(self, file: str | None = None, *, isolated: bool = False) -> None:
         self._known: dict[str, Configuration] = {}
+        self._with_lengths: dict[tuple[str, int], Configuration] = {}
+        self._lengths = None if isolated else LineLengths()
         self._fixed: Configuration | None = None
         if file is not None:
             settings = _read(file, is_project=os.path.basename(file) == PROJECT_FILE)
@@ -74,7 +77,16 @@ class Configurations:
 
     def of(self, path: str) -> Configuration:
         """The configuration of the file at `path`, which need not exist."""
-        return self._fixed or self._in(os.path.dirname(os.path.abspath(path)))
+        directory = os.path.dirname(os.path.abspath(path))
+        found = self._fixed or self._in(directory)
+        length = self._lengths.of(directory) if self._lengths is not None else 0
+        if not length:
+            return found
+        key = found.directory, length
+        if key not in self._with_lengths:
+            chosen = {**found.settings.chosen, "line_length": length}
+            self._with_lengths[key] = replace(found, settings=replace(found.settings, chosen=chosen))
+        return self._with_lengths[key]
 
     def _in(self, directory: str) -> Configuration:
         passed: list[str] = []

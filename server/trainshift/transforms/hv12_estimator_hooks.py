@@ -115,7 +115,7 @@ def _estimator(program: Program, made: Made) -> Proposals:
     edits = [edit for part in parts for edit in part.edits]
     added = {word: text for part in parts for word, text in part.added.items()}
     lines = [line for part in parts for line in part.lines]
-    edits += program.fact(Layout).add_keywords(site, added, on_lines=True)
+    edits += program.fact(Layout).add_keywords(site, added)
     requires: tuple[Edit, ...] = ()
     if lines:
         edits.append(program.fact(Layout).before(site.statement, lines))
@@ -211,7 +211,7 @@ def _training(program: Program, hooks: Hooks) -> Proposals:
     if withheld is not None or hooks.broadcasts:
         return
     edits, added = hooked(program, hooks)
-    edits += program.fact(Layout).add_keywords(site, added, on_lines=True)
+    edits += program.fact(Layout).add_keywords(site, added)
     target = program.script.statement_span(site.statement)
     title = titled("Broadcast from rank 0 when the training begins", hooks)
     decided = (_RESTARTS,) if site.name != "train" else ()

@@ -77,11 +77,9 @@ def _session(program: Program, site: Site, hooks: Hooks) -> Proposals:
         if creator is None and not program.fact(Pinning).by_environment:
             v1 = program.fact(Sessions).spelling(site)
             creator_text = f"{v1}.train.ChiefSessionCreator(config={proto(program, site, v1)})"
-            edits += program.fact(Layout).add_keywords(
-                site, {**added, "session_creator": creator_text}, on_lines=True
-            )
+            edits += program.fact(Layout).add_keywords(site, {**added, "session_creator": creator_text})
         else:
-            edits += program.fact(Layout).add_keywords(site, added, on_lines=True)
+            edits += program.fact(Layout).add_keywords(site, added)
         if edits:
             yield _change(program, site, edits, hooks)
         return

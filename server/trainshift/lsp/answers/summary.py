@@ -102,8 +102,10 @@ def conversion_of(
     runtime = whole.runtime
     if runtime is not None and ignores_versions:
         runtime = replace(runtime, is_ignored=True)
-    conversion = carry_out(whole.analysis, chosen=chosen, without=without, runtime=runtime)
-    return conversion if state.paper.cells is None else whole_or_nothing(conversion, state.paper.cells)
+    cells = state.paper.cells
+    apart = cells.starts if cells is not None else ()
+    conversion = carry_out(whole.analysis, chosen=chosen, without=without, runtime=runtime, apart=apart)
+    return conversion if cells is None else whole_or_nothing(conversion, cells)
 
 
 def _obstacle(state: State) -> Conversion | None:

@@ -6,8 +6,8 @@ and the change to a whole file are made of the same objects.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -143,6 +143,73 @@ def _place(placed: list[Edit], edits: Sequence[Edit]) -> bool:
         placed.insert(at, edit)
         done.append(edit)
     return True
+
+
+def composed(first: Sequence[Edit], second: Sequence[Edit], size: int) -> tuple[Edit, ...]:
+    """One list of edits that does what two do, one after the other, to a text of `size` code points.
+
+    Both are disjoint and in text order.  What the second list leaves alone stays the edit that it was.
+    """
+    done: list[Edit] = []
+    group: list[Edit | str] = []
+    before = 0
+    for piece in (*_pieces(first, second, size), Span(size, size)):
+        if not isinstance(piece, Span):
+            group.append(piece)
+            continue
+        kept = [each for each in group if isinstance(each, Edit)]
+        if len(kept) == len(group) and sum(each.end - each.start for each in kept) == piece.start - before:
+            done += kept
+        else:
+            text = "".join(each.text if isinstance(each, Edit) else each for each in group)
+            side = group[0].side if isinstance(group[0], Edit) else Side.WITHIN
+            done.append(Edit(before, piece.start, text, side))
+        group, before = [], piece.end
+    return tuple(done)
+
+
+def _pieces(first: Sequence[Edit], second: Sequence[Edit], size: int) -> Iterator[Span | Edit | str]:
+    """What the text after two lists of edits is made of: stretches of the first text, edits, other text."""
+    placed: list[tuple[int, int, Span | Edit | str]] = [(each.start, 1, each.text) for each in second]
+    ends = [each.end for each in second]
+    for start, end, source in _segments(first, size):
+        at = start
+        near = second[bisect_left(ends, start) :]
+        if start == end:
+            if not (near and near[0].start < start < near[0].end):
+                placed.append((start, 0, source))
+            continue
+        for each in near:
+            if each.start > end:
+                break
+            if each.start > at:
+                placed.append((at, 2, _part(source, start, at, min(each.start, end))))
+            at = max(at, min(each.end, end))
+        if end > at:
+            placed.append((at, 2, _part(source, start, at, end)))
+    placed.sort(key=lambda each: each[:2])
+    yield from (piece for _, _, piece in placed)
+
+
+def _segments(edits: Sequence[Edit], size: int) -> Iterator[tuple[int, int, Span | Edit]]:
+    """What the text after edits is made of, in text order: where each part is there, and what it is."""
+    old = new = 0
+    for edit in edits:
+        if edit.start > old:
+            yield new, new + edit.start - old, Span(old, edit.start)
+        new += edit.start - old
+        yield new, new + len(edit.text), edit
+        old, new = edit.end, new + len(edit.text)
+    if size > old:
+        yield new, new + size - old, Span(old, size)
+
+
+def _part(source: Span | Edit, start: int, first: int, last: int) -> Span | Edit | str:
+    """The part `first`..`last` of what begins at `start` in the text after edits."""
+    if isinstance(source, Span):
+        return Span(source.start + first - start, source.start + last - start)
+    whole = first == start and last - first == len(source.text)
+    return source if whole else source.text[first - start : last - start]
 
 
 def apply(text: str, edits: Iterable[Edit]) -> str:

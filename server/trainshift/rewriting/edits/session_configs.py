@@ -38,7 +38,7 @@ def configured(
                 edits = program.fact(Layout).replace(configuration.given, site, text)
             else:
                 edits = program.fact(Layout).put(configuration.given, site, alternative(text))
-    return (*edits, *program.fact(Layout).add_keywords(site, added, on_lines=True))
+    return (*edits, *program.fact(Layout).add_keywords(site, added))
 
 
 def hidden(program: Program, rule: str, site: Site, configuration: Configuration) -> Withheld:

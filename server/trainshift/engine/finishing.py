@@ -1,0 +1,280 @@
+"""What edits come to, written as a person would: neighbouring guards are one, and no line is too long.
+
+These are edits of the edited text, made one with those that led to it.  They depend on that text alone, so
+that changes made one after another still end in the same text as all of them at once (spec.md 4).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.script import Script
+from trainshift.python.rewrite.line_breaks import LogicalLine, logical_lines, relaid, width
+from trainshift.python.source.edit import Edit, apply, composed
+from trainshift.python.source.source import Source, Span
+from trainshift.python.syntax.chunk_syntax import Statement
+
+_USUAL, _MOST = 88, 120
+"""How long lines may be where nothing tells, and where those of the file are longer."""
+_BLOCKS = ("body", "orelse", "finalbody")
+_ROOT = re.compile(r"if ([\w.]+\.rank\(\) == 0):\s*\Z")
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a file is written: one level of its indentation, and how long its lines may be."""
+
+    unit: str
+    longest: int
+
+
+def longest_line(script: Script, changed: Sequence[Span], modules: Collection[str]) -> int:
+    """How long the lines are of a file that somebody could have broken and has not; 88 at least, 120 at most.
+
+    A statement that has changed or is to change does not count, so that one change after another finds the
+    same length: those at the `changed` places, and those that name one of Horovod's `modules`.
+    """
+    source = script.source
+    found = _USUAL
+    if all(_width(source, row) <= found for row in range(len(source.line_starts))):
+        return found
+    for statement in script.statements:
+        span = script.header_span(statement) if statement.branches else script.statement_span(statement)
+        rows = range(source.line_of(span.start), source.line_of(span.end) + 1)
+        columns = max(_width(source, row) for row in rows)
+        if columns <= found or any(each.start < span.end and span.start < each.end for each in changed):
+            continue
+        broken = relaid(source.text[span.start : span.end], source.indentation(span.start), "    ", _USUAL)
+        could_be = broken is not None and broken.count("\n") + 1 > len(rows)
+        if could_be and not any(_names(each, modules) for each in statement.path()):
+            found = columns
+    return min(found, _MOST)
+
+
+def _names(statement: Statement, modules: Collection[str]) -> bool:
+    return any(isinstance(part, ast.Name) and part.id in modules for part in statement.own_parts())
+
+
+class _Edited:
+    """A text after edits, and what of it these have written."""
+
+    def __init__(self, text: str, edits: Sequence[Edit], apart: Sequence[int]) -> None:
+        self.before = text
+        self.source = Source(apply(text, edits))
+        self.written: list[Span] = []
+        self.apart: list[int] = []
+        self._olds: list[int] = []
+        grown, starts = 0, [*apart][::-1]
+        for edit in edits:
+            while starts and starts[-1] <= edit.start:
+                self.apart.append(starts.pop() + grown)
+            start = edit.start + grown
+            self.written.append(Span(start, start + len(edit.text)))
+            self._olds.append(edit.end)
+            grown += len(edit.text) - (edit.end - edit.start)
+        self.apart += [each + grown for each in reversed(starts)]
+
+    def origin(self, start: int, end: int) -> int | None:
+        """Where the first code point of a stretch was that edits have left; None where they wrote it all."""
+        index = bisect_right(self.written, start, key=lambda each: each.start) - 1
+        while index >= 0 and index < len(self.written) and self.written[index].end > start:
+            start = self.written[index].end
+            while index + 1 < len(self.written) and self.written[index + 1].start <= start:
+                index += 1
+        if start >= end:
+            return None
+        return start if index < 0 else start - self.written[index].end + self._olds[index]
+
+    @cached_property
+    def source_before(self) -> Source:
+        return Source(self.before)
+
+    @cached_property
+    def lines_before(self) -> list[LogicalLine]:
+        return logical_lines(self.before)
+
+    @property
+    def text(self) -> str:
+        return self.source.text
+
+    def is_written(self, offset: int) -> bool:
+        """Whether edits have put a code point there."""
+        index = bisect_right(self.written, offset, key=lambda each: each.start) - 1
+        return any(span.start <= offset < span.end for span in self.written[max(index - 1, 0) : index + 1])
+
+    def is_one(self, start: int, end: int) -> bool:
+        """Whether a stretch lies in one part of the text: a notebook's cells are apart."""
+        return bisect_right(self.apart, start) == bisect_right(self.apart, end)
+
+    @cached_property
+    def tree(self) -> ast.Module | None:
+        try:
+            return ast.parse(self.text)
+        except (SyntaxError, ValueError, RecursionError):
+            return None
+
+
+def finished(
+    text: str, edits: tuple[Edit, ...], manner: Manner, apart: Sequence[int] = ()
+) -> tuple[Edit, ...]:
+    """Edits of a text, and what makes their result read well, as edits of that text.
+
+    No edit joins what stands on both sides of one of the offsets in `apart`.
+    """
+    for step in (_joined_guards, _laid_out):
+        edited = _Edited(text, edits, apart)
+        more = sorted(step(edited, manner), key=lambda each: (each.start, each.end))
+        if more:
+            edits = composed(edits, more, len(text))
+    return edits
+
+
+# Guards
+
+
+def _joined_guards(edited: _Edited, manner: Manner) -> Iterator[Edit]:
+    """Edits that put what neighbouring guards hold under the first one, where edits have made one of them."""
+    if (
+        len(re.findall(r"^[ \t]*if [\w.]+\.rank\(\) == 0:", edited.text, re.MULTILINE)) < 2
+        or edited.tree is None
+    ):
+        return
+    for node in ast.walk(edited.tree):
+        for name in _BLOCKS:
+            block = getattr(node, name, None)
+            for one, other in pairwise(block) if isinstance(block, list) else ():
+                if isinstance(one, ast.If) and isinstance(other, ast.If):
+                    yield from _joined(edited, one, other)
+
+
+def _joined(edited: _Edited, one: ast.If, other: ast.If) -> Iterator[Edit]:
+    source, starts = edited.source, edited.source.line_starts
+    header = _header(source, one)
+    first, second = starts[one.lineno - 1], starts[other.lineno - 1]
+    inner, outer = _indentation(source, one.body[0]), _indentation(source, other)
+    if not header or header != _header(source, other) or inner != _indentation(source, other.body[0]):
+        return
+    if not edited.is_one(first, second) or not any(
+        edited.is_written(each + len(outer)) for each in (first, second)
+    ):
+        return
+    ends = one.end_lineno or one.lineno
+    between = [
+        (start, source.text[start : source.line_end(start)]) for start in starts[ends : other.lineno - 1]
+    ]
+    if any(line.strip() and not line.lstrip().startswith("#") for _, line in between):
+        return
+    for start, line in between:
+        if line.strip() and not line.startswith(inner):
+            yield Edit(start, start + len(line) - len(line.lstrip()), inner)
+    yield Edit(second, source.next_line(second), "")
+
+
+def _indentation(source: Source, node: ast.stmt) -> str:
+    return source.indentation(source.line_starts[node.lineno - 1])
+
+
+def _header(source: Source, node: ast.If) -> str:
+    """The test of a guard that stands on a row of its own; "" for any other."""
+    if node.orelse or node.body[0].lineno == node.lineno:
+        return ""
+    start = source.line_starts[node.lineno - 1]
+    found = _ROOT.fullmatch(source.text[start : source.line_end(start)].lstrip(" \t"))
+    return found[1] if found else ""
+
+
+# Lines
+
+
+def _laid_out(edited: _Edited, manner: Manner) -> Iterator[Edit]:
+    """Edits that break the lines that edits have made too long.
+
+    A statement that was laid out as black does is laid out so again; of any other its long rows are broken
+    alone where they hold whole elements.
+    """
+    source = edited.source
+    by_line: dict[int, list[int]] = {}
+    lines = logical_lines(edited.text)
+    starts = [each.first for each in lines]
+    for row in _written_rows(edited):
+        index = bisect_right(starts, row) - 1
+        if index >= 0 and row <= lines[index].last:
+            by_line.setdefault(index, []).append(row)
+    for index, rows in by_line.items():
+        line = lines[index]
+        long = [row for row in rows if _width(source, row) > manner.longest]
+        if line.first == line.last and not long:
+            continue
+        alone: list[Edit | None] = [None]
+        if not _was_laid_out(edited, line, manner):
+            if not long:
+                continue
+            alone = [_row_alone(edited, line, row, manner) for row in long]
+        kept = [each for each in alone if each is not None]
+        if len(kept) < len(alone):
+            kept = [*filter(None, [_broken(source, line.start, line.end, manner)])]
+        yield from kept
+
+
+def _was_laid_out(edited: _Edited, line: LogicalLine, manner: Manner) -> bool:
+    """Whether a statement was laid out as black does before the edits, or is new."""
+    at = edited.origin(line.start, line.end)
+    if at is None:
+        return True
+    index = bisect_right(edited.lines_before, at, key=lambda each: each.start) - 1
+    if index < 0 or at >= edited.lines_before[index].end:
+        return False
+    old = edited.lines_before[index]
+    return _broken(edited.source_before, old.start, old.end, manner) is None
+
+
+def _written_rows(edited: _Edited) -> Iterator[int]:
+    """The rows, in order, that edits have written something into."""
+    done = -1
+    for span in edited.written:
+        if span.end == span.start:
+            continue
+        first, last = edited.source.line_of(span.start), edited.source.line_of(span.end)
+        yield from range(max(first, done + 1), last + 1)
+        done = max(done, last)
+
+
+def _width(source: Source, row: int) -> int:
+    start = source.line_starts[row]
+    return width(source.text[start : source.line_end(start)])
+
+
+def _row_alone(edited: _Edited, line: LogicalLine, row: int, manner: Manner) -> Edit | None:
+    """A row broken by itself, where it holds whole elements between brackets."""
+    if not line.holds_elements(row):
+        return None
+    source = edited.source
+    start = source.line_starts[row]
+    return _broken(source, start, source.line_end(start), manner, in_brackets=True)
+
+
+def _broken(
+    source: Source, start: int, end: int, manner: Manner, *, in_brackets: bool = False
+) -> Edit | None:
+    """The edit that lays a stretch out as black does; None where it is so, or cannot be read."""
+    indent = source.indentation(start)
+    start = source.line_start(start) + len(indent)
+    code = source.text[start:end]
+    new = relaid(code, indent, manner.unit, manner.longest, source.newline, in_brackets=in_brackets)
+    if new is None or new == code:
+        return None
+    same = _alike(code, new)
+    tail = _alike(code[same:][::-1], new[same:][::-1])
+    return Edit(start + same, end - tail, new[same : len(new) - tail])
+
+
+def _alike(one: str, other: str) -> int:
+    """How many code points two texts begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
