@@ -53,7 +53,7 @@ model.compile("adam", "mse")
 model.fit(x, y, callbacks=[keras.callbacks.ModelCheckpoint("best.weights.h5", save_weights_only=True)])
 model.load_weights("best.weights.h5")
 """
-    lines = convert(text, choices=Choices(keras=KERAS_3)).text.splitlines()
+    lines = convert(text, choices=Choices(keras=KERAS_3, line_length=120)).text.splitlines()
     after = lines.index('    model.load_weights("best.weights.h5")') + 1
     known = "[v if isinstance(v, tf.Variable) else v.value for v in model.weights]"
     assert lines[after] == f"hvd.broadcast_variables({known}, root_rank=0)"
