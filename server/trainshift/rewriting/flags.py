@@ -25,6 +25,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Instance, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Binding, Site, Statement, arguments, dotted
+from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.rewriting.keras.first_batches import FirstBatches
 from trainshift.rewriting.keras.set_weights import SetWeights
 from trainshift.rewriting.target import Target
@@ -34,7 +35,8 @@ PAIRS_KEY = "[0][1].ref()"
 _TAKING_ANY = ("tensorflow.keras.optimizers.legacy.Optimizer", *api.TF1_OPTIMIZER)
 SET = "set()"
 _COUNT = ".iterations"  # How often an optimizer has stepped.
-_OURS = re.compile(rf"{BASE}(_\d+)?")
+_OURS = re.compile(rf"{BASE}(_\w+)?")
+_SAYING_NOTHING = {"optimizer", "opt", "optim", "self", "model"}
 _BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_object", "broadcast_")
 
 
@@ -121,9 +123,9 @@ class Flags:
         return [flag for file, steps in by_file.items() for flag in self._of_file(file, steps)]
 
     def _of_file(self, file: Program, steps: list[Step]) -> Iterator[Flag]:
-        """The flags of one file, numbered in text order.
+        """The flags of one file, named after their optimizers where there are several.
 
-        What other programs alone run of it is counted too, so that all of them number alike (P3).
+        What other programs alone run of it is counted too, so that all of them name alike (P3).
         """
         reached = {step.site for step in steps}
         sites = [*reached]
@@ -134,18 +136,24 @@ class Flags:
         own = {site: name for site in sites if (name := self._own_flag(site.statement))}
         names = file.script.identifiers.difference(own.values())
         taken = {name for name in names if not self._is_ours(name, file.script)}
-        free = (name for number in range(1, 1_000_000) if (name := _numbered(number)) not in taken)
         by_site = {step.site: step for step in steps}
         for site in sites:
-            if site in own:
-                if _OURS.fullmatch(own[site]):
-                    next(free)
-            elif site not in reached:
-                next(free)
-            elif not self.is_covered(by_site[site]):
-                step = by_site[site]
-                key = self._key(step)
-                yield Flag(next(free), step, key, self._first(step, key))
+            step = by_site.get(site)
+            is_new = site not in own and step is not None and not self.is_covered(step)
+            if is_new or site not in reached or _OURS.fullmatch(own.get(site, "")):
+                name = fresh_name(self._base(site, step) if len(sites) > 1 else BASE, taken, first=2)
+                taken.add(name)
+                if is_new and step is not None:
+                    key = self._key(step)
+                    yield Flag(name, step, key, self._first(step, key))
+
+    @staticmethod
+    def _base(site: Site, step: Step | None) -> str:
+        """The name of a flag, after the optimizer that takes the step."""
+        function = site.node.func
+        taking = step.receiver if step is not None else getattr(function, "value", function)
+        words = [word for name in dotted(taking).split(".") for word in name.split("_")]
+        return "_".join([BASE, *(word for word in words if word and word not in _SAYING_NOTHING)])
 
     def _first(self, step: Step, key: str | None) -> str:
         """The code of a flag's first value; that of a variable names TensorFlow by `{tf}`."""
@@ -270,7 +278,3 @@ class Flags:
     def _objects(self, node: ast.expr, site: Site) -> set[Value]:
         values = self._script.names.site_values(node, site)
         return {value for value in values if isinstance(value, Instance | UserInstance)}
-
-
-def _numbered(number: int) -> str:
-    return BASE if number == 1 else f"{BASE}_{number}"

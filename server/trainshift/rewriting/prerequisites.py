@@ -62,6 +62,11 @@ def module_of(program: Program, call: RootCall) -> str:
     return {Form.PATH: "os", Form.CONTEXT: "contextlib"}.get(call.form, "")
 
 
+def importing(module: str, name: str) -> str:
+    """The statement that imports a module under a name."""
+    return f"import {module}" if name == module else f"import {module} as {name}"
+
+
 class Prerequisites:
     """What the rewritten statements of one file rely on, and the edits that bring it about.
 
@@ -112,7 +117,8 @@ class Prerequisites:
         }
         for module in (TENSORFLOW, KERAS):
             if module in self.needs and module not in named:
-                named[module] = self._script.fresh(_SECOND[module] if named else "hvd", taken=named.values())
+                names = (_SECOND[module],) if named else ("hvd", _SECOND[module])
+                named[module] = self._script.first_free(*names, taken=named.values())
         return named
 
     @cached_property
@@ -129,7 +135,10 @@ class Prerequisites:
 
     def standard(self, name: str) -> str:
         """The module-level name of a module of the standard library that rewritten statements use."""
-        return self._module(name) or self._script.fresh(name)
+        found = self._module(name)
+        if found is None and name in self._script.module_bindings and name in self._only_meaning((name,)):
+            return name
+        return found or self._script.fresh(name)
 
     @cached_property
     def _standard(self) -> list[str]:
@@ -180,6 +189,8 @@ class Prerequisites:
         edits = [] if self._starts else self._legacy.edits()
         if imports := self._missing_imports(said, starts, pinned):
             edits += self._insert_imports(imports)
+            for late in self._moved_up(imports):
+                edits += self._layout.remove(late, keep_block=False)
         missing = [f"{name} = {value}" for name, value in flags if name not in self._script.module_bindings]
         missing += self._helpers.lines(self.tf, self.v1, self.hvd, self._layout.unit)
         if not starts:
@@ -223,18 +234,36 @@ class Prerequisites:
         """The flags of the file's own steps."""
         return [each for each in self._whole.fact(Flags).needed if self._program.holds(each.step.site)]
 
+    def _moved_up(self, imports: list[str]) -> list[Statement]:
+        """The statements of the module that import what now is imported above them, and nothing else."""
+        return [
+            each
+            for each in self._script.top
+            if isinstance(each.node, ast.Import)
+            and self._script.text(each.node, each) in imports
+            and each not in self._leading
+        ]
+
+    def _is_imported_in_time(self, module: str) -> bool:
+        """Whether the file's own import of a module of the standard library runs before what is to use it."""
+        imports = [each.statement for each in self._script.module_bindings.get(module, ()) if each.statement]
+        using = [call.site.statement for call in self._root_calls if module_of(self._whole, call) == module]
+        place = self._script.top_index
+        first = min((place[each] for each in imports if each.parent is None), default=None)
+        return first is not None and all(first < place[self._top(each)] for each in using)
+
     def _missing_imports(self, said: frozenset[str] | None, starts: bool, pinned: bool) -> list[str]:
         """The import statements that the file lacks."""
         imports = []
         for module in self._standard:
             name = self.standard(module)
-            if self._module(module) is None:
-                imports.append(f"import {module}" if name == module else f"import {module} as {name}")
+            if self._module(module) is None and not self._is_imported_in_time(module):
+                imports.append(importing(module, name))
         # What is imported below other statements is soon enough for a script that sets Horovod up itself.
         soon_enough = self._is_named_later or (starts and pinned and self.tf in self._script.module_bindings)
         named = said is None or not pinned or self.tf in said or bool(self._helpers.names)
         if self._tensorflow[1] is None and not soon_enough and named:
-            imports.append(f"import tensorflow as {self.tf}")
+            imports.append(importing("tensorflow", self.tf))
         imports += [
             f"import {module} as {name}"
             for module, name in self.modules.items()
@@ -293,7 +322,8 @@ class Prerequisites:
         return max(self._start, own, key=lambda each: place[self._top(each)])
 
     def _pinning(self) -> list[str]:
-        devices, device = self._script.fresh("gpus"), self._script.fresh("gpu")
+        devices = self._script.first_free("gpus", "physical_gpus")
+        device = self._script.first_free("gpu", "physical_gpu")
         config, unit = f"{self.tf}.config.experimental", self._layout.unit
         return [
             f"{devices} = {config}.list_physical_devices('GPU')",
@@ -375,7 +405,7 @@ class Prerequisites:
                         later = later or name
         if not later and (starred := self._starred_tensorflow):
             return starred
-        return later or self._script.fresh("tf", self._tensorflow_names), None
+        return later or self._script.first_free("tf", "tensorflow", ours=self._tensorflow_names), None
 
     @cached_property
     def _starred_tensorflow(self) -> tuple[str, Statement] | None:
@@ -396,11 +426,15 @@ class Prerequisites:
     @cached_property
     def _tensorflow_names(self) -> set[str]:
         """Names that never mean anything but the TensorFlow module, wherever they are bound."""
+        return self._only_meaning(_TENSORFLOW)
+
+    def _only_meaning(self, modules: tuple[str, ...]) -> set[str]:
+        """Names that never mean anything but some modules, wherever they are bound."""
         found: dict[str, bool] = {}
         for facts in self._script.facts:
             for scope in (facts.module, *facts.scopes):
                 for name, bindings in scope.bindings.items():
-                    only = all(binding.full_name in _TENSORFLOW for binding in bindings)
+                    only = all(binding.full_name in modules for binding in bindings)
                     found[name] = found.get(name, True) and only
         return {name for name, only in found.items() if only}
 

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import ast
 import re
-from itertools import count
 
 from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
@@ -38,7 +37,8 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
 from trainshift.libraries import api
 from trainshift.python.source.edit import Change, Edit, Side, Withheld
-from trainshift.python.syntax.chunk_syntax import Site, is_alone
+from trainshift.python.syntax.chunk_syntax import Site, is_alone, last_name
+from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.python.syntax.precedence import comments, handed_to
 from trainshift.rewriting.keras.compiled import Compiled, model_of
 from trainshift.rewriting.keras.helpers import DISTRIBUTE, Helpers
@@ -49,7 +49,7 @@ from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 _BASE = "optimizer"
-_OURS = re.compile(rf"{_BASE}(_\d+)?")
+_OURS = re.compile(rf"(\w+_)?{_BASE}(_\d+)?")
 _TITLE_3 = "Average the gradients of the compiled model over all ranks"
 _TITLE_XLA = "Turn off XLA, which does not support Horovod"
 _TITLE = "Compile with an optimizer that averages the gradients over all ranks"
@@ -213,7 +213,7 @@ def _get(program: Program, unnamed: Unnamed) -> Change:
 
 
 def _name(program: Program, compile: Compile) -> str:
-    """The name of the optimizer that is made for `compile`: numbered in text order, given already or not."""
+    """The name of the optimizer that is made for `compile`: after the model where there are several."""
     made, named, _ = program.fact(Wraps).all
     needed = {wrap.compile for wrap in made} | {each.compile for each in named}
     needed |= {each.compile for each in program.fact(Wraps).unnamed}
@@ -221,10 +221,21 @@ def _name(program: Program, compile: Compile) -> str:
     # An attribute of the name, such as `model.optimizer`, is no variable.
     home = program.at(compile.site)
     taken = home.script.code.variables.difference(own.values())
-    free = (name for number in count(1) if (name := f"{_BASE}_{number}".removesuffix("_1")) not in taken)
-    here = (each for each in program.fact(Fits).compiles if home.holds(each.site))
-    names = {each: next(free) for each in here if each in needed or each in own}
+    compiles = (each for each in program.fact(Fits).compiles if home.holds(each.site))
+    here = [each for each in compiles if each in needed or each in own]
+    names: dict[Compile, str] = {}
+    for each in here:
+        after_model = "_".join([*_words_of(each), _BASE])
+        base = _BASE if len(here) == 1 and _BASE not in taken else after_model
+        names[each] = fresh_name(base, taken.union(names.values()), first=2)
     return names[compile]
+
+
+def _words_of(compile: Compile) -> list[str]:
+    """What the name of a model says of it."""
+    function = compile.site.node.func
+    words = last_name(function.value).split("_") if isinstance(function, ast.Attribute) else []
+    return [word for word in words if word not in ("", "model", "self")]
 
 
 def _own_name(program: Program, compile: Compile) -> str:

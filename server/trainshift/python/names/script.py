@@ -102,6 +102,11 @@ class Script:
         taken = self.identifiers.difference(ours).union(taken)
         return fresh_name(base, taken, first=2)
 
+    def first_free(self, *names: str, ours: Iterable[str] = (), taken: Iterable[str] = ()) -> str:
+        """The first of some names that is free, as `fresh` has it; else the first one with a number."""
+        fresh = [self.fresh(name, ours, taken) for name in names]
+        return next((each for each, name in zip(fresh, names, strict=True) if each == name), fresh[0])
+
     def siblings(self, statement: Statement) -> tuple[list[Statement], int]:
         """The whole block that the statement stands in, and its place there.
 
