@@ -53,9 +53,10 @@ def analyzed(program: Texts, start: str) -> Analysis:
 
 
 def with_change(program: Texts, analysis: Analysis, change: Change) -> Texts:
-    """The texts after one change of an analysis."""
+    """The texts after the changes of an analysis to the statement that one of them is to."""
     result = dict(program)
-    for script, edits in analysis.edits_by_file(finished_plan(analysis, merge([change])).edits):
+    changes = [each for each in analysis.changes if each.target == change.target]
+    for script, edits in analysis.edits_by_file(finished_plan(analysis, merge(changes)).edits):
         result[script.path.removeprefix(ROOT)] = apply(script.source.text, edits)
     return result
 

@@ -123,13 +123,15 @@ def _check(text: str, conversion: Conversion, where: str, choices: Choices = USU
 
 
 def _changes(text: str, order: random.Random, choices: Choices):  # type: ignore[no-untyped-def]
-    """The texts after one random change after another, each analysed anew."""
+    """The texts after the changes of one random statement after another, each analysed anew."""
     while True:
         analysis = analyze(text, choices=choices)
         assert not isinstance(analysis, ParseFailure)
         if not analysis.changes or any(each.essential for each in analysis.withheld):
             return
-        plan = finished_plan(analysis, merge([order.choice(analysis.changes)]))
+        statement = order.choice(sorted({each.target for each in analysis.changes}))
+        changes = [each for each in analysis.changes if each.target == statement]
+        plan = finished_plan(analysis, merge(changes))
         text = apply(text, plan.edits)
         yield text
 

@@ -463,13 +463,15 @@ def _manner(analysis: Analysis, script: Script) -> Manner:
     program = analysis.program.linked(script)
     longest = analysis.program.choices.line_length
     if not longest:
-        changed = [span for home, span in map(analysis.place, _targets(analysis)) if home is script]
+        changed = [span for home, span in map(analysis.place, _touched(analysis)) if home is script]
         longest = longest_line(script, changed, program.fact(Prerequisites).modules.values())
     return Manner(program.fact(Layout).unit, longest)
 
 
-def _targets(analysis: Analysis) -> Iterator[Span]:
-    return (each.target for each in analysis.changes)
+def _touched(analysis: Analysis) -> set[Span]:
+    """The places of all changes, and of their edits."""
+    edits = {edit for each in analysis.changes for edit in (*each.edits, *each.requires)}
+    return {*(each.target for each in analysis.changes), *(Span(each.start, each.end) for each in edits)}
 
 
 def _parting(analysis: Analysis, remarks: Iterable[Remark]) -> tuple[Note, ...]:

@@ -48,7 +48,7 @@ def longest_line(script: Script, changed: Sequence[Span], modules: Collection[st
         span = script.header_span(statement) if statement.branches else script.statement_span(statement)
         rows = range(source.line_of(span.start), source.line_of(span.end) + 1)
         columns = max(_width(source, row) for row in rows)
-        if columns <= found or any(each.start < span.end and span.start < each.end for each in changed):
+        if columns <= found or any(each.start <= span.end and span.start <= each.end for each in changed):
             continue
         broken = relaid(source.text[span.start : span.end], source.indentation(span.start), "    ", _USUAL)
         could_be = broken is not None and broken.count("\n") + 1 > len(rows)

@@ -42,6 +42,7 @@ from trainshift.rewriting.ranks.guard_forms import Form, RootCall
 from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.rewriting.rates.learning_rates import LearningRates
 from trainshift.rewriting.seed_places import SeedPlaces
+from trainshift.rewriting.style import Style
 from trainshift.rewriting.target import Target
 
 _TENSORFLOW = ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2")
@@ -325,12 +326,13 @@ class Prerequisites:
         devices = self._script.first_free("gpus", "physical_gpus")
         device = self._script.first_free("gpu", "physical_gpu")
         config, unit = f"{self.tf}.config.experimental", self._layout.unit
+        gpu = self._program.fact(Style).quoted("GPU")
         return [
-            f"{devices} = {config}.list_physical_devices('GPU')",
+            f"{devices} = {config}.list_physical_devices({gpu})",
             f"for {device} in {devices}:",
             f"{unit}{config}.set_memory_growth({device}, True)",
             f"if {devices}:",
-            f"{unit}{config}.set_visible_devices({devices}[{self.hvd}.local_rank() % len({devices})], 'GPU')",
+            f"{unit}{config}.set_visible_devices({devices}[{self.hvd}.local_rank() % len({devices})], {gpu})",
         ]
 
     # Places

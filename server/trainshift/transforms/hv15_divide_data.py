@@ -72,6 +72,7 @@ from trainshift.rewriting.data.places import Form, Place
 from trainshift.rewriting.datasets.remedies import Draw, Remedies, Remedy
 from trainshift.rewriting.edits.draw_edits import made_alike, said_of
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.style import Style
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
 # What makes a vocabulary, or bounds, of the data that it sees, and keeps them in no variable.
@@ -192,7 +193,7 @@ def _shortened(program: Program, place: Place, fit: Site, hvd: str) -> tuple[Edi
 
 def _frame(program: Program, place: Place, hvd: str) -> Frame:
     """What is put around an expression to make it a rank's share; all shares have one length."""
-    node, form = place.at.node, place.form
+    node, form, style = place.at.node, place.form, program.at(place.statement).fact(Style)
     if form is Form.COUNT:
         return product(f"// {hvd}.size()")
     if form is Form.ENDLESS:
@@ -206,10 +207,10 @@ def _frame(program: Program, place: Place, hvd: str) -> Frame:
     if form is Form.GENERATOR:
         return Frame(f"(each[{hvd}.rank()] for each in zip(*[iter(", f")] * {hvd}.size()))", ARGUMENT)
     if form is Form.LIST:
-        return Frame(f"[{_share('each', hvd)} for each in ", "]", ITERATED)
+        return Frame(f"[{_share(style, 'each', hvd)} for each in ", "]", ITERATED)
     if form is Form.DICTIONARY:
-        return Frame(f"{{key: {_share('each', hvd)} for key, each in ", ".items()}", Level.ATOM)
-    return Frame("", _share("", hvd, _length(program, place)), Level.ATOM)
+        return Frame(f"{{key: {_share(style, 'each', hvd)} for key, each in ", ".items()}", Level.ATOM)
+    return Frame("", _share(style, "", hvd, _length(program, place)), Level.ATOM)
 
 
 def _length(program: Program, place: Place) -> str:
@@ -221,9 +222,11 @@ def _length(program: Program, place: Place) -> str:
     return f"len({program.script.text(place.length or node, place.statement)})"
 
 
-def _share(data: str, hvd: str, length: str = "") -> str:
+def _share(style: Style, data: str, hvd: str, length: str = "") -> str:
     """A rank's share of an array: every element that is its turn, as many for each rank."""
-    return f"{data}[{hvd}.rank()::{hvd}.size()][:{length or f'len({data})'} // {hvd}.size()]"
+    blank = " " if style.is_formatted else ""
+    every = f"{hvd}.rank(){blank}::{blank}{hvd}.size()"
+    return f"{data}[{every}][:{blank}{length or f'len({data})'} // {hvd}.size()]"
 
 
 def _is_zipped_with_itself(program: Program, draw: Draw) -> bool:

@@ -1,0 +1,70 @@
+"""How a file is written: which quotes it has, and whether black or ruff has formatted it."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+
+from trainshift.core.program import Program
+from trainshift.python.lazy import cached_property
+from trainshift.python.rewrite.line_breaks import LogicalLine, logical_lines, relaid
+
+_USUAL = 88
+_QUOTE = re.compile(r"[^\"']*(\"|')(?!\1\1)")
+
+
+class Style:
+    """The style of one file, which what is inserted into it follows."""
+
+    def __init__(self, program: Program) -> None:
+        self._source = program.script.source
+        self._longest = program.choices.line_length or _USUAL
+
+    @cached_property
+    def quote(self) -> str:
+        """The quote that most of the file's strings have; that of the seeds where there is no string."""
+        double = sum(each.startswith('"') for each in self._strings)
+        return '"' if double > len(self._strings) - double else "'"
+
+    def quoted(self, text: str) -> str:
+        """A string as the file writes it; `text` has no quotes in it."""
+        return f"{self.quote}{text}{self.quote}"
+
+    @cached_property
+    def is_formatted(self) -> bool:
+        """Whether the file has strings, and looks as black and ruff leave it, as far as is looked at."""
+        strings = self._strings
+        if not strings or any(each.startswith("'") and '"' not in each for each in strings):
+            return False
+        return all(map(self._is_laid_out, logical_lines(self._source.text)))
+
+    @cached_property
+    def _strings(self) -> list[str]:
+        """The file's strings of one line, each from its quote on."""
+        found = []
+        try:
+            for token in tokenize.generate_tokens(io.StringIO(self._source.text, newline="").readline):
+                is_string = token.type == tokenize.STRING or token.type == getattr(
+                    tokenize, "FSTRING_START", -1
+                )
+                if is_string and (quoted := _QUOTE.match(token.string)):
+                    found.append(token.string[quoted.start(1) :])
+        except (tokenize.TokenError, SyntaxError):
+            return []
+        return found
+
+    def _is_laid_out(self, line: LogicalLine) -> bool:
+        code, source = self._source.text[line.start : line.end], self._source
+        indent = source.indentation(line.start)
+        if not set(indent) <= {" "} or len(indent) % 4:
+            return False
+        row = source.text[source.line_start(line.start) : source.line_end(line.start)]
+        if (
+            line.first == line.last
+            and len(row) <= self._longest
+            and not re.search(r",\s*[)\]}]|,\S|\s$", code)
+        ):
+            return not code.endswith(";")
+        new = relaid(code, indent, "    ", self._longest, source.newline)
+        return new is None or new == code
