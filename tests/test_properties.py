@@ -129,7 +129,7 @@ def _changes(text: str, order: random.Random, choices: Choices):  # type: ignore
         assert not isinstance(analysis, ParseFailure)
         if not analysis.changes or any(each.essential for each in analysis.withheld):
             return
-        statement = order.choice(sorted({each.target for each in analysis.changes}))
+        statement = order.choice(analysis.changes).target
         changes = [each for each in analysis.changes if each.target == statement]
         plan = finished_plan(analysis, merge(changes))
         text = apply(text, plan.edits)

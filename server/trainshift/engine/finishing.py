@@ -209,8 +209,6 @@ def _laid_out(edited: _Edited, manner: Manner) -> Iterator[Edit]:
     for index, rows in by_line.items():
         line = lines[index]
         long = [row for row in rows if _width(source, row) > manner.longest]
-        if line.first == line.last and not long:
-            continue
         alone: list[Edit | None] = [None]
         if not _was_laid_out(edited, line, manner):
             if not long:

@@ -191,7 +191,7 @@ class Prerequisites:
         if imports := self._missing_imports(said, starts, pinned):
             edits += self._insert_imports(imports)
             for late in self._moved_up(imports):
-                edits += self._layout.remove(late, keep_block=False)
+                edits += map(self._with_blank_line, self._layout.remove(late, keep_block=False))
         missing = [f"{name} = {value}" for name, value in flags if name not in self._script.module_bindings]
         missing += self._helpers.lines(self.tf, self.v1, self.hvd, self._layout.unit)
         if not starts:
@@ -234,6 +234,17 @@ class Prerequisites:
     def _flags(self) -> list[Flag]:
         """The flags of the file's own steps."""
         return [each for each in self._whole.fact(Flags).needed if self._program.holds(each.step.site)]
+
+    def _with_blank_line(self, edit: Edit) -> Edit:
+        """An edit that takes out lines between two empty ones, and one of these as well."""
+        source = self._script.source
+        before = source.text[: edit.start].rstrip(" \t")
+        following = source.text[edit.end : source.next_line(edit.end)]
+        between = source.line_start(edit.start) == edit.start and source.line_start(edit.end) == edit.end
+        if edit.text or not between or following.strip() or not following:
+            return edit
+        above = source.text[source.line_start(max(edit.start - 1, 0)) : edit.start]
+        return edit if above.strip() or not before else replace(edit, end=source.next_line(edit.end))
 
     def _moved_up(self, imports: list[str]) -> list[Statement]:
         """The statements of the module that import what now is imported above them, and nothing else."""
@@ -515,7 +526,7 @@ class Prerequisites:
         """Insert below the last import at the top of the script."""
         last = self._last_import
         if last is None:
-            return self._insert_at_start(["", *lines, ""], 1)
+            return self._insert_at_start(["", *lines, *self._blank_lines], 1)
         return self._below(last, ["", *lines])
 
     @cached_property
@@ -562,6 +573,14 @@ class Prerequisites:
         if text[following : self._script.source.line_end(following)].strip():
             edit = replace(edit, text=edit.text + self._script.source.newline)
         return [*self._layout.isolate(statement), replace(edit, rank=1)]
+
+    @property
+    def _blank_lines(self) -> list[str]:
+        """Empty lines below the set-up and above the first statement that works: two above a definition."""
+        leading = self._leading if self._program.is_whole else self._introduction
+        following = self._script.top[len(leading) : len(leading) + 1]
+        defines = following and isinstance(following[0].node, ast.FunctionDef | ast.ClassDef)
+        return ["", ""] if defines else [""]
 
     def _insert_at_start(self, lines: list[str], rank: int = 0) -> list[Edit]:
         """Insert above the first statement that does real work, or of a module without imports."""
