@@ -55,6 +55,7 @@ from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Consequence, Guard, Proposals, Transform
 
 _COPIED = "{} is broadcast as well, since the script sets its weights"
+_LONGEST = 88
 
 
 def propose(program: Program) -> Proposals:
@@ -261,18 +262,18 @@ def _globals(program: Program, flag: Flag) -> list[Edit]:
     ]
     if not names:
         return []
-    line = f"global {', '.join(names)}"
     first = _body(function)[0]
+    lines = _declaring(names, program.fact(Layout).indentation(first))
     documented = isinstance(first.node, ast.Expr) and isinstance(first.node.value, ast.Constant)
     isolated = program.fact(Layout).isolate(first)
     if documented and isinstance(first.node.value.value, str):  # type: ignore[attr-defined]
-        return [*isolated, program.fact(Layout).after(first, [line])]
+        return [*isolated, program.fact(Layout).after(first, lines)]
     # What follows on the line of the first statement may stay there.
     start = program.script.statement_span(first).start
     below_header = [edit for edit in isolated if edit.end == start]
     if below_header:
-        return [*below_header, program.fact(Layout).before(first, [line], -2)]
-    return [_above_comments(program, first, line)]
+        return [*below_header, program.fact(Layout).before(first, lines, -2)]
+    return [_above_comments(program, first, lines)]
 
 
 def _body(function: Scope) -> list[Statement]:
@@ -280,8 +281,19 @@ def _body(function: Scope) -> list[Statement]:
     return function.statement.branches["body"]
 
 
-def _above_comments(program: Program, first: Statement, line: str) -> Edit:
-    """Insert the line right below the function's header, above the first statement's comments."""
+def _declaring(names: list[str], indentation: str) -> list[str]:
+    """The ``global`` statements for some names, of which each fits a line if it can."""
+    lines: list[str] = []
+    for name in names:
+        if lines and len(f"{indentation}{lines[-1]}, {name}") <= _LONGEST:
+            lines[-1] += f", {name}"
+        else:
+            lines.append(f"global {name}")
+    return lines
+
+
+def _above_comments(program: Program, first: Statement, lines: list[str]) -> Edit:
+    """Insert lines right below the function's header, above the first statement's comments."""
     source = program.script.source
     at = program.script.statement_span(first).start
     row = source.line_of(at)
@@ -292,7 +304,7 @@ def _above_comments(program: Program, first: Statement, line: str) -> Edit:
         row -= 1
     start = source.line_starts[row]
     layout = program.fact(Layout)
-    text = layout.indentation(first) + line + layout.line_end_at(first)
+    text = "".join(layout.indentation(first) + line + layout.line_end_at(first) for line in lines)
     return Edit(start, start, text, Side.BEFORE, -2)
 
 

@@ -21,7 +21,7 @@ _NAMES = {DISTRIBUTE: DISTRIBUTE, BROADCAST: "HvdBroadcast", AVERAGE: "HvdAverag
 _TEXTS = {
     DISTRIBUTE: '''
 def {name}(model):
-    """Average the gradients over all ranks, and do without XLA, which knows no Horovod."""
+    """Average the gradients over all ranks, without XLA, which knows no Horovod."""
     model.jit_compile = False
     apply = model.optimizer.apply
 
@@ -33,7 +33,7 @@ def {name}(model):
 ''',
     BROADCAST: '''
 class {name}({tf}.keras.callbacks.Callback):
-    """Give all ranks the weights of rank 0, and its optimizers as well after the first batch."""
+    """Give all ranks rank 0's weights, and its optimizers after the first batch."""
 
     def on_train_begin(self, logs=None):
         self.is_done = False
