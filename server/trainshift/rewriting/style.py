@@ -9,6 +9,7 @@ import tokenize
 from trainshift.core.program import Program
 from trainshift.python.lazy import cached_property
 from trainshift.python.rewrite.line_breaks import LogicalLine, logical_lines, relaid
+from trainshift.python.source.source import Source
 
 _USUAL = 88
 _QUOTE = re.compile(r"[^\"']*(\"|')(?!\1\1)")
@@ -23,9 +24,12 @@ class Style:
 
     @cached_property
     def quote(self) -> str:
-        """The quote that most of the file's strings have; that of the seeds where there is no string."""
-        double = sum(each.startswith('"') for each in self._strings)
-        return '"' if double > len(self._strings) - double else "'"
+        """The quote that all strings of the file have; that of the seeds where they differ."""
+        return '"' if self._strings and not self._has_single_quotes else "'"
+
+    @property
+    def _has_single_quotes(self) -> bool:
+        return any(each.startswith("'") and '"' not in each for each in self._strings)
 
     def quoted(self, text: str) -> str:
         """A string as the file writes it; `text` has no quotes in it."""
@@ -34,8 +38,7 @@ class Style:
     @cached_property
     def is_formatted(self) -> bool:
         """Whether the file has strings, and looks as black and ruff leave it, as far as is looked at."""
-        strings = self._strings
-        if not strings or any(each.startswith("'") and '"' not in each for each in strings):
+        if not self._strings or self._has_single_quotes:
             return False
         return all(map(self._is_laid_out, logical_lines(self._source.text)))
 
@@ -59,9 +62,15 @@ class Style:
         indent = source.indentation(line.start)
         if not set(indent) <= {" "} or len(indent) % 4:
             return False
-        if line.first == line.last and not re.search(r",\s*[)\]}]|,\S|\s$", code):
-            return not code.endswith(";")  # However long it is: one that a change breaks tells nothing else.
+        # One that a change is to break tells nothing; one that is distributed, and long, was left so.
+        long = _width_of(source, line) > self._longest and re.search(r"(rank|size)\(\)", code)
+        if line.first == line.last and not long and not re.search(r",\s*[)\]}]|,\S|\s$", code):
+            return not code.endswith(";")
         if "#" in code:  # Where its comments would go is black's affair.
             return True
         new = relaid(code, indent, "    ", self._longest, source.newline)
         return new is None or new == code
+
+
+def _width_of(source: Source, line: LogicalLine) -> int:
+    return source.line_end(line.start) - source.line_start(line.start)
