@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tokenize
 from collections import Counter
 from collections.abc import Iterable
@@ -30,9 +31,10 @@ def assert_lossless(before: str, edits: Iterable[Edit], after: str, where: str) 
 
 
 def comments(text: str) -> Counter[str]:
-    """The comments of a text, and how often each is there."""
+    """The comments of a text, and how often each is there; two may stand behind one line."""
     lines = io.StringIO(text.removeprefix(BOM), newline="").readline
-    return Counter(each.string for each in tokenize.generate_tokens(lines) if each.type == tokenize.COMMENT)
+    found = (each.string for each in tokenize.generate_tokens(lines) if each.type == tokenize.COMMENT)
+    return Counter(each for comment in found for each in re.split(r" {2}(?=#)", comment))
 
 
 def blank_lines(text: str) -> int:

@@ -8,10 +8,9 @@ import tokenize
 
 from trainshift.core.program import Program
 from trainshift.python.lazy import cached_property
-from trainshift.python.rewrite.line_breaks import LogicalLine, logical_lines, relaid
-from trainshift.python.source.source import Source
+from trainshift.python.rewrite.line_breaks import LogicalLine, logical_lines
 
-_USUAL = 88
+_UNUSUAL = re.compile(r",[^\s)\]}]|;$|[ \t]$", re.MULTILINE)
 _QUOTE = re.compile(r"[^\"']*(\"|')(?!\1\1)")
 
 
@@ -20,16 +19,15 @@ class Style:
 
     def __init__(self, program: Program) -> None:
         self._source = program.script.source
-        self._longest = program.choices.line_length or _USUAL
 
     @cached_property
     def quote(self) -> str:
-        """The quote that all strings of the file have; that of the seeds where they differ."""
-        return '"' if self._strings and not self._has_single_quotes else "'"
+        """The quote that most strings of the file have; that of the seeds where neither is more frequent.
 
-    @property
-    def _has_single_quotes(self) -> bool:
-        return any(each.startswith("'") and '"' not in each for each in self._strings)
+        A change may remove a string, so that one string alone decides nothing.
+        """
+        double = sum(each.startswith('"') for each in self._strings)
+        return '"' if double > len(self._strings) - double else "'"
 
     def quoted(self, text: str) -> str:
         """A string as the file writes it; `text` has no quotes in it."""
@@ -37,10 +35,8 @@ class Style:
 
     @cached_property
     def is_formatted(self) -> bool:
-        """Whether the file has strings, and looks as black and ruff leave it, as far as is looked at."""
-        if not self._strings or self._has_single_quotes:
-            return False
-        return all(map(self._is_laid_out, logical_lines(self._source.text)))
+        """Whether the file has quotes and spaces as black and ruff leave them, as far as is looked at."""
+        return self.quote == '"' and all(map(self._is_laid_out, logical_lines(self._source.text)))
 
     @cached_property
     def _strings(self) -> list[str]:
@@ -58,19 +54,11 @@ class Style:
         return found
 
     def _is_laid_out(self, line: LogicalLine) -> bool:
-        code, source = self._source.text[line.start : line.end], self._source
-        indent = source.indentation(line.start)
+        """Return whether a line has the spaces that formatters give it.
+
+        How it is broken tells nothing, since a change may break it otherwise.
+        """
+        code, indent = self._source.text[line.start : line.end], self._source.indentation(line.start)
         if not set(indent) <= {" "} or len(indent) % 4:
             return False
-        # One that a change is to break tells nothing; one that is distributed, and long, was left so.
-        long = _width_of(source, line) > self._longest and re.search(r"(rank|size)\(\)", code)
-        if line.first == line.last and not long and not re.search(r",\s*[)\]}]|,\S|\s$", code):
-            return not code.endswith(";")
-        if "#" in code:  # Where its comments would go is black's affair.
-            return True
-        new = relaid(code, indent, "    ", self._longest, source.newline)
-        return new is None or new == code
-
-
-def _width_of(source: Source, line: LogicalLine) -> int:
-    return source.line_end(line.start) - source.line_start(line.start)
+        return _UNUSUAL.search(code) is None
