@@ -90,12 +90,12 @@ class RateSettings:
 
         Steps of a schedule that are divided by that number come with the optimizer, and multiply nothing.
         """
-        owners = {
-            (id(at.node.value), id(at.scope))
+        rates = {
+            (id(at.node), id(at.scope))
             for at in occurrences_behind(self._script, *value[:3], {})
             if isinstance(at.node, ast.Attribute) and at.node.attr in ATTRIBUTES
         }
-        beside = occurrences_behind(self._script, *value[:3], {}, seen={*owners}) if owners else []
+        beside = occurrences_behind(self._script, *value[:3], {}, seen={*rates}) if rates else []
         calls = {at.node for at in beside if isinstance(at.node, ast.Call)}
         sizes = self._horovod.calls("size", "local_size")
         return any(site.node in calls and not self._horovod.moves_step(site) for site in sizes)

@@ -301,10 +301,9 @@ class Counters:
             return ""
         data = self._data.of(statement)
         counts = data is not None and any(place.form is Form.COUNT for place in data.places)
-        # Shares of numbers are no numbers of turns.
-        fewer = isinstance(node.iter, ast.Call) and self._horovod.divided(
-            node.iter, statement.scope, statement
-        )
+        # Shares of numbers are no numbers of turns: ``numbers[rank::size]``, ``range(rank, n, size)``.
+        is_whole = isinstance(node.iter, ast.Call) and len(node.iter.args) < 3
+        fewer = is_whole and self._horovod.divided(node.iter, statement.scope, statement)
         return node.target.id if counts or fewer else ""
 
     def _is_once_a_step(self, statement: Statement) -> bool:
