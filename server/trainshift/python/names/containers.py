@@ -239,11 +239,14 @@ def _numbered(call: ast.Call) -> ast.expr | None:
 
 
 def _may_be_one(name: str, here: Scope, there: Scope) -> bool:
-    """Whether a name may be one object at two places: it is, unless it is another function's own there."""
+    """Whether a name may be one object at two places: it is, unless it is another function's own there.
+
+    Two comprehensions of a function may go through one container.
+    """
     owner = owner_of(name, there)
-    if owner is None or owner is owner_of(name, here):
+    if owner is None or owner.function() is here.function():
         return True
-    return any(each.kind == "parameter" for each in owner.bindings[name])
+    return owner is owner_of(name, here) or any(each.kind == "parameter" for each in owner.bindings[name])
 
 
 def _first_names(display: Display) -> Iterator[Occurrence]:
