@@ -10,8 +10,10 @@ from trainshift.core.choices import KERAS_3, Choices
 from trainshift.engine.conversion import Conversion, convert
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "fixtures" / "keras3").glob("*.py"))
-_BROADCAST = re.compile(r"hvd\.broadcast_variables\(.*, root_rank=0\)")
-_DONE = re.compile(r"if (not hvd_broadcast_done(?:_\d+)?|optimizer\.iterations == 1):")
+_FLAG = r"hvd_broadcast_done\w*"
+# A call over any number of lines, with parentheses in parentheses.
+_BROADCAST = re.compile(r"hvd\.broadcast_variables\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
+_DONE = re.compile(rf"if (not {_FLAG}|optimizer\.iterations == 1):")
 # A tape of a step, and the broadcast that follows it, with all that stands between them.
 _STEP = re.compile(
     r"(?P<step>(?P<unit> *)with tf\.GradientTape.*?)"
@@ -47,7 +49,7 @@ def _boolean_flag(converted: str) -> str:
     """The flag as Python has it in a traced step, which sees the value that it has when it is traced."""
     if "tf.function" not in converted:
         return converted
-    flag = r"(hvd_broadcast_done(?:_\d+)?)"
+    flag = f"({_FLAG})"
     set_once = re.sub(rf"{flag}\.assign\(True\)", r"\1[0] = True", converted)
     asked = re.sub(rf"if not {flag}:", r"if not \1[0]:", set_once)
     return re.sub(rf"{flag} = tf\.Variable\(False, trainable=False\)", r"\1 = [False]", asked)
