@@ -35,11 +35,13 @@ def wrong(name: str, program: str, path: str, faults: str, *changes: tuple[str, 
 APART = "not-reduced weights-differ slots-differ"
 SETUP = """\
 hvd.init()
-gpus = tf.config.experimental.list_physical_devices('GPU')
+gpus = tf.config.experimental.list_physical_devices("GPU")
 for gpu in gpus:
     tf.config.experimental.set_memory_growth(gpu, True)
 if gpus:
-    tf.config.experimental.set_visible_devices(gpus[hvd.local_rank() % len(gpus)], 'GPU')
+    tf.config.experimental.set_visible_devices(
+        gpus[hvd.local_rank() % len(gpus)], "GPU"
+    )
 """
 
 WRONG = [
@@ -132,7 +134,7 @@ WRONG = [
         "keras_three_files",
         "train.py",
         "not-broadcast weights-differ",
-        ("hvd.callbacks.BroadcastGlobalVariablesCallback(0), ", ""),
+        ("            hvd.callbacks.BroadcastGlobalVariablesCallback(0),\n", ""),
     ),
     wrong(
         "callbacks-of-a-helper-write-everywhere",
