@@ -223,8 +223,12 @@ def reported(text: str) -> int:
 
 def is_guarded(text: str) -> bool:
     """Whether a conversion keeps the write to rank 0."""
-    lines = [line.strip() for line in convert(text).text.split("\n")]
-    return lines[lines.index(WRITE) - 1] == "if hvd.rank() == 0:"
+    lines = convert(text).text.split("\n")
+    (at,) = (number for number, line in enumerate(lines) if line.strip() == WRITE)
+    # Neighbours that rank 0 alone runs share a guard.
+    indents = [len(line) - len(line.lstrip()) for line in lines]
+    above = next(number for number in range(at, -1, -1) if indents[number] < indents[at])
+    return lines[above].strip() == "if hvd.rank() == 0:"
 
 
 @pytest.mark.parametrize("case", ALONE)

@@ -57,8 +57,8 @@ async def test_the_python_that_is_selected_tells_which_keras(tmp_path: Path) -> 
         (
             "tensorflow==2.15\nnumpy\nkeras>=3\n",
             2,
-            "requirements.txt:1 asks for tensorflow 2.15, and requirements.txt:3 for keras >=3, "
-            "which do not go together",
+            "requirements.txt:1 asks for tensorflow 2.15, and requirements.txt:3 for keras >=3: "
+            "they conflict",
         ),
     ],
 )

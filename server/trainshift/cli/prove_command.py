@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 @color
 @click.pass_context
 def prove(ctx: click.Context, /, **options: Any) -> None:
-    """Run a script on real ranks, and see whether the training holds.
+    """Run a script on real ranks, and judge whether the training is correct.
 
     The original runs in one process, its conversion on -np ranks (a script that uses Horovod already
     runs as it is), in scratch copies of the project. Each claim holds, fails with the line and what to

@@ -16,6 +16,7 @@ from itertools import pairwise
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.rewrite.line_breaks import LogicalLine, logical_lines, relaid, width
+from trainshift.python.source.comments import comments_by_line
 from trainshift.python.source.edit import Edit, apply, composed
 from trainshift.python.source.source import Source, Span
 from trainshift.python.syntax.chunk_syntax import Statement
@@ -265,11 +266,17 @@ def _broken(
     start = source.line_start(start) + len(indent)
     code = source.text[start:end]
     new = relaid(code, indent, manner.unit, manner.longest, source.newline, in_brackets=in_brackets)
-    if new is None or new == code:
+    if new is None or new == code or _comments(new) != _comments(code):
         return None
     same = _alike(code, new)
     tail = _alike(code[same:][::-1], new[same:][::-1])
     return Edit(start + same, end - tail, new[same : len(new) - tail])
+
+
+def _comments(code: str) -> list[str]:
+    """The comments of a stretch, in order; what stands behind one line may be two of them."""
+    found = comments_by_line(code)
+    return [each for line in sorted(found) for each in re.split(r" {2,}(?=#)", found[line].text)]
 
 
 def _alike(one: str, other: str) -> int:

@@ -19,7 +19,7 @@ _SECTIONS = (
     ("setup.cfg", "pycodestyle", "max-line-length"),
     ("tox.ini", "pycodestyle", "max-line-length"),
 )
-_EDITOR = re.compile(r"^\s*max_line_length\s*=\s*(\d+)\s*$", re.MULTILINE)
+_EDITOR = re.compile(r"^\s*max_line_length\s*=\s*(\d+|off)\s*$", re.MULTILINE)
 
 
 class LineLengths:
@@ -36,13 +36,14 @@ class LineLengths:
         if directory not in self._known:
             above = os.path.dirname(directory)
             found = _here(directory)
-            if not found and above != directory and not os.path.exists(os.path.join(directory, ".git")):
+            if found is None and above != directory and not os.path.exists(os.path.join(directory, ".git")):
                 found = self.of(above)
-            self._known[directory] = found
+            self._known[directory] = found or 0
         return self._known[directory]
 
 
-def _here(directory: str) -> int:
+def _here(directory: str) -> int | None:
+    """Return what the settings in one directory ask for: 0 for no limit; None where there are none."""
     for name in (".ruff.toml", "ruff.toml"):
         if (text := _text(directory, name)) is not None:
             return _length(_table(text)) or _USUAL
@@ -56,7 +57,9 @@ def _here(directory: str) -> int:
         if text is not None and (found := _option(text, section, key)):
             return found
     told = _EDITOR.search(_python_part(_text(directory, ".editorconfig") or ""))
-    return int(told[1]) if told else 0
+    if told is None:
+        return None
+    return int(told[1]) if told[1] != "off" else 0
 
 
 def _text(directory: str, name: str) -> str | None:

@@ -36,7 +36,7 @@ def workspace_edit(
     used: dict[str, tuple[str, str]] = {}
     for edit in plan.edits:
         part, inside = home(edit)
-        rule, name = rules.get(edit, _SET_UP), names.get(part.uri, "")
+        rule, name = rules.get(edit) or _rule_of(edit, plan, rules, used), names.get(part.uri, "")
         identity = f"{rule} {name}" if name else rule
         used[identity] = rule, part.uri if name else ""
         parts[part.uri] = part
@@ -61,6 +61,14 @@ def workspace_edit(
             for identity, (rule, uri) in sorted(used.items())
         }
     return types.WorkspaceEdit(document_changes=changes, change_annotations=notes)
+
+
+def _rule_of(edit: Edit, plan: Plan, rules: Mapping[Edit, str], used: Iterable[str]) -> str:
+    """Return a rule that an edit carries out which is made of those of several: one that is not named yet."""
+    inside = [rule for each, rule in rules.items() if edit.start <= each.start and each.end <= edit.end]
+    named = {identity.partition(" ")[0] for identity in used}
+    named.update(rule for each, rule in rules.items() if each in plan.edits)
+    return next((rule for rule in inside if rule not in named), inside[0] if inside else _SET_UP)
 
 
 def plain_edit(edits: Iterable[tuple[Part, Edit]], client: Client) -> types.WorkspaceEdit:
