@@ -40,10 +40,14 @@ def _check(slot: Slot, name: str, text: str) -> None:
     reasons = [conversion.reason, *(each.text for some in notes for each in some)]
     if told is None:
         assert conversion.status is Status.CONVERTED, where
-        assert conversion.text.count(slot.adds) > text.count(slot.adds), where
+        assert _joined(conversion.text).count(_joined(slot.adds)) > _joined(text).count(_joined(slot.adds)), (
+            where
+        )
     else:
         assert any(told in each for each in reasons), (where, reasons)
-        assert not told or conversion.text.count(slot.adds) == text.count(slot.adds), where
+        assert not told or _joined(conversion.text).count(_joined(slot.adds)) == _joined(text).count(
+            _joined(slot.adds)
+        ), where
     assert "internal error" not in conversion.reason, where
     assert not any("\n" in reason for reason in reasons), where
     if conversion.status is Status.CONVERTED:
@@ -52,6 +56,11 @@ def _check(slot: Slot, name: str, text: str) -> None:
             assert conversion.doubts, where
         else:
             _check_meaning(slot, text, conversion.text, told is None, where)
+
+
+def _joined(text: str) -> str:
+    """A text without white space, which is the same however its lines are broken."""
+    return "".join(text.split())
 
 
 def _check_text(text: str, conversion: Conversion, where: str) -> None:

@@ -232,8 +232,9 @@ def verbose(entry: Entry) -> None:
     """It shows text unless it is told not to, or where it is told to."""
     name = full_name(entry)
     loud = f"shown = {name}(verbose=1)\n"
-    told = "verbose=1 if hvd.rank() == 0 else 0)\n"
-    assert told in converted(entry, f"{FIT.format(more='')}{loud}").text
+    told = "verbose=1 if hvd.rank() == 0 else 0"
+    text = converted(entry, f"{FIT.format(more='')}{loud}").text
+    assert told in text.partition("shown = ")[2]
     plain = converted(entry, f"{FIT.format(more='')}shown = {name}()\n").text
     assert ("verbose=" in plain.partition("shown = ")[2]) == (entry.text("verbose") == "1")
 
@@ -244,7 +245,7 @@ def writes(entry: Entry) -> None:
         line = f"writer.{method}(1)"
         body = in_session(line).replace("with", f"writer = {made}\nwith", 1)
         text = converted(entry, body).text
-        assert f"writer = {made} if hvd.rank() == 0 else None\n" in text
+        assert f"{made} if hvd.rank() == 0 else None" in " ".join(text.split())
         assert f"if hvd.rank() == 0:\n            {line}\n" in text
 
 
