@@ -9,7 +9,8 @@ from trainshift.engine.conversion import Status, convert_program
 from trainshift.engine.live import Live
 from trainshift.engine.programs import KeptClaims, Programs
 from trainshift.engine.settings import Settings, Severity
-from trainshift.engine.workspace import ParsedFiles, files_in_memory
+from trainshift.engine.workspace import ParsedFiles, files_in_memory, linked
+from trainshift.python.names.reachability import Reachability
 from trainshift.python.source.source import Source
 
 NET = """\
@@ -255,3 +256,38 @@ def test_a_program_that_only_predicts_with_a_trainer_has_nothing_to_convert() ->
     trains = convert_program(texts["/p/train.py"], "/p/train.py", files)
     assert trains.status is Status.CONVERTED
     assert not trains.withheld
+
+
+DISPATCH = """\
+from steps import train
+
+
+class Runner:
+    def run(self, name):
+        getattr(self, name)()
+
+    def fit(self):
+        train()
+"""
+STEPS = """
+
+def train():
+    Trainer(tf.keras.Sequential([tf.keras.layers.Dense(1)])).fit([tf.ones([8, 3])] * 4)
+"""
+
+
+def test_what_methods_run_that_a_text_names_is_part_of_a_program() -> None:
+    texts = {
+        "/p/main.py": 'from dispatch import Runner\n\nRunner().run("f" + "it")\n',
+        "/p/dispatch.py": DISPATCH,
+        "/p/steps.py": TRAINER + STEPS,
+    }
+    files = files_in_memory(texts)
+    code = files.read("/p/main.py")
+    assert code is not None
+    workspace = linked(code, "/p/main.py", files).workspace
+    assert workspace is not None
+    scripts = workspace.reachable
+    runs = Reachability(scripts).runs
+    (train,) = (scope for facts in scripts[-1].facts for scope in facts.scopes if scope.name == "train")
+    assert runs(train, None)

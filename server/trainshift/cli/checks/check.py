@@ -279,7 +279,7 @@ def _start_process(stop: Event) -> None:
 def _check_batch(jobs: Sequence[Job]) -> tuple[list[FileCheck], Verdicts]:
     """The results of a few jobs, and the verdicts to be kept.
 
-    They are cut short when nobody wants them any more.
+    The batch ends early once the run is stopped.
     The collector runs between batches only: a file's facts refer to each other and live all together.
     """
     results = [check_file(job) for job in jobs if _stopped is None or not _stopped.is_set()]
@@ -290,7 +290,7 @@ def _check_batch(jobs: Sequence[Job]) -> tuple[list[FileCheck], Verdicts]:
 
 
 def check_file(job: Job) -> FileCheck:
-    """What came of one input, and how long it took; never raises for what the input is."""
+    """Check one input and time it; never raises, whatever the input is."""
     start = time.process_time()
     result = _check_file(job)
     tidy()
@@ -344,7 +344,7 @@ def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
 
 
 def _verdict(document: Document, job: Job, path: str, files: ParsedFiles | None) -> Verdict:
-    """What is found in a file, which is taken down where it is to be kept."""
+    """Check a file, and record the verdict if it is to be cached."""
     around = _shared_files()
     asked = []
 
@@ -372,7 +372,7 @@ def _verdict(document: Document, job: Job, path: str, files: ParsedFiles | None)
 def _retold(
     job: Job, found: Verdict, document: Document | None = None, result: FileCheck | None = None
 ) -> FileCheck:
-    """What is found in a file as the report tells it; the file is read where it has to be quoted."""
+    """Return a verdict as the report shows it; read the file only if it must be quoted."""
     result = replace(result or FileCheck(job.name), programs=tuple(map(shown_path, found.programs)))
     if document is None and any(each.severity for each in found.report.diagnostics):
         try:
@@ -388,7 +388,7 @@ def _demanded(job: Job) -> Runtime | None:
 
 @cache
 def _shared_learning() -> Learning:
-    """What this process has found and not handed over yet."""
+    """The verdicts of this process that it has not handed over yet."""
     return Learning(_shared_files())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate, pairwise
 from types import MappingProxyType
@@ -31,12 +31,14 @@ def workspace_edit(
 ) -> types.WorkspaceEdit:
     """The edits of a plan, in text order; each rule is named by itself in each document that has a name."""
     rules = {edit: change.rule for change in plan.changes for edit in change.edits}
+    named = {rules[edit] for edit in plan.edits if edit in rules}
     parts: dict[str, Part] = {}
     by_part: dict[str, list[Any]] = {}
     used: dict[str, tuple[str, str]] = {}
     for edit in plan.edits:
         part, inside = home(edit)
-        rule, name = rules.get(edit) or _rule_of(edit, plan, rules, used), names.get(part.uri, "")
+        rule, name = rules.get(edit) or _rule_of(edit, rules, named), names.get(part.uri, "")
+        named.add(rule)
         identity = f"{rule} {name}" if name else rule
         used[identity] = rule, part.uri if name else ""
         parts[part.uri] = part
@@ -63,11 +65,9 @@ def workspace_edit(
     return types.WorkspaceEdit(document_changes=changes, change_annotations=notes)
 
 
-def _rule_of(edit: Edit, plan: Plan, rules: Mapping[Edit, str], used: Iterable[str]) -> str:
-    """Return a rule that an edit carries out which is made of those of several: one that is not named yet."""
+def _rule_of(edit: Edit, rules: Mapping[Edit, str], named: Collection[str]) -> str:
+    """Return the rule of an edit that combines the edits of several: the first that is not `named` yet."""
     inside = [rule for each, rule in rules.items() if edit.start <= each.start and each.end <= edit.end]
-    named = {identity.partition(" ")[0] for identity in used}
-    named.update(rule for each, rule in rules.items() if each in plan.edits)
     return next((rule for rule in inside if rule not in named), inside[0] if inside else _SET_UP)
 
 

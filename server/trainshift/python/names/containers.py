@@ -193,16 +193,16 @@ class Containers:
         """What is put into a container later, under the name here or under that which it was first given."""
         # A function may add to its list what it gives itself, for each of the parts of what it is given.
         added = list(self._bindings_of_added(at, key))
-        if added and (at.node in self._open or len(self._open) >= _DEEPEST):
+        if not added:
+            return
+        if at.node in self._open or len(self._open) >= _DEEPEST:
             yield unseen_in(at)
             return
-        is_open = at.node in self._open
         self._open.add(at.node)
         try:
             yield from [self._addition(each) for each in added]
         finally:
-            if not is_open:
-                self._open.discard(at.node)
+            self._open.discard(at.node)
 
     def _bindings_of_added(self, at: Occurrence, key: object) -> Iterator[Binding]:
         values = self._names.values(at.node, at.scope, at.statement)

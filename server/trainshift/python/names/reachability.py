@@ -63,7 +63,9 @@ class _Spread:
 
     def __init__(self, scripts: Sequence[Script], seen: bool) -> None:
         self._start = scripts[0]
-        self._seen = seen
+        self._may_call_any = False
+        """Whether a method may be called by a text, so that none waits."""
+        self._looks_at_texts = not seen
         self._homes = {facts: script for script in scripts for facts in script.facts}
         self._not_imported = {script.path: script for script in scripts[1:]}
         self._defining: dict[str, list[ChunkSyntax | Scope]] = {}
@@ -78,14 +80,15 @@ class _Spread:
             if isinstance(each, ChunkSyntax) and not hiding.isdisjoint(each.once(_reflection).hiding):
                 self.hides_names = True
                 break
-        if not seen and any(facts.once(_reflection).methods for facts in self._homes if facts in self.run):
-            self.waiting.clear()
 
     def _next(self, running: ChunkSyntax | Scope) -> Iterator[ChunkSyntax | Scope]:
         if isinstance(running, Scope):
             self.waiting[running.facts].discard(running)
             yield from self._reading(_loads_in(running))
             return
+        if self._looks_at_texts and running.once(_reflection).methods and not self._may_call_any:
+            self._may_call_any = True
+            yield from [scope for scopes in self.waiting.values() for scope in scopes]
         yield from self._reading([*self._loads_of(running), *running.once(_reflection).read])
         home = self._homes[running]
         if home.workspace is None or not self._not_imported:
@@ -115,7 +118,7 @@ class _Spread:
     def _loads_of(self, facts: ChunkSyntax) -> Iterable[str]:
         """The names that a chunk reads but for those that its methods read which wait to be called."""
         script = self._homes[facts]
-        if script is self._start:
+        if script is self._start or self._may_call_any:
             return facts.loads
         waiting = {
             scope for scope in _methods_nothing_else_calls(script, facts) if scope.name not in self._read
