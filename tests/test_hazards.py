@@ -30,6 +30,7 @@ LEFT = {
     "session_convnet": {"HZ17"},
     "hv02_scale_learning_rate: one of several optimizers": {"HZ05"},
     "hv02_scale_learning_rate: a rate that Horovod's wrap stops": {"HZ05"},
+    "hv02_scale_learning_rate: a rate that is halved, and set where it is scaled already": {"HZ12"},
     "hv06_divide_steps: episodes of other lengths on each rank": {"HZ13"},
     "hv06_divide_steps: left by a rank's own values": {"HZ13"},
     "hv08_write_on_root: a block that writes": {"HZ20"},
