@@ -140,13 +140,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def update_fixtures(request: pytest.FixtureRequest) -> bool:
-    """Whether expectations are rewritten instead of checked."""
+    """Return whether expectations are rewritten instead of checked."""
     return bool(request.config.getoption("--update-fixtures"))
 
 
 @pytest.fixture
 def quick(request: pytest.FixtureRequest) -> bool:
-    """Whether to try a few generated inputs only (the quick loop)."""
+    """Return whether to try a few generated inputs only (the quick loop)."""
     return bool(request.config.getoption("--quick"))
 
 

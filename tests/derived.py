@@ -110,7 +110,7 @@ def moved(value: Any, by: Iterator[float], alone: bool = False) -> Any:
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Whether an adjoint has the containers and shapes of its argument."""
+    """Return whether an adjoint has the containers and shapes of its argument."""
     if other is None or isinstance(other, str):
         return one is None
     if isinstance(other, dict):
@@ -123,7 +123,7 @@ def alike(one: Any, other: Any) -> bool:
 
 
 def close(one: float, other: float, within: float = 1e-6) -> bool:
-    """Whether two numbers are equal as far as differences can tell."""
+    """Return whether two numbers are equal as far as differences can tell."""
     return abs(one - other) <= within * (1 + abs(other))
 
 

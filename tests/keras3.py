@@ -76,7 +76,7 @@ def converted(path: Path) -> Conversion:
 
 
 def is_of_graphs(text: str) -> bool:
-    """Whether a script trains in sessions, as TensorFlow 1 does."""
+    """Return whether a script trains in sessions, as TensorFlow 1 does."""
     return ".Session(" in text or "MonitoredTrainingSession(" in text or "MonitoredSession(" in text
 
 

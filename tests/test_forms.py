@@ -89,7 +89,7 @@ def _check_meaning(slot: Slot, before: str, after: str, is_rewritten: bool, wher
 
 
 def _is_python(slot: Slot, form: str) -> bool:
-    """Whether a form may stand in the slot, and is all of what is there."""
+    """Return whether a form may stand in the slot, and is all of what is there."""
     try:
         compile(slot.text(form), "script.py", "exec")
         alone = "*" in form[:1] or ast.dump(ast.parse(slot.text(f"({form})")))

@@ -14,6 +14,7 @@ from fixtures import TRANSFORM_FILES
 from import_graph import PACKAGE, ROOT
 
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "dev" not in path.parts)
+FOLDERS = [PACKAGE, *sorted(path for path in PACKAGE.iterdir() if path.is_dir()), ROOT / "tests"]
 # Words of somebody who translates; and names that no reader knows.
 STRANGE = re.compile(
     r"[Nn]obody (?:can )?sees?\b|\ball the same\b|cannot be (?:seen|told)|\bwhat it is of\b|is taken to be"
@@ -39,6 +40,10 @@ DOCS = [
     ROOT / "vscode-extension" / "README.md",
     *sorted((ROOT / "server" / "docs").rglob("*.md")),
 ]
+# Docstrings begin with an imperative or name the thing; a test begins with "Return whether".
+BEGINNINGS = re.compile(r"(?:Whether)\b")
+# A change of these files, of comments too, has all conversions proven anew: their docstrings change with their code.
+PROVEN = re.compile(r"/proving/(?:observed|judging)/|/proving/launch\.py|/tests/proof/")
 # Longer than this a message is not read.
 MOST = 260
 
@@ -80,6 +85,25 @@ def test_a_message_reads_as_a_colleague_says_it(path: Path) -> None:
         for line, text in messages(path)
         if len(text.split()) > 2 and "\n" not in text.strip() and not text.startswith(("%", "(?", "^"))
         if TRANSLATED.search(re.sub(r"`[^`]*`", "x", text))
+    ]
+    assert found == []
+
+
+def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the docstrings of a module, with their lines."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if text := ast.get_docstring(node):
+                yield getattr(node, "lineno", 1), text
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+def test_a_docstring_begins_as_the_style_page_says(folder: Path) -> None:
+    found = [
+        (str(path.relative_to(ROOT)), line, text.partition("\n")[0])
+        for path in sorted(folder.rglob("*.py") if folder != PACKAGE else folder.glob("*.py"))
+        for line, text in docstrings(path)
+        if BEGINNINGS.match(text) and not PROVEN.search(path.as_posix())
     ]
     assert found == []
 

@@ -149,7 +149,7 @@ class Maker:
         return Var(self._random.choice(known)) if known else self._least(wanted)
 
     def _is_seen(self, name: str, known: Type) -> bool:
-        """Whether the name stands for this, and not for what was bound later."""
+        """Return whether the name stands for this, and not for what was bound later."""
         return known is next(each for other, each in reversed(self._scope) if other == name)
 
     def _let(self, wanted: Type) -> Term:

@@ -112,7 +112,7 @@ class Editor(ABC):
         return json.loads(answer.read_text(encoding="utf-8"))["answer"]
 
     def answers(self) -> bool:
-        """Whether the editor is up; it stays down for good once its process has ended."""
+        """Return whether the editor is up; it stays down for good once its process has ended."""
         status = self.process.poll()
         assert status is None, f"the editor ended with status {status}\n{self.report()}"
         try:

@@ -79,7 +79,7 @@ def shapes(seen: dict[str, Any]) -> list[int]:
 
 
 def fits(seen: dict[str, Any]) -> bool:
-    """Whether the page fits windows of any width, with text that one can read."""
+    """Return whether the page fits windows of any width, with text that one can read."""
     return all(not each["wide"] and not each["over"] and each["text"] > 11 for each in seen["sizes"].values())
 
 

@@ -82,7 +82,7 @@ def _guards_in_a_row(text: str) -> int:
 
 
 def _is_formatted(text: str) -> bool:
-    """Whether ruff has nothing to format, and the text shows which quotes it has."""
+    """Return whether ruff has nothing to format, and the text shows which quotes it has."""
     done = subprocess.run(
         [RUFF, "format", "--isolated", "--line-length", "88", "--check", "-"],
         input=text,

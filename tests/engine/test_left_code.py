@@ -222,7 +222,7 @@ def reported(text: str) -> int:
 
 
 def is_guarded(text: str) -> bool:
-    """Whether a conversion keeps the write to rank 0."""
+    """Return whether a conversion keeps the write to rank 0."""
     lines = convert(text).text.split("\n")
     (at,) = (number for number, line in enumerate(lines) if line.strip() == WRITE)
     # Neighbours that rank 0 alone runs share a guard.

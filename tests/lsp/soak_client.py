@@ -232,7 +232,7 @@ class SoakClient:
     # The end
 
     def is_alive(self) -> bool:
-        """Whether the process is there."""
+        """Return whether the process is there."""
         return self.process.poll() is None
 
     def close(self) -> None:

@@ -81,7 +81,7 @@ class Office:
 
 
 def is_settled(program: OpenProgram) -> bool:
-    """Whether all is known of the newest version."""
+    """Return whether all is known of the newest version."""
     return program.state is not None and program.state.paper is program.paper and program.state.is_settled
 
 

@@ -37,12 +37,12 @@ CREATED, CHANGED, DELETED = (
 
 
 def is_spread(found: list[types.Diagnostic]) -> bool:
-    """Whether the program is said to train in several files."""
+    """Return whether the program is said to train in several files."""
     return "TL01" in {each.code for each in found}
 
 
 def is_not_spread(found: list[types.Diagnostic]) -> bool:
-    """Whether it is not."""
+    """Return whether it is not."""
     return not is_spread(found)
 
 

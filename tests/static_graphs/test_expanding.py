@@ -358,7 +358,7 @@ def test_two_lists_of_one_statement_both_grow() -> None:
 
 
 def test_what_is_expanded_is_not_refused_for_what_it_writes_to() -> None:
-    """Whether the container is the function's own is no longer seen in what has been expanded."""
+    """Return whether the container is the function's own is no longer seen in what has been expanded."""
     text = """\
     import paddle
 

@@ -227,7 +227,7 @@ def calls(request: dict[str, Any], mode: str) -> list[Value]:
 
 
 def is_array(value: Any) -> bool:
-    """Whether an argument becomes a tensor."""
+    """Return whether an argument becomes a tensor."""
     return isinstance(value, np.ndarray)
 
 

@@ -73,7 +73,7 @@ def _observer() -> subprocess.Popen[str]:
 
 
 def agree(one: Any, other: Any) -> bool:
-    """Whether two results are the same, but for rounding; a number is a tensor without dimensions."""
+    """Return whether two results are the same, but for rounding; a number is a tensor without dimensions."""
     if isinstance(one, dict) and isinstance(other, dict):
         if one.keys() != other.keys():
             return False

@@ -161,7 +161,7 @@ class _Options:
 
     @property
     def reads_stream(self) -> bool:
-        """Whether standard input is checked."""
+        """Return whether standard input is checked."""
         return STANDARD_STREAM in self.paths
 
     @property

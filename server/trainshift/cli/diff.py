@@ -155,7 +155,7 @@ def _range(start: int, end: int) -> bytes:
 
 
 def is_text(colour: bool) -> bool:
-    """Whether diffs on standard output are for people, and not the exact bytes."""
+    """Return whether diffs on standard output are for people, and not the exact bytes."""
     return colour or sys.stdout.isatty()
 
 

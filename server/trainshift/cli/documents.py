@@ -121,7 +121,7 @@ class Document:
 
     @property
     def is_linked(self) -> bool:
-        """Whether its imports are followed."""
+        """Return whether its imports are followed."""
         return True
 
     @property

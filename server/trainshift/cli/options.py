@@ -71,7 +71,7 @@ class Wanted:
 
     @property
     def is_shown(self) -> bool:
-        """Whether a diff is all that comes of it."""
+        """Return whether a diff is all that comes of it."""
         return not (self.write or self.check or self.output is not None)
 
     def check_usage(self) -> None:

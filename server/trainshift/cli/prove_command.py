@@ -281,7 +281,7 @@ def projects(
 
 
 def imports_horovod(text: str) -> bool:
-    """Whether a script imports Horovod; its program is then run as it is."""
+    """Return whether a script imports Horovod; its program is then run as it is."""
     import ast
 
     try:

@@ -96,7 +96,7 @@ class FileReport:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to tell of a part."""
+        """Return whether there is nothing to tell of a part."""
         notes = (self.applied, self.decisions, self.doubts, self.withheld, self.hazards)
         return not (self.differs or any(notes))
 

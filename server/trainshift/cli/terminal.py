@@ -60,7 +60,7 @@ def console_on(stream: TextIO, *, colour: bool, width: int | None = None) -> Con
 
 
 def wants_colour(stream: TextIO, choice: str = "auto") -> bool:
-    """Whether to colour `stream`: `choice` is "always", "never" or "auto".
+    """Return whether to colour `stream`: `choice` is "always", "never" or "auto".
 
     "auto" asks NO_COLOR, then FORCE_COLOR, then whether the stream is a terminal that can.
     """

@@ -116,12 +116,12 @@ class Choice(NamedTuple):
 
     @property
     def is_switch(self) -> bool:
-        """Whether it is on or off."""
+        """Return whether it is on or off."""
         return isinstance(self.default, bool)
 
     @property
     def is_version(self) -> bool:
-        """Whether it is a version, or a constraint as pip reads it."""
+        """Return whether it is a version, or a constraint as pip reads it."""
         return isinstance(self.default, str) and not self.values
 
     @property

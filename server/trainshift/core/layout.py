@@ -252,14 +252,14 @@ class Layout:
         return (Edit(at, at, "".join(f",{newline}{each}" for each in added), rank=1),)
 
     def _on_header_line(self, first: Statement) -> bool:
-        """Whether the first statement of a block stands on the line of the block's header."""
+        """Return whether the first statement of a block stands on the line of the block's header."""
         start = self._script.statement_span(first).start
         line = self._source.line_start(start)
         # What a backslash joins to the header's line stands on that line too.
         return bool(self._text[line:start].strip()) or self._is_joined(line)
 
     def _is_joined(self, line: int) -> bool:
-        """Whether a backslash joins the line that begins at an offset to the one before."""
+        """Return whether a backslash joins the line that begins at an offset to the one before."""
         while line and self._text[line - 1] in "\r\n":
             line -= 1
         return line > 0 and self._text[line - 1] == "\\"
@@ -285,7 +285,9 @@ class Layout:
 
 
 def _in_case(statement: Statement) -> bool:
-    """Whether the statement's block is that of a `case`, one level below the `match` that is its parent."""
+    """Return whether the statement's block is that of a `case`, one level below the `match` that is its
+    parent.
+    """
     return statement.branch.startswith("case")
 
 

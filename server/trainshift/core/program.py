@@ -64,17 +64,17 @@ class Program:
         return self.linked(self.script.home(scope))
 
     def holds(self, code: Scope | Statement | Site) -> bool:
-        """Whether code of the whole program stands in this one's file."""
+        """Return whether code of the whole program stands in this one's file."""
         return self.whole.at(code) is self
 
     @property
     def is_whole(self) -> bool:
-        """Whether the program is not one file of several."""
+        """Return whether the program is not one file of several."""
         return self.whole is self
 
     @property
     def is_started(self) -> bool:
-        """Whether the program's file is the one that is started."""
+        """Return whether the program's file is the one that is started."""
         return self.whole.files[0] is self
 
     @property

@@ -76,7 +76,7 @@ class Analysis:
         return tuple(each for each in found if not self._is_told(each))
 
     def _is_told(self, fault: Fault) -> bool:
-        """Whether a doubt on its place tells a hazard already."""
+        """Return whether a doubt on its place tells a hazard already."""
         return bool(fault.code) and any(
             each.is_doubt and each.target.start <= fault.span.start <= each.target.end
             for each in self.remarks
@@ -92,7 +92,7 @@ class Analysis:
         return tuple(each for each in found if not self._is_ignored(each))
 
     def _is_ignored(self, hazard: Finding) -> bool:
-        """Whether a comment of its file silences a hazard."""
+        """Return whether a comment of its file silences a hazard."""
         script, span = self.place(hazard.span)
         there = replace(hazard, span=span, related=(), fix=None)
         return not suppress(script, [there], read_suppressions(script.source)).kept
@@ -367,7 +367,7 @@ def _set_up(program: Program, changes: list[Change]) -> list[Change]:
 
 
 def _is_started(program: Program) -> bool:
-    """Whether files of a program start Horovod and choose GPUs before anything asks for either."""
+    """Return whether files of a program start Horovod and choose GPUs before anything asks for either."""
     if not program.fact(Horovod).calls("init"):
         return False
     return not hazards_of(program, ("HZ01", "HZ02")).found

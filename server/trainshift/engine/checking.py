@@ -131,8 +131,8 @@ class Diagnostic:
     docs_url: str = ""
 
     def is_mended(self, least: Severity) -> bool:
-        """Whether fixes from a severity on fix it: not what is harmless alone, nor what somebody has to
-        choose.
+        """Return whether fixes from a severity on fix it: not what is harmless alone, nor what somebody has
+        to choose.
         """
         is_broken = self.verdict is Verdict.VIOLATED and self.severity >= Severity.INFORMATION
         return self.fix is not None and not self.asks and (is_broken or self.severity >= least)
@@ -144,7 +144,7 @@ class Diagnostic:
 
     @property
     def is_error_of_ours(self) -> bool:
-        """Whether the check itself came to nothing: broken syntax, or a defect of a restriction."""
+        """Return whether the check itself came to nothing: broken syntax, or a defect of a restriction."""
         return self.code in (SYNTAX_ERROR.code, INTERNAL_ERROR.code)
 
     def __hash__(self) -> int:
@@ -318,7 +318,7 @@ def _check(
 
 
 def has_signs(text: str) -> bool:
-    """Whether a file seems to use TensorFlow; one that does not may still import what trains."""
+    """Return whether a file seems to use TensorFlow; one that does not may still import what trains."""
     return _SIGNS.search(text) is not None
 
 
@@ -378,14 +378,16 @@ def _with(result: Judgement, more: Iterable[Finding]) -> Judgement:
 
 
 def _may_miss_programs(program: Program, settings: Settings, files: ParsedFiles) -> bool:
-    """Whether hazards are asked of programs that use the script, and not all files are searched for these."""
+    """Return whether hazards are asked of programs that use the script, and not all files are searched for
+    these.
+    """
     path = program.script.path
     is_asked = settings.is_on(UNSEARCHED_FILES.code) and not _HAZARDS.isdisjoint(settings.checked_codes)
     return is_asked and bool(path) and not files.searches_all(path)
 
 
 def _is_used_with_horovod(program: Program, files: ParsedFiles | None) -> bool:
-    """Whether another file that imports Horovod may import the script."""
+    """Return whether another file that imports Horovod may import the script."""
     path = program.script.path
     return files is not None and bool(path) and files.is_used_beside(path, "horovod")
 

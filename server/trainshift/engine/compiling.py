@@ -6,7 +6,7 @@ import warnings
 
 
 def compiles(text: str) -> bool:
-    """Whether Python accepts a script; it is not run."""
+    """Return whether Python accepts a script; it is not run."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -83,7 +83,7 @@ def _by_hand(whole: Program, hazards: Judgement) -> str:
 
 
 def uses_horovod(program: Program) -> bool:
-    """Whether the program's script, or one that it is linked to, imports Horovod."""
+    """Return whether the program's script, or one that it is linked to, imports Horovod."""
     return any(
         binding.full_name.partition(".")[0] == "horovod"
         for script in (*program.script.scripts, *program.script.linked)

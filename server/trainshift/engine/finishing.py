@@ -105,12 +105,12 @@ class _Edited:
         return self.source.text
 
     def is_written(self, offset: int) -> bool:
-        """Whether edits have put a code point there."""
+        """Return whether edits have put a code point there."""
         index = bisect_right(self.written, offset, key=lambda each: each.start) - 1
         return any(span.start <= offset < span.end for span in self.written[max(index - 1, 0) : index + 1])
 
     def is_one(self, start: int, end: int) -> bool:
-        """Whether a stretch lies in one part of the text: a notebook's cells are apart."""
+        """Return whether a stretch lies in one part of the text: a notebook's cells are apart."""
         return bisect_right(self.apart, start) == bisect_right(self.apart, end)
 
     @cached_property
@@ -222,7 +222,7 @@ def _laid_out(edited: _Edited, manner: Manner) -> Iterator[Edit]:
 
 
 def _was_laid_out(edited: _Edited, line: LogicalLine, manner: Manner) -> bool:
-    """Whether a statement was laid out as black does before the edits, or is new."""
+    """Return whether a statement was laid out as black does before the edits, or is new."""
     at = edited.origin(line.start, line.end)
     if at is None:
         return True

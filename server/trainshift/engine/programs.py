@@ -79,13 +79,13 @@ class Programs:
         return [each.path for each in script.workspace.reachable]
 
     def may_train(self, start: str) -> bool:
-        """Whether something in the program that a file starts is called as what trains is."""
+        """Return whether something in the program that a file starts is called as what trains is."""
         if start not in self._may_train:
             self._may_train[start] = self._files.once(("may train", start), partial(self._trains, start))
         return self._may_train[start]
 
     def starts_training(self, path: str) -> bool:
-        """Whether the file at `path` guards what it does when it is started, and trains then."""
+        """Return whether the file at `path` guards what it does when it is started, and trains then."""
         code = self._files.read(path)
         return code is not None and _guards_code(code) and self.may_train(path)
 
@@ -240,7 +240,7 @@ def _wanted(analysis: Analysis) -> dict[tuple[str, Span, str], tuple[Change, tup
 
 
 def is_test(path: str) -> bool:
-    """Whether a file holds tests, by its name."""
+    """Return whether a file holds tests, by its name."""
     name = posixpath.basename(path)
     return name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
 

@@ -162,7 +162,7 @@ class Settings:
         return Choices(**self.chosen, libraries=self.libraries)  # type: ignore[arg-type]
 
     def is_on(self, code: str) -> bool:
-        """Whether any finding of the code would be reported."""
+        """Return whether any finding of the code would be reported."""
         return any(self.severity_of(code, verdict) for verdict in Verdict)
 
     def overridden(self, select: Iterable[str] | None, ignore: Iterable[str]) -> Settings:

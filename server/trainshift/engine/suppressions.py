@@ -52,7 +52,7 @@ class Suppression:
     problem: str = ""
 
     def names(self, code: str) -> bool:
-        """Whether it silences findings of this code."""
+        """Return whether it silences findings of this code."""
         return not self.problem and (self.codes is None or code in self.codes)
 
 
@@ -66,7 +66,7 @@ class Suppressed:
 
 
 def may_suppress(text: str) -> bool:
-    """Whether there may be a suppression in a piece of a script."""
+    """Return whether there may be a suppression in a piece of a script."""
     return _MARK in text.lower()
 
 

@@ -46,7 +46,7 @@ def unseen_run(program: Program) -> tuple[Site, str] | None:
 
 
 def _only_computes(program: Program) -> bool:
-    """Whether all that sessions run is made by functions of TensorFlow that change no variable."""
+    """Return whether all that sessions run is made by functions of TensorFlow that change no variable."""
     script = program.script
     if any(script.sites_named(*_LOADING, *STEPPING)):
         return False
@@ -71,7 +71,7 @@ def _only_computes(program: Program) -> bool:
 
 
 def _is_computed(program: Program, at: Occurrence) -> bool:
-    """Whether it is seen where a value comes from, and that making it changes no variable."""
+    """Return whether it is seen where a value comes from, and that making it changes no variable."""
     names = program.names
     if isinstance(at.node, ast.Call):
         full = names.full_names(at.node.func, at.scope, at.statement)
@@ -87,20 +87,20 @@ def _is_computed(program: Program, at: Occurrence) -> bool:
 
 
 def _is_name_of_operation(program: Program, node: ast.expr, site: Site) -> bool:
-    """Whether what a session runs may be the name of an operation."""
+    """Return whether what a session runs may be the name of an operation."""
     parts = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
     return any(texts(program.names.site_values(part, site)) for part in parts)
 
 
 def _is_computation(name: str) -> bool:
-    """Whether a full name is of what computes: of a library's function that changes no variable."""
+    """Return whether a full name is of what computes: of a library's function that changes no variable."""
     library, *rest = name.split(".")
     known = library in ("tensorflow", "numpy", "builtins") and "contrib" not in rest
     return known and not (rest and rest[-1].startswith(_CHANGING))
 
 
 def _hands_session_on(program: Program, site: Site) -> bool:
-    """Whether code that is not here may run a session, which a call gives it."""
+    """Return whether code that is not here may run a session, which a call gives it."""
     names = program.names
     if names.called_functions(site) or not any(
         names.may_be(names.site_values(given, site), *api.SESSION, *MONITORED)

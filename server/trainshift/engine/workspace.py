@@ -80,7 +80,7 @@ class ParsedFiles:
 
     @property
     def are_steady(self) -> bool:
-        """Whether all files stay as they are."""
+        """Return whether all files stay as they are."""
         return self._answers is not None
 
     def once(self, question: Hashable, find: Callable[[], T]) -> T:
@@ -209,7 +209,7 @@ class ParsedFiles:
             self._by_word[word].discard(path)
 
     def holds(self, path: str, text: str) -> bool:
-        """Whether a file that was read reads so."""
+        """Return whether a file that was read reads so."""
         known = self._parsed.get(path)
         return known is not None and known.source.text == text
 
@@ -219,13 +219,13 @@ class ParsedFiles:
             pause()
 
     def has_file(self, path: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether there is such a file."""
         directory, name = posixpath.split(path)
         self._note(Observation("folder", directory))
         return name in self._entries(directory)
 
     def has_modules(self, path: str) -> bool:
-        """Whether there is such a directory with Python files right in it."""
+        """Return whether there is such a directory with Python files right in it."""
         self._note(Observation("folder", path))
         return self._has_modules(path)
 
@@ -233,7 +233,7 @@ class ParsedFiles:
         return any(name.endswith(".py") for name in self._entries(path))
 
     def may_be_imported(self, path: str) -> bool:
-        """Whether another file of the project may import the one at `path`."""
+        """Return whether another file of the project may import the one at `path`."""
         self._note(Observation("may be imported", path))
         return self._may_be_imported(path)
 
@@ -257,7 +257,9 @@ class ParsedFiles:
         return self._naming[path]
 
     def searches_all(self, path: str) -> bool:
-        """Whether all files of the project are searched for imports of the file at `path`, however many."""
+        """Return whether all files of the project are searched for imports of the file at `path`, however
+        many.
+        """
         self._note(Observation("searches all", path))
         return self._searches_all(path)
 
@@ -265,7 +267,9 @@ class ParsedFiles:
         return self._around(posixpath.dirname(path)).is_whole
 
     def is_used_beside(self, path: str, module: str) -> bool:
-        """Whether a file that may import the one at `path`, from however far, imports a module as well."""
+        """Return whether a file that may import the one at `path`, from however far, imports a module as
+        well.
+        """
         self._note(Observation("used beside", path, module))
         return self._is_used_beside(path, module)
 
@@ -286,7 +290,7 @@ class ParsedFiles:
         return False
 
     def names(self, path: str, other: str) -> bool:
-        """Whether a word of an import of the file at `path` may mean the `other` file."""
+        """Return whether a word of an import of the file at `path` may mean the `other` file."""
         return _module_of(other) in self._imported_words(path)
 
     def python_path(self, directory: str) -> list[str]:
@@ -365,7 +369,7 @@ class ParsedFiles:
         return _Around(root, dict.fromkeys(found), is_whole=True)
 
     def is_root(self, directory: str) -> bool:
-        """Whether a project begins here, so that modules are not looked for above."""
+        """Return whether a project begins here, so that modules are not looked for above."""
         self._note(Observation("folder", directory))
         return self._is_root(directory)
 

@@ -15,7 +15,7 @@ NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class Interrupts:
-    """Whether somebody has asked for the end, and whether it may come now."""
+    """A request to stop (Ctrl-C, SIGTERM), kept until the proof can stop cleanly."""
 
     def __init__(self) -> None:
         self.asked = False

@@ -83,7 +83,7 @@ def _started_above(program: Program, site: Site, starts: set[Site]) -> Change | 
 
 
 def _may_start(program: Program, site: Site) -> bool:
-    """Whether a call of what nobody sees may start Horovod, by its name."""
+    """Return whether a call of what nobody sees may start Horovod, by its name."""
     if not any(word in site.name.lower() for word in _STARTING):
         return False
     callee = program.names.callee(site)
@@ -91,7 +91,7 @@ def _may_start(program: Program, site: Site) -> bool:
 
 
 def _is_asked_first(site: Site) -> bool:
-    """Whether the code asks whether Horovod is started before it makes a call."""
+    """Return whether the code asks whether Horovod is started before it makes a call."""
     tests = [each.node.test for each in site.statement.path() if isinstance(each.node, ast.If)]
     tests += [each for each in ast.walk(site.statement.node) if isinstance(each, ast.IfExp)]
     return any("is_initialized" in ast.unparse(each) for each in tests)

@@ -120,7 +120,7 @@ def _reached(program: Program, statement: Statement) -> set[Site]:
 
 
 def _is_harmless(program: Program, site: Site) -> bool:
-    """Whether a call only asks about devices, ranks or the like, and starts none."""
+    """Return whether a call only asks about devices, ranks or the like, and starts none."""
     callee = program.names.callee(site)
     if callee and all(isinstance(each, Function) for each in callee):
         return True  # Its own calls are asked as well.
@@ -133,7 +133,7 @@ def _is_harmless(program: Program, site: Site) -> bool:
 
 
 def _starts(program: Program, site: Site) -> bool:
-    """Whether a call starts TensorFlow's devices."""
+    """Return whether a call starts TensorFlow's devices."""
     for value in program.names.callee(site):
         if isinstance(value, Class):
             if program.names.descends(value.scope, *api.MODEL, *api.METRIC):

@@ -182,7 +182,9 @@ def _set(program: Program) -> Iterator[Finding]:
 
 
 def _is_own(program: Program, at: Occurrence, seen: set[int]) -> bool:
-    """Whether a rate is made of the script's own numbers alone: those that are written, and of turns."""
+    """Return whether a rate is made of the script's own numbers alone: those that are written, and of
+    turns.
+    """
     if id(at.node) in seen or program.fact(Rates).is_known(at) or _counts(program, at):
         return True
     seen.add(id(at.node))
@@ -198,7 +200,7 @@ def _is_own(program: Program, at: Occurrence, seen: set[int]) -> bool:
 
 
 def _counts(program: Program, at: Occurrence) -> bool:
-    """Whether a name is the number of a turn: of a loop, or what Keras hands to a callback."""
+    """Return whether a name is the number of a turn: of a loop, or what Keras hands to a callback."""
     bindings = program.names.bindings(at) if isinstance(at.node, ast.Name) else []
     return bool(bindings) and all(_is_of_turn(program, each) for each in bindings)
 
@@ -231,7 +233,7 @@ def _scaled_returns(program: Program, site: Site, functions: list[Scope]) -> Cha
 
 
 def _reads_rate(function: Scope) -> bool:
-    """Whether a function of an epoch takes the rate so far as well, and reads it."""
+    """Return whether a function of an epoch takes the rate so far as well, and reads it."""
     node = function.node
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     names = [

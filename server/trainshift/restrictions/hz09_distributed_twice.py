@@ -87,7 +87,7 @@ def _removed(program: Program, site: Site, given: ast.expr) -> Change:
 
 
 def _is_before(program: Program, inner: Site, outer: Site, given: ast.expr) -> bool:
-    """Whether a wrap surely was made when another one is; an attribute may be set by another call."""
+    """Return whether a wrap surely was made when another one is; an attribute may be set by another call."""
     if inner is outer:
         return program.fact(ControlFlow).repeats(outer.statement)
     if isinstance(given, ast.Name | ast.Call):

@@ -64,7 +64,7 @@ def check(program: Program) -> Findings:
 
 
 def _is_refused(program: Program) -> bool:
-    """Whether a broadcast is made in a way that Horovod does not take, which HZ23 tells."""
+    """Return whether a broadcast is made in a way that Horovod does not take, which HZ23 tells."""
     refused = program.fact(Strangers).calls
     sites = program.fact(Horovod).calls("broadcast_variables", "broadcast_global_variables")
     return any(site.node in refused or site.node.func in refused for site in sites)
@@ -76,7 +76,7 @@ def _unused(program: Program) -> Iterator[Related]:
 
 
 def _is_alike(program: Program, site: Site) -> bool:
-    """Whether all ranks draw the same weights by one seed, or load them from one file."""
+    """Return whether all ranks draw the same weights by one seed, or load them from one file."""
     names = program.names
     for seed in program.script.sites_named("set_random_seed"):
         if names.calls(seed, "tensorflow.keras.utils.set_random_seed"):

@@ -101,7 +101,7 @@ def _first_of(program: Program, loop: Statement, name: str) -> str:
 
 
 def _are_bound_above(program: Program, loop: Statement, place: Statement) -> bool:
-    """Whether all that a loop goes through is bound above a statement."""
+    """Return whether all that a loop goes through is bound above a statement."""
     assert isinstance(loop.node, ast.For)
     at, script = Occurrence(loop.node.iter, loop.scope, loop), program.script
     start = script.statement_span(place).start

@@ -90,14 +90,16 @@ def _finding(program: Program, at: Occurrence, branch: Branch, added: Occurrence
 
 
 def _is_uncalled(program: Program, branch: Branch) -> bool:
-    """Whether a test asks for the function in place of the rank, which HZ25 tells: it holds on no rank."""
+    """Return whether a test asks for the function in place of the rank, which HZ25 tells: it holds on no
+    rank.
+    """
     parts = (branch.test.part(each) for each in ast.walk(branch.test.node) if isinstance(each, _READ))
     calls = {each.func for each in ast.walk(branch.test.node) if isinstance(each, ast.Call)}
     return any(at.node not in calls and program.fact(Horovod).is_function(at, *RANK) for at in parts)
 
 
 def _has_twin(program: Program, branch: Branch) -> bool:
-    """Whether the ranks that do not come to a branch make such a call as well."""
+    """Return whether the ranks that do not come to a branch make such a call as well."""
     collectives = program.fact(Collectives)
     sites = (*collectives.sites, *collectives.calling)
     if branch.statement is None:
@@ -136,14 +138,16 @@ def _callbacks(program: Program) -> Iterator[tuple[Occurrence, Branch]]:
 
 
 def _waits(program: Program, value: Value) -> bool:
-    """Whether a callback waits for all ranks: one of Horovod's, or one of the script whose methods do."""
+    """Return whether a callback waits for all ranks: one of Horovod's, or one of the script whose methods
+    do.
+    """
     if isinstance(value, UserInstance):
         return any(each.owner() is value.scope for each in program.fact(Collectives).functions)
     return isinstance(value, Instance) and value.cls.startswith("horovod.") and value.cls.endswith(_SHARED)
 
 
 def _lists_twin(program: Program, branch: Branch, values: object) -> bool:
-    """Whether the other ranks get a callback of the kind as well."""
+    """Return whether the other ranks get a callback of the kind as well."""
     if branch.statement is None:
         return False
     for name, block in branch.statement.branches.items():
@@ -194,7 +198,7 @@ def _given(program: Program, fit: Site, name: str) -> list[Occurrence]:
 
 
 def _averages(program: Program, fit: Site) -> bool:
-    """Whether all ranks average the metrics of a `fit`."""
+    """Return whether all ranks average the metrics of a `fit`."""
     role_of = program.fact(OwnHorovod).role_of
     return any(
         (isinstance(value, Instance) and value.cls.endswith(_AVERAGING)) or role_of(value) == _AVERAGING
@@ -235,7 +239,7 @@ def _on_some_ranks(program: Program, leaves: list[Occurrence]) -> tuple[Occurren
 
 
 def _is_choice(given: list[tuple[Occurrence, Branch]]) -> bool:
-    """Whether one expression chooses for all ranks: ``some if hvd.rank() == 0 else all``."""
+    """Return whether one expression chooses for all ranks: ``some if hvd.rank() == 0 else all``."""
     tests = [branch.test.node for _, branch in given if branch.statement is None]
     return len(tests) > len(set(tests))
 

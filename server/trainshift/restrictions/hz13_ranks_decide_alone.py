@@ -138,17 +138,19 @@ def _of_draws(program: Program) -> Iterator[Finding]:
 
 
 def _asks(program: Program, kind: CauseKind, test: Occurrence) -> bool:
-    """Whether a test asks for the time, or for what the rank computed, which no collective made the same."""
+    """Return whether a test asks for the time, or for what the rank computed, which no collective made the
+    same.
+    """
     return any(each.kind is kind for each in program.fact(Uniformity).causes(test))
 
 
 def _is_averaged(program: Program, fit: Site) -> bool:
-    """Whether the metrics of a `fit` are averaged."""
+    """Return whether the metrics of a `fit` are averaged."""
     return any(_averages(program, element) for element in callbacks(program.script, fit))
 
 
 def _averages(program: Program, element: Occurrence) -> bool:
-    """Whether a callback averages metrics on every rank."""
+    """Return whether a callback averages metrics on every rank."""
     return _AVERAGING in _kinds(program, element) and _branch_of(program, element) is None
 
 
@@ -208,7 +210,7 @@ def _steers(program: Program, value: Instance | UserInstance) -> str:
 
 
 def _stops_by_clock(program: Program, value: Instance | UserInstance) -> bool:
-    """Whether a callback of a library decides by no metric when the training ends."""
+    """Return whether a callback of a library decides by no metric when the training ends."""
     known = program.fact(Libraries).of(value)
     return known is not None and known.flag("decides") and known.flag("blind")
 
@@ -274,7 +276,7 @@ def _logged(program: Program, test: Occurrence, seen: frozenset[ast.expr] = froz
 
 
 def _is_logs(program: Program, at: Occurrence) -> bool:
-    """Whether a name is the last parameter of a hook of a callback, which is given the metrics."""
+    """Return whether a name is the last parameter of a hook of a callback, which is given the metrics."""
     assert isinstance(at.node, ast.Name)
     function = at.scope.function()
     if function is None or not any(each.kind == "parameter" for each in program.names.bindings(at)):
@@ -302,7 +304,7 @@ def _parts(program: Program, callback: Instance | UserInstance) -> Callable[[Sco
 
 
 def _ends_epoch(program: Program, method: Scope) -> bool:
-    """Whether a function is run at the end of an epoch alone, when metrics have been averaged."""
+    """Return whether a function is run at the end of an epoch alone, when metrics have been averaged."""
     hooks: set[str] = set()
     for each in functions_leading_to([method], called_from(program.names)):
         if each.name.startswith("on_") or not program.names.callers(each)[0]:
@@ -433,13 +435,13 @@ def _callers(program: Program, site: Site) -> Sequence[Site]:
 
 
 def _shares_validation(program: Program, fit: Site) -> bool:
-    """Whether all ranks validate on the same rows in a `fit`."""
+    """Return whether all ranks validate on the same rows in a `fit`."""
     given = argument(fit.node, None, "validation_data")
     return given is not None and not _asks(program, CauseKind.RANK, of_call(fit).part(given))
 
 
 def _comes_alone(program: Program, statement: Statement) -> bool:
-    """Whether an `if` comes to a collective on one of its ways and to none on the other."""
+    """Return whether an `if` comes to a collective on one of its ways and to none on the other."""
     if not isinstance(statement.node, ast.If) or _looks_up(statement.node.test):
         return False
     collectives = program.fact(Collectives)
@@ -450,7 +452,7 @@ def _comes_alone(program: Program, statement: Statement) -> bool:
 
 
 def _looks_up(test: ast.expr) -> bool:
-    """Whether a test asks whether something is there or known, which no result of a step decides."""
+    """Return whether a test asks whether something is there or known, which no result of a step decides."""
     kinds = ast.In | ast.NotIn | ast.Is | ast.IsNot
     return isinstance(test, ast.Compare) and all(isinstance(each, kinds) for each in test.ops)
 
@@ -487,7 +489,7 @@ def _tests_within(statement: Statement, loop: Statement) -> Iterator[Occurrence]
 
 
 def _is_caught(leaf: Statement, loops: set[Statement]) -> bool:
-    """Whether a `try` around one of some loops goes on after what is raised in the loop."""
+    """Return whether a `try` around one of some loops goes on after what is raised in the loop."""
     inside = leaf
     left = False
     for above in leaf.ancestors():
@@ -499,7 +501,9 @@ def _is_caught(leaf: Statement, loops: set[Statement]) -> bool:
 
 
 def _leaves(program: Program, block: list[Statement], loops: set[Statement]) -> bool:
-    """Whether a block ends a turn of one of some loops, or all of them, on this rank and on no other."""
+    """Return whether a block ends a turn of one of some loops, or all of them, on this rank and on no
+    other.
+    """
     flow = program.fact(ControlFlow)
     found = flow.completions(block)
     if exits.FALL in found:

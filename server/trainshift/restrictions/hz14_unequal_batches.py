@@ -122,7 +122,7 @@ def _rows(program: Program, feed: Feed, uneven: Uneven) -> ast.Name | None:
 
 
 def _is_read_in(rows: ast.Name, batch: Site) -> bool:
-    """Whether an array is bound once, where a call can read it."""
+    """Return whether an array is bound once, where a call can read it."""
     scope: Scope | None = batch.scope
     while scope is not None and rows.id not in scope.bindings:
         scope = scope.parent

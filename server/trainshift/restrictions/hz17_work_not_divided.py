@@ -46,5 +46,5 @@ def check(program: Program) -> Findings:
 
 
 def _is_same(feeds: Feeds, feed: Feed) -> bool:
-    """Whether another hazard has told of it: all ranks take the same batches."""
+    """Return whether another hazard has told of it: all ranks take the same batches."""
     return feeds.order(feed).is_uniform

@@ -99,5 +99,5 @@ class Hazard(Restriction):
 
     @property
     def is_serious(self) -> bool:
-        """Whether more than work is lost by it."""
+        """Return whether more than work is lost by it."""
         return self.kind != "W"

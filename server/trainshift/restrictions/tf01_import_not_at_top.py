@@ -128,7 +128,9 @@ def _read_top(program: Program) -> _Top:
 
 
 def _is_silent(statement: Statement) -> bool:
-    """Whether the statement keeps imports below it at the top: it is one, guards one, or does nothing."""
+    """Return whether the statement keeps imports below it at the top: it is one, guards one, or does
+    nothing.
+    """
     node = statement.node
     if isinstance(node, (*_IMPORTS, ast.Pass)):
         return True
@@ -148,12 +150,12 @@ def _in(statement: Statement, *branches: str) -> list[Statement]:
 
 
 def _is_flag(statement: Statement) -> bool:
-    """Whether the statement is like ``HAS_TENSORFLOW = True``."""
+    """Return whether the statement is like ``HAS_TENSORFLOW = True``."""
     return isinstance(statement.node, ast.Assign) and isinstance(statement.node.value, ast.Constant)
 
 
 def _suppresses(statement: Statement) -> bool:
-    """Whether the statement is ``with suppress(ImportError):``."""
+    """Return whether the statement is ``with suppress(ImportError):``."""
     return isinstance(statement.node, ast.With) and all(
         isinstance(item.context_expr, ast.Call)
         and last_name(item.context_expr.func) == "suppress"
@@ -163,7 +165,9 @@ def _suppresses(statement: Statement) -> bool:
 
 
 def _is_quiet(program: Program, statement: Statement) -> bool:
-    """Whether the statement only sets the environment, warnings, logging, or the module's own metadata."""
+    """Return whether the statement only sets the environment, warnings, logging, or the module's own
+    metadata.
+    """
     node = statement.node
     if isinstance(node, (*_IMPORTS, ast.Pass)):
         return True
@@ -189,7 +193,7 @@ def _is_quiet(program: Program, statement: Statement) -> bool:
 
 
 def _is_quiet_call(program: Program, statement: Statement, node: ast.expr) -> bool:
-    """Whether the expression is a call that sets such things, also of a logger."""
+    """Return whether the expression is a call that sets such things, also of a logger."""
     while isinstance(node, ast.Call):
         names = program.names.full_names(node.func, statement.scope, statement)
         if names and all(name.startswith(_QUIET) for name in names):
@@ -319,7 +323,7 @@ def _bindings(statement: Statement) -> list[Binding]:
 
 
 def _needed(program: Program, statement: Statement) -> bool:
-    """Whether the rules look for what the import binds."""
+    """Return whether the rules look for what the import binds."""
     for binding in _bindings(statement):
         root = binding.full_name.partition(".")[0]
         if root in _NEEDED or binding.full_name in ("os", "os.environ"):
@@ -331,7 +335,7 @@ def _needed(program: Program, statement: Statement) -> bool:
 
 
 def _reaches_tensorflow(program: Program, binding: Binding) -> bool:
-    """Whether the import is of a file of the workspace that imports TensorFlow, directly or not."""
+    """Return whether the import is of a file of the workspace that imports TensorFlow, directly or not."""
     workspace = program.script.workspace
     if workspace is None:
         return False
@@ -409,7 +413,7 @@ def _comment_above(program: Program, start: int, end: int) -> int:
 
 
 def _is_movable(program: Program, statement: Statement) -> bool:
-    """Whether the import is of known modules, always made, and its names mean nothing else."""
+    """Return whether the import is of known modules, always made, and its names mean nothing else."""
     node, parent, script = statement.node, statement.parent, program.script
     if not all(is_common(module) for module in _modules(statement)):
         return False
@@ -439,14 +443,14 @@ def _is_movable(program: Program, statement: Statement) -> bool:
 
 
 def _is_disturbed(program: Program, statement: Statement, top: _Top) -> bool:
-    """Whether something between the top and the import may change what the import gives."""
+    """Return whether something between the top and the import may change what the import gives."""
     script = program.script
     assert top.end is not None
     first, at = _start(program, top.end), _start(program, statement)
     at_once = statement.scope.kind == "module"
 
     def between(each: Statement | None) -> bool:
-        """Whether a statement may run after the top and before the import."""
+        """Return whether a statement may run after the top and before the import."""
         if each is None or each.scope.kind != "module":
             return True
         start = _start(program, each)
@@ -469,7 +473,7 @@ def _is_disturbed(program: Program, statement: Statement, top: _Top) -> bool:
 
 
 def _is_setting(program: Program, each: AttributeBinding | ItemBinding) -> bool:
-    """Whether what is set lies in the environment or says where modules are looked for."""
+    """Return whether what is set lies in the environment or says where modules are looked for."""
     names = program.names.full_names(each.base, each.binding.scope, each.binding.statement)
     return any(f"{name}.".startswith(("os.environ.", "sys.")) or name == "os" for name in names)
 

@@ -120,7 +120,7 @@ def _imported_here(program: Program, value: ast.expr | None = None) -> tuple[Rel
 
 
 def _may_be_used_as_module(program: Program, alias: Alias) -> bool:
-    """Whether what is read from a module that nobody can name fits TensorFlow, if anything is read."""
+    """Return whether what is read from a module that nobody can name fits TensorFlow, if anything is read."""
     read = _read_from(program, program.fact(Aliases).target(alias.binding).text)
     return not read or not read.isdisjoint(_TELLING)
 
@@ -264,7 +264,7 @@ def _imported_at(program: Program, bindings: list[Binding]) -> tuple[Related, ..
 
 
 def _is_stand_in(program: Program, binding: Binding, imports: list[Binding]) -> bool:
-    """Whether the binding holds only where, or as long as, the import has not been made."""
+    """Return whether the binding holds only where, or as long as, the import has not been made."""
     statement = binding.statement
     if statement is None:
         return False
@@ -317,7 +317,7 @@ def _shadows(program: Program, name: str, reported: set[Binding]) -> Findings:
 
 
 def _uses_tensorflow(program: Program, scope: Scope, name: str) -> bool:
-    """Whether code in the scope reads TensorFlow, or an object of it, by another name."""
+    """Return whether code in the scope reads TensorFlow, or an object of it, by another name."""
     for statement in _statements(scope):
         for reading in readings_in(statement):
             node, inner = reading.node, reading.scope
@@ -353,7 +353,7 @@ def _is_tensorflow(program: Program, value: Value) -> bool:
 
 
 def _is_used_alike(program: Program, scope: Scope, name: str) -> bool:
-    """Whether members that are TensorFlow's are read from a name of which nobody sees what it is."""
+    """Return whether members that are TensorFlow's are read from a name of which nobody sees what it is."""
     values = {value for each in scope.bindings[name] for value in program.names.bound(each)}
     if not any(isinstance(value, Unknown) for value in values) or scope.node is None:
         return False

@@ -205,7 +205,7 @@ def _acts(program: Program, node: ast.expr) -> bool:
 
 
 def _is_settled(program: Program, node: ast.expr, site: Site) -> bool:
-    """Whether it makes no difference if `node` is read before or after something else has acted."""
+    """Return whether it makes no difference if `node` is read before or after something else has acted."""
     if not isinstance(node, ast.Name):
         return isinstance(node, ast.Constant)
     if any(isinstance(part, ast.NamedExpr) and part.target.id == node.id for part in ast.walk(site.node)):
@@ -217,7 +217,7 @@ def _is_settled(program: Program, node: ast.expr, site: Site) -> bool:
 
 
 def _is_lazy(program: Program, node: ast.expr, site: Site) -> bool:
-    """Whether evaluating `node` gives an iterator that acts only when it is printed."""
+    """Return whether evaluating `node` gives an iterator that acts only when it is printed."""
     if not isinstance(node, ast.Call):
         return isinstance(node, ast.GeneratorExp)
     names = program.names.full_names(node.func, site.scope, site.statement)

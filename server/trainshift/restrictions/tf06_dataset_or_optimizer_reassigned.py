@@ -108,7 +108,7 @@ def _start(program: Program, binding: Binding) -> int:
 
 
 def _in_one_block(one: Binding, other: Binding) -> bool:
-    """Whether the bindings stand in one block, so that the second follows on the first."""
+    """Return whether the bindings stand in one block, so that the second follows on the first."""
     first, second = one.statement, other.statement
     if first is None or second is None:
         return False
@@ -116,14 +116,16 @@ def _in_one_block(one: Binding, other: Binding) -> bool:
 
 
 def _apart(one: Binding, other: Binding) -> bool:
-    """Whether no run of the code takes both bindings, so that neither is a later value of the other."""
+    """Return whether no run of the code takes both bindings, so that neither is a later value of the
+    other.
+    """
     if one.statement is None or other.statement is None:
         return False
     return excludes(one.statement, other.statement)
 
 
 def _wraps(program: Program, binding: Binding) -> bool:
-    """Whether the new value is, as far as its call's name tells, still a dataset or an optimizer."""
+    """Return whether the new value is, as far as its call's name tells, still a dataset or an optimizer."""
     value = binding.value
     if not isinstance(value, ast.Call) or binding.path:
         return False
@@ -214,7 +216,7 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
 
 
 def _runs_in_place(scope: Scope | None, home: Scope) -> bool:
-    """Whether what stands in `scope` runs where it stands in `home`: in a list comprehension, say."""
+    """Return whether what stands in `scope` runs where it stands in `home`: in a list comprehension, say."""
     while (
         scope is not None and scope.kind == "comprehension" and not isinstance(scope.node, ast.GeneratorExp)
     ):

@@ -78,7 +78,7 @@ def check(program: Program) -> Findings:
 
 
 def _is_alone(site: Site) -> bool:
-    """Whether the call is a statement, or the right side of an assignment."""
+    """Return whether the call is a statement, or the right side of an assignment."""
     node = site.parent
     return isinstance(node, ast.Expr) or (isinstance(node, _ASSIGNMENTS) and node.value is site.node)
 
@@ -103,7 +103,7 @@ def _judge(program: Program, site: Site, method: ast.Attribute) -> Finding | Non
 
 
 def _is_definition(site: Site) -> bool:
-    """Whether the call is a part of a class's own method of that name, or one of `super()`."""
+    """Return whether the call is a part of a class's own method of that name, or one of `super()`."""
     receiver = site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
     if isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super":
         return True
@@ -116,7 +116,9 @@ def _is_definition(site: Site) -> bool:
 
 
 def _of_receiver(program: Program, node: ast.expr, scope: Scope, statement: Statement) -> Verdict | None:
-    """Whether the receiver is an optimizer: violated if it is, None if it is known to be something else."""
+    """Return whether the receiver is an optimizer: violated if it is, None if it is known to be something
+    else.
+    """
     for value in program.names.values(node, scope, statement):
         if program.names.is_a(value, *api.OPTIMIZERS):
             return Verdict.VIOLATED
@@ -171,7 +173,7 @@ def _passed_on(program: Program, called: set[ast.expr]) -> Iterator[Finding]:
 
 
 def _is_about(node: ast.Attribute) -> bool:
-    """Whether an attribute of a method tells about it, and does not run it: ``step.__doc__``."""
+    """Return whether an attribute of a method tells about it, and does not run it: ``step.__doc__``."""
     return node.attr.startswith("__") and node.attr != "__call__"
 
 
@@ -222,7 +224,7 @@ def _fix(program: Program, site: Site) -> Change | None:
 
 
 def _is_first(statement: ast.stmt, call: ast.Call) -> bool:
-    """Whether the call is surely evaluated, and after nothing but what the step cannot change."""
+    """Return whether the call is surely evaluated, and after nothing but what the step cannot change."""
     path = expression_path(statement, call)
     for parent, child in pairwise(path):
         if isinstance(parent, (ast.Lambda, ast.Await, *COMPREHENSIONS)):
@@ -250,7 +252,7 @@ def _before(parent: ast.AST, child: ast.AST) -> Iterator[ast.AST]:
 
 
 def _is_fixed(node: ast.AST) -> bool:
-    """Whether evaluating `node` before or after the step gives the same."""
+    """Return whether evaluating `node` before or after the step gives the same."""
     if isinstance(node, ast.keyword):
         return _is_fixed(node.value)
     if isinstance(node, ast.List | ast.Tuple | ast.Set):

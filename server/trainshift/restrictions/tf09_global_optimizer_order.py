@@ -105,7 +105,7 @@ def _globals(program: Program) -> Iterator[_Global]:
 
 
 def _distributes(program: Program, binding: Binding) -> bool:
-    """Whether the binding is Horovod's wrap, which is made on purpose and where it belongs."""
+    """Return whether the binding is Horovod's wrap, which is made on purpose and where it belongs."""
     node = binding.value
     if not isinstance(node, ast.Call) or binding.kind != "value":
         return False
@@ -195,7 +195,7 @@ def _related(program: Program, binding: Binding, message: str) -> Related:
 
 
 def _is_defined_before(program: Program, each: _Global, use: _Use) -> bool:
-    """Whether a binding comes before the function, or earlier in the functions around the use."""
+    """Return whether a binding comes before the function, or earlier in the functions around the use."""
     function: Scope | None = use.function
     node: ast.AST | None = use.node
     starts: dict[Scope | None, int] = {}
@@ -268,7 +268,9 @@ def _fix(program: Program, each: _Global) -> Change | None:
 
 
 def _is_movable(program: Program, definition: Statement) -> bool:
-    """Whether it is one simple assignment, at the top level, of what TensorFlow's constructors give."""
+    """Return whether it is one simple assignment, at the top level, of what TensorFlow's constructors
+    give.
+    """
     node = definition.node
     if definition.parent is not None or definition.scope.kind != "module":
         return False
@@ -292,7 +294,7 @@ def _is_movable(program: Program, definition: Statement) -> bool:
 
 
 def _reads_only_before(program: Program, definition: Statement, first: int) -> bool:
-    """Whether every name that the definition reads is bound by the statements before `first` only."""
+    """Return whether every name that the definition reads is bound by the statements before `first` only."""
     value = definition.node.value  # type: ignore[attr-defined]
     top_index = program.script.top_index
     for part in ast.walk(value):
@@ -306,7 +308,7 @@ def _reads_only_before(program: Program, definition: Statement, first: int) -> b
 
 
 def _may_matter(program: Program, statement: Statement) -> bool:
-    """Whether the statement may do something that must come before an optimizer is made."""
+    """Return whether the statement may do something that must come before an optimizer is made."""
     facts = statement.scope.facts
     bindings = [each.binding for given in facts.attributes.values() for each in given]
     bindings += [each.binding for given in facts.items.values() for each in given]

@@ -76,7 +76,7 @@ def _made_here(program: Program, one: Loop, other: Loop) -> Span | None:
 
 
 def _exclude(program: Program, one: Loop, other: Loop) -> bool:
-    """Whether only one of two loops trains a model in a run."""
+    """Return whether only one of two loops trains a model in a run."""
     place = program.fact(Loops).shared_model(one, other)
     made = program.fact(Origins).creations(place) if place is not None else ()
     makers = [program.script.site_of(each) for each in made if isinstance(each, ast.Call)]

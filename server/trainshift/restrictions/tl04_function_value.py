@@ -118,7 +118,7 @@ def _definition(program: Program, function: Scope, name: str) -> tuple[Related, 
 
 
 def _is_training_method(program: Program, use: _Use) -> bool:
-    """Whether the value is the `fit` of a Keras model, or the `train` of an Estimator."""
+    """Return whether the value is the `fit` of a Keras model, or the `train` of an Estimator."""
     if not isinstance(use.node, ast.Attribute):
         return False
     families = api.MODEL if use.node.attr in FITTING else api.ESTIMATOR if use.node.attr == "train" else ()

@@ -234,13 +234,15 @@ class DeviceChoices:
         return "os.environ" in self._names.full_names(node, statement.scope, statement)
 
     def _pinned(self, value: ast.expr, statement: Statement) -> bool:
-        """Whether a choice is one by rank, or one of no GPU that stays."""
+        """Return whether a choice is one by rank, or one of no GPU that stays."""
         return self._does_without(value, statement) or self._program.fact(Uniformity).on_rank(
             Occurrence(value, statement.scope, statement)
         )
 
     def _does_without(self, value: ast.expr, statement: Statement) -> bool:
-        """Whether a choice is of no GPU, by a script that does without or is told to, or launches others."""
+        """Return whether a choice is of no GPU, by a script that does without or is told to, or launches
+        others.
+        """
         if not isinstance(value, ast.Constant) or value.value not in NO_GPU:
             return False
         told = any(isinstance(each.node, ast.If) for each in statement.ancestors())
@@ -264,7 +266,9 @@ class DeviceChoices:
 
     @cached_property
     def is_read(self) -> bool:
-        """Whether code fails where a variable that hides GPUs is not set: it takes or deletes its value."""
+        """Return whether code fails where a variable that hides GPUs is not set: it takes or deletes its
+        value.
+        """
         for statement in self._script.top:
             for part in ast.walk(statement.node):
                 if isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Store):
@@ -305,7 +309,9 @@ class DeviceChoices:
         return found
 
     def _is_all(self, site: Site) -> bool:
-        """Whether a statement does nothing but make the call, under a condition or several times perhaps."""
+        """Return whether a statement does nothing but make the call, under a condition or several times
+        perhaps.
+        """
         node = site.statement.node
         if not isinstance(node, ast.Expr) or isinstance(node.value, ast.Lambda):
             return False
@@ -365,7 +371,7 @@ class DeviceChoices:
 
 
 def _takes_apart(node: ast.AST) -> bool:
-    """Whether an expression needs the text that is directly in it, which must not be None."""
+    """Return whether an expression needs the text that is directly in it, which must not be None."""
     if isinstance(node, ast.Call):
         return last_name(node.func) in ("int", "float", "len")
     return isinstance(node, ast.Attribute | ast.Subscript)

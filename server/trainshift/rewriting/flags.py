@@ -55,7 +55,7 @@ class Flag:
 
     @property
     def counts(self) -> bool:
-        """Whether the number of the optimizer's own steps tells, instead of a flag."""
+        """Return whether the number of the optimizer's own steps tells, instead of a flag."""
         return not self.first
 
 
@@ -85,7 +85,9 @@ class Flags:
         return sorted(steps, key=lambda step: self._script.span(step.site.node, step.site))
 
     def _is_served(self, step: Step) -> bool:
-        """Whether the callback of `fit` broadcasts what a step trains; for Keras 3 all the model holds."""
+        """Return whether the callback of `fit` broadcasts what a step trains; for Keras 3 all the model
+        holds.
+        """
         if not self._program.fact(Executions).custom_model(step.site.scope):
             return False
         # That of Keras 2 broadcasts after the first batch alone.
@@ -95,7 +97,7 @@ class Flags:
         )
 
     def _is_of_model(self, step: Step) -> bool:
-        """Whether the model has the optimizer of a step in an attribute, alone or among others."""
+        """Return whether the model has the optimizer of a step in an attribute, alone or among others."""
         if dotted(step.receiver).startswith("self."):
             return True
         if not isinstance(step.receiver, ast.Name):
@@ -104,7 +106,9 @@ class Flags:
         return bool(bindings) and all(map(self._is_from_model, bindings))
 
     def _is_from_model(self, binding: Binding) -> bool:
-        """Whether a name is given an optimizer, or one of several, that an attribute of the model holds."""
+        """Return whether a name is given an optimizer, or one of several, that an attribute of the model
+        holds.
+        """
         names = self._script.names
         parts = ast.walk(binding.value) if binding.value is not None else ()
         return any(
@@ -163,7 +167,7 @@ class Flags:
         return "" if self._target.is_keras3 and step.traced else SET
 
     def _is_ours(self, name: str, script: Script) -> bool:
-        """Whether the name is a flag that an earlier rewrite defined for a step still to come."""
+        """Return whether the name is a flag that an earlier rewrite defined for a step still to come."""
         if not _OURS.fullmatch(name):
             return False
         bindings = script.module_bindings.get(name, [])
@@ -186,7 +190,7 @@ class Flags:
         return None if self._program.at(step.site).is_started else text(step.receiver, step.site)
 
     def _may_serve_others(self, step: Step) -> bool:
-        """Whether an optimizer that takes any variables may come with others another time.
+        """Return whether an optimizer that takes any variables may come with others another time.
 
         Keras' new optimizers refuse variables that they were not built for.
         """
@@ -196,7 +200,7 @@ class Flags:
         return not self._program.fact(Steps).has_fixed_variables(step)
 
     def _is_staged(self, step: Step) -> bool:
-        """Whether AutoGraph may turn a block around the step into graph code, and with it the flag."""
+        """Return whether AutoGraph may turn a block around the step into graph code, and with it the flag."""
         return step.traced and any(
             isinstance(above.node, ast.For | ast.While | ast.If)
             for above in step.statement.ancestors()
@@ -206,7 +210,7 @@ class Flags:
     # Broadcasts that are there
 
     def is_covered(self, step: Step) -> bool:
-        """Whether the script broadcasts what the step trains."""
+        """Return whether the script broadcasts what the step trains."""
         if self._own_flag(step.statement) is not None:
             return True
         if self._program.fact(OwnHorovod).hooks or self._horovod.is_elastic:
@@ -247,7 +251,7 @@ class Flags:
         return name if name and inside and f"'{name}'" in last else None
 
     def _covers(self, site: Site, step: Step) -> bool:
-        """Whether a broadcast is of what the step trains, as far as can be told."""
+        """Return whether a broadcast is of what the step trains, as far as can be told."""
         if any(self._flag_of(above) for above in site.statement.path()) or self._follows_load(site):
             return False
         kept = self._program.fact(SetWeights).kept(step)
@@ -266,7 +270,7 @@ class Flags:
         return not wanted or not given or not wanted.isdisjoint(given)
 
     def _follows_load(self, site: Site) -> bool:
-        """Whether the broadcast is that of weights which the root has just loaded."""
+        """Return whether the broadcast is that of weights which the root has just loaded."""
         before = self._script.preceding(site.statement)
         while self._horovod.is_statement(before, *_BROADCASTS) and before is not None:
             before = self._script.preceding(before)

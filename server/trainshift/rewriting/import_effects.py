@@ -22,7 +22,7 @@ class ImportEffects:
         self._known: dict[Script, bool] = {}
 
     def touch(self, script: Script) -> bool:
-        """Whether importing a file may touch a device, itself or by what it imports in turn."""
+        """Return whether importing a file may touch a device, itself or by what it imports in turn."""
         if script not in self._known:
             self._known[script] = False  # Asked again while it is being answered: a cycle of imports.
             others = (other for binding in script.imports for other in script.run_by_import(binding))
@@ -64,7 +64,7 @@ def _at_import(script: Script) -> list[Site]:
 
 
 def imports_package(statement: Statement, package: str) -> bool:
-    """Whether the statement is an import of the package or from it."""
+    """Return whether the statement is an import of the package or from it."""
     node = statement.node
     if isinstance(node, ast.Import):
         return any(alias.name.partition(".")[0] == package for alias in node.names)
@@ -72,7 +72,7 @@ def imports_package(statement: Statement, package: str) -> bool:
 
 
 def is_import(statement: Statement) -> bool:
-    """Whether the statement is an import, or a test or an attempt around one."""
+    """Return whether the statement is an import, or a test or an attempt around one."""
     if isinstance(statement.node, ast.Import | ast.ImportFrom):
         return True
     return isinstance(statement.node, ast.If | ast.Try) and any(

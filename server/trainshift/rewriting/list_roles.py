@@ -64,12 +64,12 @@ class Listed:
         return [(each.name, each.says) for each in self.members if each.says]
 
     def has(self, name: str) -> bool:
-        """Whether a member of Horovod's own is among them."""
+        """Return whether a member of Horovod's own is among them."""
         return any(each.role is Role.HOROVOD and each.name == name for each in self.members)
 
     @property
     def writes_alone(self) -> bool:
-        """Whether the argument is one object instead of a list, and belongs to rank 0 only."""
+        """Return whether the argument is one object instead of a list, and belongs to rank 0 only."""
         return any(each.role is Role.WRITES and each.element.node is self.given for each in self.members)
 
 
@@ -107,7 +107,7 @@ class Lists(ABC):
         return Role.UNKNOWN
 
     def _is_of_people(self, value: Value) -> bool:
-        """Whether people's own entries say what a value is."""
+        """Return whether people's own entries say what a value is."""
         return isinstance(value, Instance) and self._program.fact(Libraries).is_own(value.cls)
 
     def _found(self, given: ast.expr | None, site: Site) -> Members:

@@ -32,12 +32,12 @@ class Pinning:
 
     @cached_property
     def is_done(self) -> bool:
-        """Whether the program gives each rank its own GPU, or hides them all."""
+        """Return whether the program gives each rank its own GPU, or hides them all."""
         return self._is_by_rank or self.hides_all
 
     @cached_property
     def hides_all(self) -> bool:
-        """Whether a program that starts Horovod itself trains on the CPU, whatever GPUs there are."""
+        """Return whether a program that starts Horovod itself trains on the CPU, whatever GPUs there are."""
         if self._is_by_rank or not self._horovod.calls("init") or not self._program.fact(Loops).runs_eagerly:
             return False
         return any(not any(isinstance(each.node, ast.If) for each in at.ancestors()) for at in self._hiding())
@@ -64,7 +64,7 @@ class Pinning:
 
     @cached_property
     def _by_configuration(self) -> bool:
-        """Whether a configuration names the rank's GPU, by which TensorFlow 1 is set up as a whole."""
+        """Return whether a configuration names the rank's GPU, by which TensorFlow 1 is set up as a whole."""
         if next(self._script.sites_named(*_CONFIGURING), None) is None:
             return False
         on_rank = self._program.fact(Uniformity).on_rank
@@ -80,7 +80,9 @@ class Pinning:
 
     @cached_property
     def by_environment(self) -> bool:
-        """Whether the program sets the variable that hides other ranks' GPUs from everything it does."""
+        """Return whether the program sets the variable that hides other ranks' GPUs from everything it
+        does.
+        """
         return any(
             binding.value is not None
             and self._program.fact(Uniformity).on_rank(

@@ -213,7 +213,9 @@ class Prerequisites:
 
     @property
     def is_set_up(self) -> bool:
-        """Whether the script starts Horovod and gives ranks their GPUs itself, if in functions alone."""
+        """Return whether the script starts Horovod and gives ranks their GPUs itself, if in functions
+        alone.
+        """
         return self._starts and self._pinned
 
     @property
@@ -226,7 +228,7 @@ class Prerequisites:
         return done or not self._whole.fact(Loops).runs_eagerly
 
     def is_named_in(self, said: frozenset[str]) -> bool:
-        """Whether code that is inserted into the file uses Horovod, a flag, or a helper."""
+        """Return whether code that is inserted into the file uses Horovod, a flag, or a helper."""
         ours = {*(flag.name for flag in self._flags), *self._helpers.names.values()}
         return not said.isdisjoint({*self.modules.values(), *ours})
 
@@ -257,7 +259,9 @@ class Prerequisites:
         ]
 
     def _is_imported_in_time(self, module: str) -> bool:
-        """Whether the file's own import of a module of the standard library runs before what is to use it."""
+        """Return whether the file's own import of a module of the standard library runs before what is to use
+        it.
+        """
         imports = [each.statement for each in self._script.module_bindings.get(module, ()) if each.statement]
         using = [call.site.statement for call in self._root_calls if module_of(self._whole, call) == module]
         place = self._script.top_index
@@ -305,19 +309,23 @@ class Prerequisites:
 
     @property
     def _starts_late(self) -> bool:
-        """Whether ``hvd.init()`` is called in functions only, after the module's own statements need it."""
+        """Return whether ``hvd.init()`` is called in functions only, after the module's own statements need
+        it.
+        """
         asking = [*self._scaling, *(call.site.statement for call in self._root_calls)]
         early = any(statement.scope.kind == "module" for statement in asking)
         return early and all(site.scope.kind != "module" for site in self._horovod.calls("init"))
 
     def _is_imported(self, module: str, leading: bool) -> bool:
-        """Whether the script imports a module of Horovod; with `leading`, before all work."""
+        """Return whether the script imports a module of Horovod; with `leading`, before all work."""
         found = self._horovod.imported_as(module)
         return found is not None and (not leading or self._top(found[1]) in self._leading)
 
     @property
     def _is_named_later(self) -> bool:
-        """Whether TensorFlow is imported too late for the set-up, which for a graph alone does without it."""
+        """Return whether TensorFlow is imported too late for the set-up, which for a graph alone does without
+        it.
+        """
         return not self._whole.fact(Loops).runs_eagerly and self.tf in self._script.module_bindings
 
     @cached_property
@@ -495,7 +503,9 @@ class Prerequisites:
         return self._last_import
 
     def _may_set_environment(self, last: Statement) -> bool:
-        """Whether code down to a statement may set the environment, which TensorFlow's import reads."""
+        """Return whether code down to a statement may set the environment, which TensorFlow's import
+        reads.
+        """
         below = self._leading[len(self._introduction) : self._leading.index(last) + 1]
         inside = {each for top in below for each in top.walk()}
         names = self._script.names
@@ -556,7 +566,7 @@ class Prerequisites:
         return self._insert_at_start([*lines, ""], 1)
 
     def _is_setup(self, statement: Statement) -> bool:
-        """Whether a statement of the module starts Horovod or pins GPUs by rank."""
+        """Return whether a statement of the module starts Horovod or pins GPUs by rank."""
         if statement is self._start:
             return True
         return isinstance(statement.node, ast.If) and any(

@@ -50,7 +50,7 @@ class Reductions:
 
     @property
     def scales_rates(self) -> bool:
-        """Whether the rates are multiplied by the number of ranks.
+        """Return whether the rates are multiplied by the number of ranks.
 
         They are not where the script adds gradients up, by Adasum or by hand, or keeps the batch of all ranks
         together as large as it was.
@@ -113,7 +113,7 @@ class Reductions:
 
     @cached_property
     def _is_adasum(self) -> bool:
-        """Whether Adasum makes one gradient of those of all ranks, in all of the program."""
+        """Return whether Adasum makes one gradient of those of all ranks, in all of the program."""
         there = self._wraps_there
         if there and all(self._makes_one_by(each, _ADASUM) for each in there):
             return True
@@ -144,19 +144,21 @@ class Reductions:
 
     @cached_property
     def _sums(self) -> bool:
-        """Whether what makes one gradient in the script as it is adds the gradients of all ranks up."""
+        """Return whether what makes one gradient in the script as it is adds the gradients of all ranks
+        up.
+        """
         wraps = [*self._wraps_there, *self._horovod.calls(_OPTIMIZER)]
         return bool(wraps) and all(self._makes_one_by(each, _SUM) for each in wraps)
 
     def _makes_one_by(self, wrap: Site, operation: str) -> bool:
-        """Whether a wrap is given an operation of Horovod's, in some cases at least."""
+        """Return whether a wrap is given an operation of Horovod's, in some cases at least."""
         at = argument(wrap.node, None, "op")
         names = self._program.names.full_names(at, wrap.scope, wrap.statement) if at is not None else ()
         return any(name.startswith("horovod.") and name.endswith(f".{operation}") for name in names)
 
     @cached_property
     def _has_scaled_rates(self) -> bool:
-        """Whether the script multiplies rates by the number of ranks itself."""
+        """Return whether the script multiplies rates by the number of ranks itself."""
         return self._horovod.is_used and any(
             self._horovod.scaled(given, site.scope, site.statement)
             for site in self._program.script.sites

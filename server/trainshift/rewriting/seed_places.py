@@ -72,7 +72,7 @@ class SeedPlaces:
         return {api.canonical(name) or name for name in names}
 
     def is_shuffle(self, site: Site) -> bool:
-        """Whether the call is the `shuffle` of a dataset."""
+        """Return whether the call is the `shuffle` of a dataset."""
         return site.name == "shuffle" and any(
             isinstance(value, Member) and self._names.is_a(value.owner, *api.DATASET)
             for value in self._names.callee(site)

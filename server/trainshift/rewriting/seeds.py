@@ -115,7 +115,7 @@ class Seeds:
         return "" if self._is_kept(made) else "Trainshift cannot see what draws from it"
 
     def _is_kept(self, made: Site) -> bool:
-        """Whether what a call makes is bound to a name, through which all is drawn from it."""
+        """Return whether what a call makes is bound to a name, through which all is drawn from it."""
         return isinstance(made.statement.node, ast.Assign | ast.AnnAssign)
 
     def _needed_by(self, site: Site, name: str) -> str:
@@ -151,7 +151,7 @@ class Seeds:
     # When something is drawn
 
     def _makes_variable(self, site: Site) -> bool:
-        """Whether what is drawn is what a variable begins with, which is broadcast."""
+        """Return whether what is drawn is what a variable begins with, which is broadcast."""
         for outer in expression_path(site.statement.node, site.node):
             if isinstance(outer, ast.Call) and outer is not site.node:
                 values = self._names.values(outer, site.scope, site.statement)
@@ -160,7 +160,7 @@ class Seeds:
         return False
 
     def _trains(self, site: Site) -> bool:
-        """Whether a call is made in the steps of a training alone, or for each element of the data."""
+        """Return whether a call is made in the steps of a training alone, or for each element of the data."""
 
         def callers(each: Site) -> list[Site]:
             return [] if self._is_in_training(each) else callers_around(self._names, each)
@@ -170,13 +170,15 @@ class Seeds:
         )
 
     def _has_only_callers(self, site: Site) -> bool:
-        """Whether a call stands in a function all of whose calls are seen."""
+        """Return whether a call stands in a function all of whose calls are seen."""
         function = site.scope.function()
         callers, elsewhere = self._names.callers(function) if function is not None else ([], True)
         return bool(callers) and not elsewhere
 
     def _is_in_training(self, site: Site) -> bool:
-        """Whether the code around a call is run in the steps of a training, or for each element of data."""
+        """Return whether the code around a call is run in the steps of a training, or for each element of
+        data.
+        """
         what = self._program.fact(WhatTrains)
         for above in site.statement.ancestors():
             if above.scope is not site.statement.scope:

@@ -35,7 +35,9 @@ class Style:
 
     @cached_property
     def is_formatted(self) -> bool:
-        """Whether the file has quotes and spaces as black and ruff leave them, as far as is looked at."""
+        """Return whether the file has quotes and spaces as black and ruff leave them, as far as is looked
+        at.
+        """
         return self.quote == '"' and all(map(self._is_laid_out, logical_lines(self._source.text)))
 
     @cached_property

@@ -24,22 +24,24 @@ class Target:
 
     @cached_property
     def is_keras3(self) -> bool:
-        """Whether what is written runs on Keras 3; else it is for Keras 2."""
+        """Return whether what is written runs on Keras 3; else it is for Keras 2."""
         return self._which.keras == KERAS_3
 
     @property
     def is_legacy(self) -> bool:
-        """Whether it is Keras 2 by `tf_keras`, on TensorFlow 2.16 and later."""
+        """Return whether it is Keras 2 by `tf_keras`, on TensorFlow 2.16 and later."""
         return self._which.keras == KERAS_LEGACY
 
     @property
     def is_newer(self) -> bool:
-        """Whether it runs on TensorFlow 2.16 and later, with either Keras."""
+        """Return whether it runs on TensorFlow 2.16 and later, with either Keras."""
         return self._which.keras in (KERAS_3, KERAS_LEGACY)
 
     @property
     def has_own_hook(self) -> bool:
-        """Whether a session's broadcast is a hook of the script's own: Horovod has one up to 2.15 alone."""
+        """Return whether a session's broadcast is a hook of the script's own: Horovod has one up to 2.15
+        alone.
+        """
         return self.is_newer
 
     @property
@@ -59,7 +61,7 @@ class Target:
 
     @property
     def is_chosen(self) -> bool:
-        """Whether a person chose the Keras."""
+        """Return whether a person chose the Keras."""
         return self._which.is_chosen
 
     @property
@@ -74,7 +76,9 @@ class Target:
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing tells for which Keras it is to be written, and it is for Keras 2 therefore."""
+        """Return whether nothing tells for which Keras it is to be written, and it is for Keras 2
+        therefore.
+        """
         return self._which.is_open
 
     def of_model(self, model: str, tf: str) -> str:

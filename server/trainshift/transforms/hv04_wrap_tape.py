@@ -168,7 +168,7 @@ def _perhaps_wrapped(program: Program, gradients: list[Gradient]) -> Iterator[Wi
 
 
 def _can_rebind(program: Program, tape: Tape, gradients: list[Gradient]) -> bool:
-    """Whether all gradients are taken after the `with`, under its name, in its function."""
+    """Return whether all gradients are taken after the `with`, under its name, in its function."""
     statement = tape.with_statement
     assert statement is not None
     end = program.script.statement_span(statement).end
@@ -295,7 +295,7 @@ def _kind(program: Program, sources: ast.expr, gradient: Gradient) -> str:
 
 
 def _is_variable_list(program: Program, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-    """Whether the expression is, whatever it is bound to, a flat list of variables."""
+    """Return whether the expression is, whatever it is bound to, a flat list of variables."""
     if isinstance(node, ast.Attribute) and is_plain(node):
         return node.attr.startswith("trainable_")
     if isinstance(node, ast.BinOp):
@@ -316,7 +316,7 @@ def _is_variable_list(program: Program, node: ast.expr, scope: Scope, statement:
 
 
 def _is_list(program: Program, at: Occurrence) -> bool:
-    """Whether what a gradient is taken of holds a list of variables there, and not a variable."""
+    """Return whether what a gradient is taken of holds a list of variables there, and not a variable."""
     if isinstance(at.node, ast.Attribute) and at.node.attr in ("trainable_variables", "trainable_weights"):
         return True
     values = program.names.values(*at[:3])

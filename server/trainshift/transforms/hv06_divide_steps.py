@@ -314,12 +314,14 @@ def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tu
 
 
 def _is_rest(node: ast.expr) -> TypeGuard[ast.BinOp]:
-    """Whether a number is what is left of another: ``STEPS - done``."""
+    """Return whether a number is what is left of another: ``STEPS - done``."""
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
 
 
 def _is_restored_count(program: Program, node: ast.expr, site: Site) -> bool:
-    """Whether a number comes from a counter that the script keeps in a checkpoint, or from an optimizer's."""
+    """Return whether a number comes from a counter that the script keeps in a checkpoint, or from an
+    optimizer's.
+    """
     if not any(True for _ in program.script.sites_named(*named("restoring"))):
         return False
     start = Occurrence(node, site.scope, site.statement)
@@ -352,14 +354,14 @@ def _at_least_one(size: str) -> Frame:
 
 
 def _is_of_loader(value: Value) -> bool:
-    """Whether a number is the steps of an epoch that an object of a library counts."""
+    """Return whether a number is the steps of an epoch that an object of a library counts."""
     if not isinstance(value, Member) or not isinstance(value.owner, Instance):
         return False
     return value.name == "steps_per_epoch" and not is_common(value.owner.cls)
 
 
 def _is_few(program: Program, node: ast.expr, site: Site) -> bool:
-    """Whether steps are, or may be, so few that more ranks are usual: they would take none.
+    """Return whether steps are, or may be, so few that more ranks are usual: they would take none.
 
     The loader of a library may have one batch that is all of its data.
     """
@@ -371,7 +373,7 @@ def _is_few(program: Program, node: ast.expr, site: Site) -> bool:
 
 
 def _is_settled(program: Program, count: ast.expr, site: Site) -> bool:
-    """Whether the count is divided already, or is no number to divide."""
+    """Return whether the count is divided already, or is no number to divide."""
     return program.fact(Pace).agrees(count, site.scope, site.statement) or stays(count)
 
 

@@ -138,7 +138,7 @@ def propose(program: Program) -> Proposals:
 
 
 def _is_save_among_saves(program: Program, call: RootCall) -> bool:
-    """Whether a call saves something, and no write of the program gives another what it needs."""
+    """Return whether a call saves something, and no write of the program gives another what it needs."""
     writes = [each for each in program.fact(RootOnly).calls if each.kind is RootKind.WRITE]
     alone = all(each.form is Form.GUARD and each.site.name.startswith("save") for each in writes)
     return alone and stands_alone(program, call)

@@ -142,7 +142,7 @@ def _made(program: Program, site: Site, name: str) -> str:
 
 
 def _warms_up(program: Program, callbacks: Callbacks) -> bool:
-    """Whether a warm-up was chosen, is not there yet, and is possible."""
+    """Return whether a warm-up was chosen, is not there yet, and is possible."""
     chosen = program.choices.warmup_epochs > 0 and not callbacks.has(WARM_UP)
     return chosen and not program.fact(WarmUps).obstacle(callbacks.fit)
 

@@ -139,7 +139,7 @@ def _before_fit(program: Program, fit: Fit, line: str, title: str) -> Change:
 
 
 def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:
-    """Whether what stands in front of the optimizer may be moved: no rule edits it."""
+    """Return whether what stands in front of the optimizer may be moved: no rule edits it."""
     assert isinstance(site.node.func, ast.Attribute)
     end = program.script.span(optimizer.node, optimizer).start
     return is_plain(site.node.func.value) and not any(
@@ -249,7 +249,7 @@ def _own_name(program: Program, compile: Compile) -> str:
 
 
 def _is_made_and_wrapped(program: Program, node: ast.expr) -> bool:
-    """Whether the expression is a call of Horovod's wrap around the call that makes the optimizer."""
+    """Return whether the expression is a call of Horovod's wrap around the call that makes the optimizer."""
     return (
         isinstance(node, ast.Call)
         and program.fact(Horovod).is_call(program.script.site_of(node), "DistributedOptimizer")

@@ -163,7 +163,9 @@ def _configuration(program: Program, made: Made) -> _Part:
 
 
 def _is_plain(site: Site) -> bool:
-    """Whether the statement does nothing but make the Estimator, so that a line may stand in front of it."""
+    """Return whether the statement does nothing but make the Estimator, so that a line may stand in front of
+    it.
+    """
     node = site.statement.node
     return isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr | ast.Return) and node.value is site.node
 

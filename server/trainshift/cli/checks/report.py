@@ -79,7 +79,7 @@ class FileCheck:
 
     @property
     def is_silent(self) -> bool:
-        """Whether nothing is to be said of it."""
+        """Return whether nothing is to be said of it."""
         return not (self.diagnostics or self.error or self.diffs or self.nothing or self.applied)
 
     def exit_status(self, fail_on: Severity | None) -> int:

@@ -34,7 +34,7 @@ class ChangedFile:
 
 
 def is_program(result: Conversion) -> bool:
-    """Whether a conversion is about more than one file, be it one that could not be read."""
+    """Return whether a conversion is about more than one file, be it one that could not be read."""
     return len(result.files) > 1 or bool(result.path) or any(note.path for note in result.withheld)
 
 

@@ -67,7 +67,7 @@ class Request:
 
 
 def is_directory(output: str, *, several: bool) -> bool:
-    """Whether -o names a directory, which need not be there where `several` files may be written."""
+    """Return whether -o names a directory, which need not be there where `several` files may be written."""
     if os.path.isdir(output) or output.endswith(("/", os.sep)):
         return True
     is_file = output == STANDARD_STREAM or output.lower().endswith(_NAMES_OF_FILES) or os.path.exists(output)

@@ -61,6 +61,6 @@ def units(inputs: Sequence[Input], sources: Sources) -> list[Unit]:
 
 
 def is_script(item: Input) -> bool:
-    """Whether an input is a file that may import others."""
+    """Return whether an input is a file that may import others."""
     special = item.problem or item.nothing or item.path == STANDARD_INPUT or is_notebook(item.path)
     return not special and os.path.isfile(item.path)

@@ -304,7 +304,7 @@ def _make(outcome: _Outcome, document: Document, given: _Options, files: ParsedF
 
 
 def _is_hindered(outcome: _Outcome, document: Document, edits: list[Edit]) -> bool:
-    """Whether the cells of a notebook stand in the way of edits, which are refused then."""
+    """Return whether the cells of a notebook stand in the way of edits, which are refused then."""
     from trainshift.engine.cells import Cells
     from trainshift.engine.conversion import hindrance
 

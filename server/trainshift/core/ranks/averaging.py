@@ -124,7 +124,7 @@ class Averaging:
         return [at(node, site) for node, site in given if node is not None]
 
     def is_distributed(self, loop: Loop) -> bool:
-        """Whether the script has the fitted model's optimizer average wherever it is compiled."""
+        """Return whether the script has the fitted model's optimizer average wherever it is compiled."""
         own = self._program.fact(OwnHorovod)
         if not own.distributed or any(own.is_distributed(each.node, loop.sites[0]) for each in loop.models):
             return bool(own.distributed)
@@ -208,13 +208,13 @@ class Averaging:
         return any(self._is_of(site, each) for each in loop.models)
 
     def _is_of(self, compile: Site, model: Occurrence) -> bool:
-        """Whether a call compiles a model."""
+        """Return whether a call compiles a model."""
         assert isinstance(compile.node.func, ast.Attribute)
         origins = self._program.fact(Origins)
         return bool(origins.inside_and_out(at(compile.node.func.value, compile)) & origins.creations(model))
 
     def takes(self, pairs: Occurrence) -> bool:
-        """Whether a call that takes gradients is seen to reach what a step applies."""
+        """Return whether a call that takes gradients is seen to reach what a step applies."""
         return is_reached(self._script, self._taking, *pairs[:3])
 
     def plain_gradients(self, pairs: Occurrence) -> Iterator[Site]:
@@ -226,11 +226,13 @@ class Averaging:
                 yield site
 
     def has_own_step(self, loop: Loop) -> bool:
-        """Whether the model takes its steps in a method of the script's own."""
+        """Return whether the model takes its steps in a method of the script's own."""
         return any(map(self._steps_itself, loop.models))
 
     def _is_for_own_step(self, optimizer: Occurrence) -> bool:
-        """Whether a model that takes its own steps is compiled with an optimizer, under a name of others."""
+        """Return whether a model that takes its own steps is compiled with an optimizer, under a name of
+        others.
+        """
         return any(
             site.statement is optimizer.statement
             and isinstance(site.node.func, ast.Attribute)
@@ -270,7 +272,7 @@ class Averaging:
         return any(isinstance(value, Function) for value in self._names.callee(site))
 
     def averages(self, at: Occurrence) -> bool:
-        """Whether what averages reaches an expression, on any way."""
+        """Return whether what averages reaches an expression, on any way."""
         return is_reached(self._script, self.calls, *at[:3]) or self._program.fact(OwnHorovod).averages(at)
 
     def unheeded(self, of: Occurrence) -> Site | None:
@@ -308,7 +310,7 @@ class Averaging:
         return {node: site for node, site in self.calls.items() if site.name in _REDUCTIONS}
 
     def _is_wrapped(self, at: Occurrence, outer: Site) -> bool:
-        """Whether what a call wraps is wrapped already."""
+        """Return whether what a call wraps is wrapped already."""
         if isinstance(at.node, ast.Call):
             return at.node in self.calls
         for binding in self._names.bindings(at):
@@ -326,7 +328,7 @@ class Averaging:
         return False
 
     def _follows(self, later: Statement, earlier: Statement) -> bool:
-        """Whether a statement stands further down in the block of another one."""
+        """Return whether a statement stands further down in the block of another one."""
         block, index = self._script.siblings(later)
         return earlier in block[:index]
 

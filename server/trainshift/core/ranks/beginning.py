@@ -65,12 +65,14 @@ class Beginning:
 
     @property
     def broadcasts_all(self) -> bool:
-        """Whether the program broadcasts all variables somewhere, and runs that."""
+        """Return whether the program broadcasts all variables somewhere, and runs that."""
         found = self._horovod.calls("broadcast_global_variables")
         return bool(found) and self._begun_sessions != frozenset()
 
     def _is_started(self, site: Site) -> bool:
-        """Whether a broadcast near a step of the script's own names what it trains, or its optimizer."""
+        """Return whether a broadcast near a step of the script's own names what it trains, or its
+        optimizer.
+        """
         trained = self._trained.get(site, frozenset())
         return any(
             (not named or not trained or named & trained) and self._is_near(each, site)
@@ -78,7 +80,9 @@ class Beginning:
         )
 
     def _is_begun(self, site: Site) -> bool:
-        """Whether a call that trains is handed what broadcasts, or a broadcast near it names its model."""
+        """Return whether a call that trains is handed what broadcasts, or a broadcast near it names its
+        model.
+        """
         if not isinstance(site.node.func, ast.Attribute):
             return bool(self._broadcasting)
         if site.name == "run":
@@ -92,7 +96,9 @@ class Beginning:
         )
 
     def _was_begun(self, fit: Site) -> bool:
-        """Whether each run comes to a fit of the same model before, which is handed what broadcasts."""
+        """Return whether each run comes to a fit of the same model before, which is handed what
+        broadcasts.
+        """
         assert isinstance(fit.node.func, ast.Attribute)
         model = fit.node.func.value
         made = self._names.site_values(model, fit)
@@ -112,7 +118,7 @@ class Beginning:
         )
 
     def _is_begun_session(self, site: Site, run: ast.Attribute) -> bool:
-        """Whether each session that a call may run in has run a broadcast, or has a hook that does."""
+        """Return whether each session that a call may run in has run a broadcast, or has a hook that does."""
         sessions = [each for each in self._names.site_values(run.value, site) if isinstance(each, Instance)]
         if not sessions or self._begun_sessions is None:
             return bool(self._broadcasting)
@@ -136,17 +142,17 @@ class Beginning:
         return found
 
     def _is_handed_broadcast(self, site: Site) -> bool:
-        """Whether an argument of a call, or what it is a method of, leads to a broadcast."""
+        """Return whether an argument of a call, or what it is a method of, leads to a broadcast."""
         called = site.node.func
         parts = [*arguments(site.node), *([called.value] if isinstance(called, ast.Attribute) else [])]
         return any(self._leads(each, site) for each in parts)
 
     def _leads(self, node: ast.expr, site: Site) -> bool:
-        """Whether an expression may hold what broadcasts."""
+        """Return whether an expression may hold what broadcasts."""
         return is_reached(self._script, self._broadcasting, node, site.scope, site.statement)
 
     def _is_near(self, broadcast: Site, site: Site) -> bool:
-        """Whether one function, or what calls it, comes to both calls."""
+        """Return whether one function, or what calls it, comes to both calls."""
         one, other = (self._functions_above(each.scope.function()) for each in (broadcast, site))
         inside = broadcast.scope.function()
         callers = self._names.callers(inside)[0] if inside is not None else ()
@@ -218,7 +224,7 @@ class Beginning:
         return step.sources if step is not None else ()
 
     def _makes(self, of: Occurrence) -> bool:
-        """Whether a call makes an object, a library's or one of the script's own."""
+        """Return whether a call makes an object, a library's or one of the script's own."""
         values = self._names.values(*of[:3])
         return any(
             isinstance(each, Instance | UserInstance) and getattr(each, "node", None) is of.node

@@ -43,7 +43,7 @@ class Branches:
 
     @cached_property
     def is_judged(self) -> bool:
-        """Whether a file of the program imports Horovod for TensorFlow."""
+        """Return whether a file of the program imports Horovod for TensorFlow."""
         names = (
             name
             for script in self._script.scripts

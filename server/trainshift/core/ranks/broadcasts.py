@@ -100,7 +100,7 @@ class Broadcasts:
         return bool(values) and (is_bare or all(map(self._is_unbuilt_class, values)))
 
     def _is_shapeless(self, value: object, name: str) -> bool:
-        """Whether an object is a `Sequential` whose first layer tells no shape of its input."""
+        """Return whether an object is a `Sequential` whose first layer tells no shape of its input."""
         if not isinstance(value, Instance) or value.cls != "tensorflow.keras.Sequential":
             return False
         made = [value.node]
@@ -120,11 +120,13 @@ class Broadcasts:
         return shown and not opaque and not hidden and not words & _SHAPED and not given & _SHAPES
 
     def _is_model(self, node: ast.expr, made: ast.Call) -> bool:
-        """Whether a layer of a model is a model itself, which may know its shape."""
+        """Return whether a layer of a model is a model itself, which may know its shape."""
         return self._names.may_be(self._names.site_values(node, self._script.site_of(made)), *api.MODEL)
 
     def _is_unbuilt_class(self, value: object) -> bool:
-        """Whether an object is a model of the script's own, whose variables come with its first call."""
+        """Return whether an object is a model of the script's own, whose variables come with its first
+        call.
+        """
         if not isinstance(value, UserInstance) or value.node is None:
             return False
         if not self._names.descends(value.scope, *api.MODEL):
@@ -139,7 +141,7 @@ class Broadcasts:
         return "build" not in inside and not {"add_weight", "Variable", "Input"} & inside
 
     def _is_called_before(self, name: str, broadcast: Site) -> bool:
-        """Whether a model is called, or built, before its variables are broadcast."""
+        """Return whether a model is called, or built, before its variables are broadcast."""
         calls = []
         for site in self._script.sites:
             called = dotted(site.node.func)
@@ -162,7 +164,7 @@ class Broadcasts:
         return any(order.get(site, len(order)) < order.get(broadcast, 0) for site in calls)
 
     def _hands(self, site: Site, name: str, broadcast: Site) -> bool:
-        """Whether a call before the broadcast hands the model to something that may call it."""
+        """Return whether a call before the broadcast hands the model to something that may call it."""
         if site.scope.function() is not broadcast.scope.function() or self._horovod.is_call(site, _SOME):
             return False
         functions = self._names.called_functions(site)
@@ -183,7 +185,7 @@ class Broadcasts:
         return home is not None and site.scope.function() is None
 
     def _precedes(self, one: Site, other: Site) -> bool:
-        """Whether a call stands above another one of its function, or both are in one loop."""
+        """Return whether a call stands above another one of its function, or both are in one loop."""
         if one.scope.function() is not other.scope.function():
             return False
         span = self._script.span
@@ -214,7 +216,9 @@ class Broadcasts:
                 yield Occurrence(above.node.test, above.scope, above)
 
     def _is_set_here(self, test: Occurrence) -> bool:
-        """Whether a test asks a flag, global or an attribute, that its own function sets to a constant."""
+        """Return whether a test asks a flag, global or an attribute, that its own function sets to a
+        constant.
+        """
         names = {dotted(node) for node in ast.walk(test.node) if isinstance(node, ast.Name | ast.Attribute)}
         for statement in self._script.statements:
             node = statement.node
@@ -336,7 +340,7 @@ class Broadcasts:
         )
 
     def _is_inline(self, site: Site) -> bool:
-        """Whether a broadcast is run right where it is built."""
+        """Return whether a broadcast is run right where it is built."""
         return isinstance(site.parent, ast.Call) and not isinstance(site.statement.node, ast.Assign)
 
     def _runs_broadcast(self, run: Site, broadcast: Site) -> bool:
@@ -366,7 +370,7 @@ class Broadcasts:
         return None
 
     def _initializes(self, run: Site) -> bool:
-        """Whether a session is to run an initializer of all variables."""
+        """Return whether a session is to run an initializer of all variables."""
         for given in run.node.args[:1]:
             parts = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
             steps = (self._names.steps_back(Occurrence(each, run.scope, run.statement)) for each in parts)
@@ -376,7 +380,7 @@ class Broadcasts:
         return False
 
     def _is_broadcast_later(self, run: Site) -> bool:
-        """Whether all variables are broadcast further down in the same function."""
+        """Return whether all variables are broadcast further down in the same function."""
         return any(
             self._runs_broadcast(other, site) and self._precedes(run, other)
             for site in self._horovod.calls(_ALL)
@@ -398,11 +402,11 @@ class Broadcasts:
     # What else makes ranks start alike
 
     def is_alike(self, seed: Occurrence) -> bool:
-        """Whether a seed is one for all ranks."""
+        """Return whether a seed is one for all ranks."""
         return self._program.fact(Uniformity).is_uniform(seed)
 
     def loads_for_all(self, load: Site, before: Site) -> bool:
-        """Whether all ranks load weights before a loop begins."""
+        """Return whether all ranks load weights before a loop begins."""
         if self._program.fact(Branches).of_call(load) is not None:
             return False
         same = load.scope.function() is before.scope.function()

@@ -292,7 +292,7 @@ def _within(statement: Statement) -> Iterator[Statement]:
 
 
 def is_given(value: Value) -> bool:
-    """Whether a value is, or comes from, what a run is started with."""
+    """Return whether a value is, or comes from, what a run is started with."""
     name = ""
     if isinstance(value, Library):
         name = value.name

@@ -147,6 +147,6 @@ def _end(site: Site) -> tuple[int, int]:
 
 
 def _is_guard(statement: Statement) -> bool:
-    """Whether a statement is the code that runs only where its file is started."""
+    """Return whether a statement is the code that runs only where its file is started."""
     body = statement.branches.get("body", [])
     return bool(body) and behind_main_guard(body[0])

@@ -99,18 +99,18 @@ class Decisions:
 
     @property
     def is_needed(self) -> bool:
-        """Whether the ranks have to decide anything together."""
+        """Return whether the ranks have to decide anything together."""
         return any(each.is_together for each in self.all)
 
 
 def can_send(program: Program, scope: Scope) -> bool:
-    """Whether ranks can send each other objects in some code: not in graphs, nor beside a session."""
+    """Return whether ranks can send each other objects in some code: not in graphs, nor beside a session."""
     patterns = {each.pattern for each in program.fact(Loops).own}
     return patterns.isdisjoint(SESSION_PATTERNS) and not program.fact(Executions).is_in_graph(scope)
 
 
 def _goes_on(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler catches errors that only one rank may meet, and continues the loop."""
+    """Return whether a handler catches errors that only one rank may meet, and continues the loop."""
     caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     if all(each is not None and last_name(each) in _OF_ALL for each in caught):
         return False
@@ -125,7 +125,7 @@ def _is_together(
     loops: Container[Statement | None],
     exits: Container[Statement],
 ) -> bool:
-    """Whether all ranks reach the test in every turn of the loop, after the same number of steps."""
+    """Return whether all ranks reach the test in every turn of the loop, after the same number of steps."""
     ends = isinstance(statement.node, ast.While)
     loop = statement if ends else innermost_loop(statement)
     if loop is None or loop not in loops or not isinstance(statement.node, ast.If | ast.While):
@@ -158,7 +158,7 @@ def _is_together(
 
 
 def _is_met(program: Program, statement: Statement, name: ast.Name) -> bool:
-    """Whether an environment gave what a name holds: episodes of different ranks end independently."""
+    """Return whether an environment gave what a name holds: episodes of different ranks end independently."""
     trains = program.fact(WhatTrains).site_trains
     return any(
         isinstance(each.value, ast.Call)
@@ -170,7 +170,7 @@ def _is_met(program: Program, statement: Statement, name: ast.Name) -> bool:
 
 
 def _leaves_more(statement: Statement, loop: Statement) -> bool:
-    """Whether a statement leaves the function, or a loop other than this one."""
+    """Return whether a statement leaves the function, or a loop other than this one."""
     is_break = isinstance(statement.node, ast.Break) and innermost_loop(statement) is not loop
     return is_break or isinstance(statement.node, ast.Return)
 
@@ -178,7 +178,7 @@ def _leaves_more(statement: Statement, loop: Statement) -> bool:
 def _is_passed_over(
     program: Program, statement: Statement, loop: Statement, together: Container[Statement]
 ) -> bool:
-    """Whether a rank may start its next turn alone, before it reaches the statement.
+    """Return whether a rank may start its next turn alone, before it reaches the statement.
 
     A `continue` that the ranks decide on `together`, directly in the loop, does not count.
     """
@@ -196,7 +196,7 @@ def _is_passed_over(
 
 
 def _is_agreed(program: Program, test: ast.expr) -> bool:
-    """Whether the ranks have exchanged what a test asks for."""
+    """Return whether the ranks have exchanged what a test asks for."""
     calls = (part for part in ast.walk(test) if isinstance(part, ast.Call))
     horovod = program.fact(Horovod)
     return any(horovod.is_call(program.script.site_of(each), *_AGREED) for each in calls)
@@ -246,7 +246,7 @@ def _decides(program: Program, statement: Statement, loops: Container[Statement 
 
 
 def _ends(program: Program, statement: Statement, loops: Container[Statement | None]) -> bool:
-    """Whether a statement is a test that may leave a loop that trains."""
+    """Return whether a statement is a test that may leave a loop that trains."""
     return isinstance(statement.node, ast.If) and _leaves(program, statement, loops)
 
 
@@ -332,7 +332,7 @@ def _batches(program: Program, loop: Statement, inside: list[Statement]) -> set[
 
 
 def _comes_of(program: Program, at: Occurrence, bindings: Container[Binding]) -> bool:
-    """Whether a value depends on one of some bindings."""
+    """Return whether a value depends on one of some bindings."""
     return any(
         binding in bindings
         for each in program.fact(Uniformity).behind(at)
@@ -342,7 +342,7 @@ def _comes_of(program: Program, at: Occurrence, bindings: Container[Binding]) ->
 
 
 def _counts(program: Program, at: Occurrence) -> bool:
-    """Whether all ranks agree on a name, such as the number of a step or an epoch."""
+    """Return whether all ranks agree on a name, such as the number of a step or an epoch."""
     if program.fact(Uniformity).is_uniform(at):
         return True
     bindings = program.names.bindings(at)
@@ -350,7 +350,7 @@ def _counts(program: Program, at: Occurrence) -> bool:
 
 
 def _is_count(program: Program, binding: Binding) -> bool:
-    """Whether a binding gives its name a constant, adds to it, or numbers the turns of a loop."""
+    """Return whether a binding gives its name a constant, adds to it, or numbers the turns of a loop."""
     value, statement = binding.value, binding.statement
     if isinstance(value, ast.Constant) or (statement and isinstance(statement.node, ast.AugAssign)):
         return True
@@ -358,7 +358,7 @@ def _is_count(program: Program, binding: Binding) -> bool:
 
 
 def _numbers(program: Program, binding: Binding, value: ast.expr, path: tuple[object, ...]) -> bool:
-    """Whether the part of the elements at a path only numbers the turns of the loop."""
+    """Return whether the part of the elements at a path only numbers the turns of the loop."""
     if not isinstance(value, ast.Call):
         return False
     names = program.names.full_names(value.func, binding.scope, binding.statement)
@@ -370,7 +370,7 @@ def _numbers(program: Program, binding: Binding, value: ast.expr, path: tuple[ob
 
 
 def _asks(program: Program, statement: Statement, node: ast.expr, batches: Collection[Binding] = ()) -> bool:
-    """Whether a test depends on an environment, on the clock, on a draw, or on a rank's own data."""
+    """Return whether a test depends on an environment, on the clock, on a draw, or on a rank's own data."""
     at = Occurrence(node, statement.scope, statement)
     if program.fact(Worlds).asked_by(at):
         return not _is_agreed(program, node)
@@ -380,7 +380,7 @@ def _asks(program: Program, statement: Statement, node: ast.expr, batches: Colle
 
 
 def _leaves(program: Program, statement: Statement, loops: Container[Statement | None]) -> bool:
-    """Whether a statement may leave a loop that trains."""
+    """Return whether a statement may leave a loop that trains."""
     found = program.fact(ControlFlow).completions([statement])
     if innermost_loop(statement) in loops and any(_is_of_library(program, each) for each in statement.walk()):
         return True

@@ -191,7 +191,7 @@ class Feeds:
                     yield of
 
     def _counts(self, of: Occurrence) -> bool:
-        """Whether a loop goes through numbers: ``range(n)``, also counted by what shows progress."""
+        """Return whether a loop goes through numbers: ``range(n)``, also counted by what shows progress."""
         node = of.node
         if isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -218,7 +218,7 @@ class Feeds:
                 yield from (self._at(word.value, site) for word in site.node.keywords)
 
     def _cuts_by_rank(self, at: Occurrence) -> bool:
-        """Whether a rank takes its part of what a value is made of."""
+        """Return whether a rank takes its part of what a value is made of."""
         cuts = {each.node for each in self.cuts}
         return bool(cuts) and any(each.node in cuts for each in self._trails.behind(at, True))
 
@@ -283,7 +283,7 @@ class Feeds:
                         feed.steps += self._compared(below.node.test, below)
 
     def _steps_beside(self, outer: Statement, inner: Statement) -> bool:
-        """Whether a loop takes a step by itself, and not only those of a loop in it."""
+        """Return whether a loop takes a step by itself, and not only those of a loop in it."""
         trains, executions = self._program.fact(WhatTrains), self._program.fact(Executions)
         function = inner.scope.function()
         return any(
@@ -302,7 +302,9 @@ class Feeds:
     # What is known of data
 
     def is_own(self, feed: Feed) -> bool:
-        """Whether each rank has data of its own: by its rank, drawn at random, or through a data service."""
+        """Return whether each rank has data of its own: by its rank, drawn at random, or through a data
+        service.
+        """
         return self._is_by_rank(feed) or any(
             call.name in _SERVICES or (self._draws.is_draw(call) and self._draws.of(call).diverges)
             for call in feed.calls
@@ -322,7 +324,7 @@ class Feeds:
         return set(self._horovod.calls(*SIZE))
 
     def is_seen(self, feed: Feed) -> bool:
-        """Whether the script shows where all of the data come from."""
+        """Return whether the script shows where all of the data come from."""
         if not feed.data:
             return False
         if not any(map(self._is_source, feed.trail)):
@@ -358,14 +360,14 @@ class Feeds:
 
     @staticmethod
     def _is_handed_by_library(name: ast.Name, at: Occurrence) -> bool:
-        """Whether a name is what a library calls a method with: the index of ``__getitem__``."""
+        """Return whether a name is what a library calls a method with: the index of ``__getitem__``."""
         function = at.scope.function()
         if function is None or function.owner() is None or function.name == "__init__":
             return False
         return function.name.startswith("__") and _is_parameter(name, function)
 
     def _is_source(self, at: Occurrence) -> bool:
-        """Whether an expression is a call of a library that data come from, and not of a graph."""
+        """Return whether an expression is a call of a library that data come from, and not of a graph."""
         if not isinstance(at.node, ast.Call):
             return False
         site = self._script.site_of(at.node)
@@ -376,7 +378,7 @@ class Feeds:
         return any(name.startswith(_SOURCES) or not name.startswith(_NO_SOURCES) for name in names)
 
     def order(self, feed: Feed) -> Verdict:
-        """Whether all ranks go through the data in one order."""
+        """Return whether all ranks go through the data in one order."""
         orderings = list(self._orderings(feed))
         found = joined([*map(self._draws.of, orderings), self._of_fit(feed)])
         seeds = [each for call in orderings for each in self._draws.seeds(call)]
@@ -414,7 +416,7 @@ class Feeds:
         return self._draws.of_library(TENSORFLOW, feed.site)
 
     def _is_generator(self, data: Occurrence) -> bool:
-        """Whether the data of a `fit` are what a generator of the script yields."""
+        """Return whether the data of a `fit` are what a generator of the script yields."""
         if isinstance(data.node, ast.Call):
             functions = self._names.called_functions(self._script.site_of(data.node))
             return any(each.is_generator for each in functions)
@@ -422,16 +424,16 @@ class Feeds:
         return step is not None and any(map(self._is_generator, step.sources))
 
     def is_divided(self, feed: Feed) -> bool:
-        """Whether steps, epochs or data follow the number of ranks."""
+        """Return whether steps, epochs or data follow the number of ranks."""
         counted = (*feed.steps, *feed.epochs)
         return any(map(self._uniformity.on_size, counted)) or any(call in self._sizes for call in feed.calls)
 
     def is_counted_outside(self, feed: Feed) -> bool:
-        """Whether a number of steps comes from outside of the script."""
+        """Return whether a number of steps comes from outside of the script."""
         return any(self._is_unseen(each) for each in feed.steps)
 
     def _is_of_settings(self, at: Occurrence) -> bool:
-        """Whether a value comes of what the run is started with."""
+        """Return whether a value comes of what the run is started with."""
         behind = self._trails.behind(at)
         values = (self._names.values(*each[:3]) for each in behind if isinstance(each.node, _READ))
         return any(is_given(value) for found in values for value in found)
@@ -452,7 +454,7 @@ class Feeds:
         return False
 
     def keeps_global_batch(self, feed: Feed) -> bool:
-        """Whether the batch of each rank is a part of one batch for all."""
+        """Return whether the batch of each rank is a part of one batch for all."""
         return any(self._divides(at) for batch in feed.batches for at in sliced(batch, self._computed_from))
 
     def _computed_from(self, at: Occurrence) -> Iterable[Occurrence]:
@@ -478,14 +480,14 @@ class Feeds:
         return None
 
     def takes_part(self, feed: Feed, batch: Occurrence) -> bool:
-        """Whether each rank takes a part of the rows that a batch has, by its number."""
+        """Return whether each rank takes a part of the rows that a batch has, by its number."""
         parts = (at for at in feed.trail if isinstance(at.node, ast.Subscript))
         return any(self._uniformity.on_rank(at.part(at.node.slice)) for at in parts) or any(  # type: ignore[attr-defined]
             call.name == "shard" and self._is_behind(batch, call) for call in feed.calls
         )
 
     def _is_behind(self, batch: Occurrence, call: Site) -> bool:
-        """Whether a dataset is batched before a call of its method."""
+        """Return whether a dataset is batched before a call of its method."""
         function = call.node.func
         if not isinstance(function, ast.Attribute):
             return False
@@ -494,7 +496,9 @@ class Feeds:
 
 
 def _takes_rows(node: ast.Subscript) -> bool:
-    """Whether a subscript by rank cuts data, and does not choose a GPU or a variable of the environment."""
+    """Return whether a subscript by rank cuts data, and does not choose a GPU or a variable of the
+    environment.
+    """
     text = ast.unparse(node.value).lower()
     return "gpu" not in text and "device" not in text and "environ" not in text
 

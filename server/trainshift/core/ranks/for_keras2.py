@@ -67,12 +67,12 @@ class ForKeras2:
 
     @cached_property
     def is_keras3(self) -> bool:
-        """Whether the program runs on Keras 3, as somebody asks for, or is installed."""
+        """Return whether the program runs on Keras 3, as somebody asks for, or is installed."""
         return self._horovod.is_used and self._which.keras == KERAS_3 and not self._which.is_guessed
 
     @property
     def is_certain(self) -> bool:
-        """Whether somebody asks for that Keras; else it is what is installed."""
+        """Return whether somebody asks for that Keras; else it is what is installed."""
         return self._which.is_demanded
 
     @property
@@ -93,7 +93,7 @@ class ForKeras2:
         return [site for site in self._horovod.calls(*WRAPS) if not self.is_of_graph(site)]
 
     def is_of_graph(self, site: Site) -> bool:
-        """Whether a call wraps an optimizer of TensorFlow 1, which Horovod does on all versions."""
+        """Return whether a call wraps an optimizer of TensorFlow 1, which Horovod does on all versions."""
         wrapped = argument(site.node, 0, "optimizer")
         values = self._names.site_values(wrapped, site) if wrapped is not None else ()
         return bool(values) and all(
@@ -125,7 +125,7 @@ class ForKeras2:
                 yield Failing(site, "broadcast_variables", _NO_ASSIGN, _KNOWS_NOT)
 
     def _has_keras_own(self, listed: Occurrence) -> bool:
-        """Whether a list is known to hold variables that Keras made, and not their values."""
+        """Return whether a list is known to hold variables that Keras made, and not their values."""
         return self._lists.ask((id(listed.node), id(listed.scope)), self._lists_keras_own, listed)
 
     def _lists_keras_own(self, listed: Occurrence) -> bool:
@@ -144,7 +144,7 @@ class ForKeras2:
         return False
 
     def _is_of_keras(self, value: Value) -> bool:
-        """Whether an object is one of Keras', whose variables it makes."""
+        """Return whether an object is one of Keras', whose variables it makes."""
         if isinstance(value, UserInstance):
             bases = self._names.library_bases(value.scope)
             return any(api.is_subclass(base, *_OWNERS) for base in bases)

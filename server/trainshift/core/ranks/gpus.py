@@ -132,7 +132,7 @@ class Gpus:
         return By.CONSTANT if self._is_first(node) and "list_physical_devices" in calls else By.OTHER
 
     def _is_looked_up(self, at: Occurrence) -> bool:
-        """Whether the rank is taken modulo a count, or finds its GPU in a list of the script's own."""
+        """Return whether the rank is taken modulo a count, or finds its GPU in a list of the script's own."""
         for each in self._program.fact(Trails).behind(at):
             node = each.node
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.FloorDiv):
@@ -144,7 +144,7 @@ class Gpus:
 
     @staticmethod
     def _is_first(node: ast.expr) -> bool:
-        """Whether it is one GPU of a list by a number: ``gpus[0]``."""
+        """Return whether it is one GPU of a list by a number: ``gpus[0]``."""
         parts = node.elts if isinstance(node, ast.List | ast.Tuple) and len(node.elts) == 1 else [node]
         return all(
             isinstance(each, ast.Subscript)
@@ -155,13 +155,13 @@ class Gpus:
 
     @cached_property
     def has_signs(self) -> bool:
-        """Whether the program has to do with GPUs."""
+        """Return whether the program has to do with GPUs."""
         if next(self._script.sites_named(*_SIGNS), None) is not None:
             return True
         return any(next(self._script.attribute_bindings(name), None) is not None for name in _SIGNING)
 
     def is_unused(self, choice: Choice) -> bool:
-        """Whether a choice stands in a configuration that nothing is given."""
+        """Return whether a choice stands in a configuration that nothing is given."""
         if choice.site is not None and choice.site.name == _SETTING:
             return False
         if choice.at.statement is None or not isinstance(choice.at.statement.node, ast.Assign):
@@ -186,7 +186,7 @@ class Gpus:
         return not self._is_read(root.id, set())
 
     def _is_read(self, name: str, seen: set[Scope]) -> bool:
-        """Whether a call is given what a name stands for, or what a function gives that returns it."""
+        """Return whether a call is given what a name stands for, or what a function gives that returns it."""
         # Whoever else is given the configuration may use it.
         handed = (
             each
@@ -204,7 +204,7 @@ class Gpus:
         return False
 
     def _is_result_read(self, function: Scope, seen: set[Scope]) -> bool:
-        """Whether something has use of what a function returns."""
+        """Return whether something has use of what a function returns."""
         sites, elsewhere = self._names.callers(function)
         for site in sites:
             node = site.statement.node

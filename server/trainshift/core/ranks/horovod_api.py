@@ -34,12 +34,12 @@ def _modules() -> dict[str, dict[str, str | None]]:
 
 
 def has_module(name: str) -> bool:
-    """Whether the members of a module are recorded."""
+    """Return whether the members of a module are recorded."""
     return name in _modules()
 
 
 def has(name: str) -> bool:
-    """Whether `name`, in full, is a member of a recorded module."""
+    """Return whether `name`, in full, is a member of a recorded module."""
     module, _, member = name.rpartition(".")
     return member in _modules().get(module, ())
 

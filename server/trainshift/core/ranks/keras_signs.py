@@ -81,12 +81,12 @@ class KerasSigns:
 
     @property
     def names_tensorflows(self) -> bool:
-        """Whether the script also names the Keras that TensorFlow has."""
+        """Return whether the script also names the Keras that TensorFlow has."""
         return _TENSORFLOWS.search(self._script.source.text) is not None
 
     @property
     def sets_flag(self) -> bool:
-        """Whether the script has TensorFlow take `tf_keras` itself."""
+        """Return whether the script has TensorFlow take `tf_keras` itself."""
         return any(value not in _OFF for value, _ in self._settings(FLAG))
 
     @cached_property

@@ -49,11 +49,11 @@ class OwnHorovod:
         return self.role(value.scope) if isinstance(value, UserInstance) else ""
 
     def distributes(self, function: Scope) -> bool:
-        """Whether a function has the optimizer of a model that it is given average."""
+        """Return whether a function has the optimizer of a model that it is given average."""
         return function in self._distributors
 
     def averages(self, at: Occurrence) -> bool:
-        """Whether an expression is an optimizer that the script has average what it applies."""
+        """Return whether an expression is an optimizer that the script has average what it applies."""
         if not self._applying:
             return False
         values = self._names.values(at.node, at.scope, at.statement)
@@ -127,7 +127,7 @@ class OwnHorovod:
         ]
 
     def is_distributed(self, model: ast.expr, site: Site) -> bool:
-        """Whether the script has the optimizer of a compiled model average, where it compiles it."""
+        """Return whether the script has the optimizer of a compiled model average, where it compiles it."""
         function = site.scope.function()
         return any(
             call.scope.function() is function and dotted(given) == dotted(model) != ""

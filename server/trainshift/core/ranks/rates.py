@@ -141,7 +141,7 @@ class Rates:
         return None
 
     def is_scaled(self, at: Occurrence) -> bool:
-        """Whether a rate follows the number of ranks, by itself or by the schedule that gives it."""
+        """Return whether a rate follows the number of ranks, by itself or by the schedule that gives it."""
         values = self._names.values(at.node, at.scope, at.statement)
         schedules = [each for each in values if self._is_library_schedule(each)]
         if schedules and len(schedules) == len(values):
@@ -173,7 +173,7 @@ class Rates:
 
     @cached_property
     def is_set_later(self) -> bool:
-        """Whether something sets a rate that follows the number of ranks while the program trains."""
+        """Return whether something sets a rate that follows the number of ranks while the program trains."""
         for site in self._script.sites_named(*_SETTING):
             if any(
                 self.is_scaled(Occurrence(each, site.scope, site.statement)) for each in arguments(site.node)
@@ -194,7 +194,7 @@ class Rates:
         return False
 
     def is_known(self, at: Occurrence, depth: int = 0) -> bool:
-        """Whether the script says itself what a rate is: numbers, and schedules made of numbers."""
+        """Return whether the script says itself what a rate is: numbers, and schedules made of numbers."""
         node = at.node
         if depth > _DEEPEST:
             return False
@@ -231,7 +231,7 @@ class Rates:
         return False
 
     def is_schedule(self, at: Occurrence) -> bool:
-        """Whether a rate is an object of a schedule's class."""
+        """Return whether a rate is an object of a schedule's class."""
         values = self._names.values(at.node, at.scope, at.statement)
         return self._names.may_be(values, *api.SCHEDULE)
 
@@ -250,8 +250,8 @@ class Rates:
         return step.sources if step is not None else ()
 
     def has_factor(self, wrap: Site, number: Occurrence) -> bool:
-        """Whether the rate of a wrapped optimizer is multiplied by a number, or by one that is called the
-        same.
+        """Return whether the rate of a wrapped optimizer is multiplied by a number, or by one that is called
+        the same.
         """
         given = argument(wrap.node, 0, "optimizer")
         if given is None:
@@ -269,7 +269,7 @@ class Rates:
         return False
 
     def sums(self, wraps: list[Site]) -> bool:
-        """Whether one of some wraps adds gradients up, so that no rate needs to be scaled."""
+        """Return whether one of some wraps adds gradients up, so that no rate needs to be scaled."""
         return any(self._is_sum(site) for site in wraps)
 
     def _is_sum(self, site: Site) -> bool:
@@ -284,7 +284,7 @@ class Rates:
         )
 
     def uses_adasum(self, wraps: list[Site]) -> bool:
-        """Whether one of some wraps has Adasum join gradients, which scales by itself."""
+        """Return whether one of some wraps has Adasum join gradients, which scales by itself."""
         return any(
             last_name(each.node) == "Adasum"
             for site in wraps

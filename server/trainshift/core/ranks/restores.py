@@ -88,7 +88,7 @@ class Restores:
         return site in order and any(order.get(each, -1) > order[site] for each in sites)
 
     def _is_broadcast(self, load: Site) -> bool:
-        """Whether something broadcasts what was loaded, after it and with effect."""
+        """Return whether something broadcasts what was loaded, after it and with effect."""
         horovod, order = self._program.fact(Horovod), self._program.fact(Course).index
         spoiled = {each.site for each in self._program.fact(Broadcasts).spoiled}
         places = self._places

@@ -69,7 +69,7 @@ class Shares:
         return [part for part in found if not self._is_by_part(part, nodes)]
 
     def _is_by_part(self, part: Part, parts: set[int]) -> bool:
-        """Whether it only takes the rows that another part of the data names: ``x[mine]``."""
+        """Return whether it only takes the rows that another part of the data names: ``x[mine]``."""
         node = part.at.node
         if not isinstance(node, ast.Subscript):
             return False
@@ -94,7 +94,7 @@ class Shares:
             yield Part(at, of, site, wrong)
 
     def _mixes(self, count: Occurrence, index: Occurrence) -> bool:
-        """Whether a number of all ranks goes with one that each machine counts for itself."""
+        """Return whether a number of all ranks goes with one that each machine counts for itself."""
         return self._asks(index) == {"local_rank"} and self._asks(count) == {"size"}
 
     def _asks(self, at: Occurrence) -> set[str]:
@@ -117,17 +117,19 @@ class Shares:
                 yield Part(at, at.part(node.value), None, "local" if self._is_local(node, at) else "")
 
     def _is_drawn(self, index: Occurrence) -> bool:
-        """Whether the number of the rank is in an index only by the seed that it is drawn with."""
+        """Return whether the number of the rank is in an index only by the seed that it is drawn with."""
         if isinstance(index.node, ast.Slice):
             return False
         return self._comes_only_of(index, self._draws.generators)
 
     def _is_counted(self, index: Occurrence) -> bool:
-        """Whether an index counts the rows that a rank has, and is no number of a rank's own otherwise."""
+        """Return whether an index counts the rows that a rank has, and is no number of a rank's own
+        otherwise.
+        """
         return self._comes_only_of(index, {site.node: site for site in self._script.sites_named("len")})
 
     def _comes_only_of(self, index: Occurrence, calls: dict[ast.Call, Site]) -> bool:
-        """Whether some calls lead to an index, and no number of a rank does by itself."""
+        """Return whether some calls lead to an index, and no number of a rank does by itself."""
         trail = (
             {each.node for each in occurrences_behind(self._script, *index[:3], calls)} if calls else set()
         )
@@ -135,7 +137,7 @@ class Shares:
         return not trail.isdisjoint(calls) and not any(site.node in trail for site in ranks)
 
     def _is_key(self, index: Occurrence) -> bool:
-        """Whether an index is a text, which names something and counts no rows."""
+        """Return whether an index is a text, which names something and counts no rows."""
         for each in backward_slice(self._names, index):
             parts = [each.node.left, each.node.right] if isinstance(each.node, ast.BinOp) else [each.node]
             if any(isinstance(part, ast.JoinedStr) or _is_text(part) for part in parts):
@@ -143,7 +145,9 @@ class Shares:
         return False
 
     def _is_dealt(self, at: Occurrence) -> bool:
-        """Whether something is dealt out, one for each rank: ``for each in zip(*[iter(x)] * hvd.size())``."""
+        """Return whether something is dealt out, one for each rank: ``for each in zip(*[iter(x)] *
+        hvd.size())``.
+        """
         if not isinstance(at.node, ast.Name):
             return False
         for binding in self._program.names.bindings(at):
@@ -203,7 +207,9 @@ class Shares:
         return {part for site in calls for given in site.node.args for part in ast.walk(given)}
 
     def _is_behind(self, part: Part, call: Site) -> bool:
-        """Whether a method is called of what a part was taken of before: ``ds.shard(n, i).shuffle(k)``."""
+        """Return whether a method is called of what a part was taken of before: ``ds.shard(n,
+        i).shuffle(k)``.
+        """
         called = call.node.func
         if not isinstance(called, ast.Attribute):
             return False
@@ -230,14 +236,16 @@ class Shares:
             return
 
     def _bounds_nothing(self, at: Occurrence) -> bool:
-        """Whether a number of steps is one that means all there are: -1 or None."""
+        """Return whether a number of steps is one that means all there are: -1 or None."""
         if isinstance(at.node, ast.UnaryOp | ast.Constant) and getattr(at.node, "value", 1) in (-1, None):
             return True
         values = self._names.values(*at[:3])
         return bool(values) and all(isinstance(each, Literal) and each.value is None for each in values)
 
     def _is_even(self, part: Part, feed: Feed) -> bool:
-        """Whether all parts are of one length: cut to ``n // size``, or read as far as the last rank can."""
+        """Return whether all parts are of one length: cut to ``n // size``, or read as far as the last rank
+        can.
+        """
         around = part.at.statement.ancestors() if part.at.statement is not None else ()
         if any(isinstance(each.node, ast.While) and self._looks_ahead(each) for each in around):
             return True
@@ -263,7 +271,7 @@ class Shares:
         return False
 
     def _looks_ahead(self, loop: Statement) -> bool:
-        """Whether a test asks for what the last rank is given: by ``hvd.size() - 1 - hvd.rank()``."""
+        """Return whether a test asks for what the last rank is given: by ``hvd.size() - 1 - hvd.rank()``."""
         assert isinstance(loop.node, ast.While)
         for part in ast.walk(loop.node.test):
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub):
@@ -274,7 +282,7 @@ class Shares:
         return False
 
     def _is_file(self, part: Part) -> bool:
-        """Whether each rank gets files of its own."""
+        """Return whether each rank gets files of its own."""
         text = ast.unparse(part.of.node).lower()
         whole = isinstance(part.at.node, ast.Subscript) and not isinstance(part.at.node.slice, ast.Slice)
         calls = self._trails.calls(self._trails.behind(part.of))
@@ -285,7 +293,9 @@ class Shares:
 
 
 def _is_of_turn(part: Part, loop: Loop) -> bool:
-    """Whether a part is taken in each turn of the innermost loop of steps, whose turns it does not count."""
+    """Return whether a part is taken in each turn of the innermost loop of steps, whose turns it does not
+    count.
+    """
     if part.at.statement is None or loop.is_call:
         return False
     inner = (each for each in loop.sites[0].statement.path() if isinstance(each.node, LOOPS))

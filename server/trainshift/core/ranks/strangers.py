@@ -76,12 +76,12 @@ class Strangers:
 
     @cached_property
     def uses_graphs(self) -> bool:
-        """Whether the program builds graphs for TensorFlow 1's sessions."""
+        """Return whether the program builds graphs for TensorFlow 1's sessions."""
         return next(self._script.sites_named(*_GRAPHS), None) is not None
 
     @cached_property
     def _trains_eagerly(self) -> bool:
-        """Whether a loop of the program trains by a tape or by `fit`."""
+        """Return whether a loop of the program trains by a tape or by `fit`."""
         loops = self._program.fact(Loops).own
         return any(loop.pattern in (Pattern.GRAD_TAPE, Pattern.OPTIMIZER) for loop in loops)
 
@@ -133,7 +133,7 @@ class Strangers:
         return Occurrence(binding.target, binding.scope, binding.statement)  # type: ignore[arg-type]
 
     def _is_tried(self, at: Occurrence, attribute: str) -> bool:
-        """Whether a script asks first whether Horovod has a name."""
+        """Return whether a script asks first whether Horovod has a name."""
         assert at.statement is not None
         if self._is_caught(at.statement):
             return True
@@ -236,7 +236,9 @@ class Strangers:
                 )
 
     def _keeps_momentum(self, site: Site) -> bool:
-        """Whether the models of the program are compiled with an optimizer whose momentum is no variable."""
+        """Return whether the models of the program are compiled with an optimizer whose momentum is no
+        variable.
+        """
         found: list[bool] = []
         for loop in self._program.fact(Loops).own:
             if loop.pattern is not Pattern.OPTIMIZER:
@@ -252,7 +254,7 @@ class Strangers:
 
 
 def _lacks(module: str, name: str) -> bool:
-    """Whether a module of Horovod has no member of a public name."""
+    """Return whether a module of Horovod has no member of a public name."""
     public = not name.startswith(("_", "*"))
     return public and horovod_api.has_module(module) and not horovod_api.has(f"{module}.{name}")
 

@@ -73,7 +73,9 @@ class Together:
         ]
 
     def _trains_distributed(self, loop: Loop) -> bool:
-        """Whether what may be a model, for all that is seen, is compiled with an optimizer that averages."""
+        """Return whether what may be a model, for all that is seen, is compiled with an optimizer that
+        averages.
+        """
         averages = self._program.fact(Averaging).averages
         return loop.likely and loop.pattern is Pattern.OPTIMIZER and any(map(averages, loop.optimizers))
 
@@ -94,7 +96,7 @@ class Together:
         return bool(self._program.fact(Averaging).calls)
 
     def is_of_all(self, site: Site) -> bool:
-        """Whether all ranks make a call, and some code comes to it."""
+        """Return whether all ranks make a call, and some code comes to it."""
         if not self.runs(site.scope) or self._branches.of_call(site) is not None:
             return False
         if self._horovod.site_on_root(site):
@@ -104,7 +106,9 @@ class Together:
         return not self._is_warm_up(site)
 
     def runs(self, scope: Scope) -> bool:
-        """Whether something in the program names the function that code stands in, or it stands in none."""
+        """Return whether something in the program names the function that code stands in, or it stands in
+        none.
+        """
         function = scope.function()
         if function is None:
             return True
@@ -159,14 +163,14 @@ class Together:
         return found
 
     def _is_of_launcher(self, site: Site) -> bool:
-        """Whether a method is called of one of Horovod's executors."""
+        """Return whether a method is called of one of Horovod's executors."""
         if not isinstance(site.node.func, ast.Attribute):
             return False
         values = self._names.site_values(site.node.func.value, site)
         return any(isinstance(each, Instance) and each.cls.startswith("horovod.") for each in values)
 
     def _is_launched(self, scope: Scope) -> bool:
-        """Whether a function that ranks run comes to some code."""
+        """Return whether a function that ranks run comes to some code."""
 
         def around(function: Scope | None) -> list[Scope | None]:
             if function is None:
@@ -177,7 +181,7 @@ class Together:
         return any(function in self._launched for function in reachable([scope.function()], around))
 
     def _is_warm_up(self, site: Site) -> bool:
-        """Whether an elastic script makes a call before its ranks train together."""
+        """Return whether an elastic script makes a call before its ranks train together."""
         if not self._horovod.is_elastic:
             return False
         function = site.scope.function()
@@ -233,7 +237,9 @@ class Together:
                 yield Plain(site, self._loop_of(step.site))
 
     def _is_overridden(self, scope: Scope) -> bool:
-        """Whether code is of a method that an heir of its class defines anew, which may be what runs."""
+        """Return whether code is of a method that an heir of its class defines anew, which may be what
+        runs.
+        """
         function = scope.function()
         while function is not None and function.owner() is None:
             function = function.parent.function() if function.parent is not None else None
@@ -243,7 +249,7 @@ class Together:
         return any(function.name in heir.bindings for heir in self._names.heirs(owner))
 
     def _is_plain(self, gradient: Gradient) -> bool:
-        """Whether the tape is TensorFlow's own, and nothing else that cannot be seen."""
+        """Return whether the tape is TensorFlow's own, and nothing else that cannot be seen."""
         assert isinstance(gradient.site.node.func, ast.Attribute)
         values = self._names.site_values(gradient.site.node.func.value, gradient.site)
         return bool(values) and all(
@@ -359,7 +365,7 @@ class Together:
             yield Plain(site, loop or (self.loops[0] if len(self.loops) == 1 else None), self._beside(at))
 
     def _is_reduced(self, site: Site) -> bool:
-        """Whether the gradients that a call takes are reduced later on, or applied by nobody."""
+        """Return whether the gradients that a call takes are reduced later on, or applied by nobody."""
         return bool(self._horovod.calls("allreduce", "grouped_allreduce")) or not list(
             self._script.sites_named("apply_gradients")
         )

@@ -147,11 +147,11 @@ class Trails:
         return set(self._horovod.calls(*SIZE))
 
     def mentions_size(self, cls: Scope) -> bool:
-        """Whether a method of a class asks for the number of ranks."""
+        """Return whether a method of a class asks for the number of ranks."""
         return any(self._asks_size(method) for method in self._methods(cls))
 
     def function_mentions_size(self, at: Occurrence) -> bool:
-        """Whether a function that an expression stands for follows the number of ranks."""
+        """Return whether a function that an expression stands for follows the number of ranks."""
         return any(self._asks_size(scope) for scope in self._run_by(at))
 
     def _asks_size(self, function: Scope) -> bool:

@@ -525,7 +525,7 @@ def _key(reached: Reached) -> Key:
 
 
 def _asks_none(node: ast.Compare) -> bool:
-    """Whether a comparison asks only whether there is a value: ``x is None``."""
+    """Return whether a comparison asks only whether there is a value: ``x is None``."""
     given = node.comparators[0]
     return (
         isinstance(node.ops[0], ast.Is | ast.IsNot)
@@ -535,13 +535,13 @@ def _asks_none(node: ast.Compare) -> bool:
 
 
 def reads_number(node: ast.expr) -> bool:
-    """Whether an expression reads the number of a process from its environment."""
+    """Return whether an expression reads the number of a process from its environment."""
     if isinstance(node, ast.Call):
         return any(map(_numbers, node.args))
     return isinstance(node, ast.Subscript) and _numbers(node.slice)
 
 
 def _numbers(node: ast.expr) -> bool:
-    """Whether it names the variable by which a launcher tells a process its number."""
+    """Return whether it names the variable by which a launcher tells a process its number."""
     value = node.value if isinstance(node, ast.Constant) else None
     return isinstance(value, str) and value.isupper() and value.endswith(_NUMBERS)

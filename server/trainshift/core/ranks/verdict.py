@@ -24,7 +24,7 @@ class Cause(NamedTuple):
 
 
 class Verdict:
-    """Whether a value is the same on all ranks."""
+    """The answer to "do all ranks have the same value here?"."""
 
     is_uniform: ClassVar[bool] = False
     diverges: ClassVar[bool] = False

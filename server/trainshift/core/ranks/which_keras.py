@@ -40,12 +40,14 @@ class WhichKeras:
 
     @property
     def is_chosen(self) -> bool:
-        """Whether a person chose it."""
+        """Return whether a person chose it."""
         return self._choices.keras != KERAS_AUTO and not self._choices.why_keras
 
     @property
     def is_demanded(self) -> bool:
-        """Whether a person, the project or the script itself asks for it, so that it runs on no other."""
+        """Return whether a person, the project or the script itself asks for it, so that it runs on no
+        other.
+        """
         if self._choices.keras != KERAS_AUTO:
             return True
         signs = self._signs
@@ -54,12 +56,12 @@ class WhichKeras:
 
     @property
     def is_guessed(self) -> bool:
-        """Whether it is told by nothing but what files and a few methods are called."""
+        """Return whether it is told by nothing but what files and a few methods are called."""
         return not self.is_demanded and not self._choices.installed[0]
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing tells which it is, and it counts as Keras 2 therefore."""
+        """Return whether nothing tells which it is, and it counts as Keras 2 therefore."""
         return self._choices.is_open and self._found == (KERAS_2, "")
 
     @property

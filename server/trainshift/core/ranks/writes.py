@@ -61,7 +61,7 @@ class Writes:
         return {site.node for site, _ in sites}
 
     def _is_into(self, write: Occurrence, calls: set[ast.expr]) -> bool:
-        """Whether a call writes into what another one of these has opened."""
+        """Return whether a call writes into what another one of these has opened."""
         assert isinstance(write.node, ast.Call)
         trails = self._program.fact(Trails)
         behind = (part.node for each in arguments(write.node) for part in trails.behind(write.part(each)))
@@ -137,7 +137,7 @@ class Writes:
                             yield Occurrence(made.node, made.scope, made.statement)
 
     def _on_some(self, element: Occurrence) -> bool:
-        """Whether what adds an element to its list does so on some ranks only."""
+        """Return whether what adds an element to its list does so on some ranks only."""
         return element.site is not None and self._branches.of_call(element.site) is not None
 
     def _keeps(self, value: Instance) -> bool:
@@ -145,7 +145,7 @@ class Writes:
         return known is not None and known.text("ranks") == ROOT and not known.flag("shows")
 
     def _is_apart(self, site: Site) -> bool:
-        """Whether a path names the rank, or is of a place that each process has for itself."""
+        """Return whether a path names the rank, or is of a place that each process has for itself."""
         given = arguments(site.node)
         if isinstance(site.node.func, ast.Attribute) and not self._names.member_of_library(site.node.func):
             given = [*given, site.node.func.value]
@@ -163,7 +163,7 @@ class Writes:
         return self._is_manager_apart(site)
 
     def _is_manager_apart(self, site: Site) -> bool:
-        """Whether the object whose method writes was given a path that names the rank."""
+        """Return whether the object whose method writes was given a path that names the rank."""
         if not isinstance(site.node.func, ast.Attribute):
             return False
         for value in self._names.site_values(site.node.func.value, site):

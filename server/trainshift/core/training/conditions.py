@@ -39,7 +39,7 @@ class Condition:
     among: bool
 
     def contradicts(self, other: Condition) -> bool:
-        """Whether the two cannot both hold."""
+        """Return whether the two cannot both hold."""
         if self.of != other.of or not (self.among or other.among):
             return False
         if self.among and other.among:
@@ -49,7 +49,7 @@ class Condition:
 
 
 def contradict(some: Iterable[Condition], others: Iterable[Condition]) -> bool:
-    """Whether of two collections of conditions only one can hold."""
+    """Return whether of two collections of conditions only one can hold."""
     return any(one.contradicts(other) for one, other in product(some, list(others)))
 
 

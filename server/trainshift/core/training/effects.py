@@ -65,7 +65,9 @@ class Effects:
         return self._effects.of_expression(node)
 
     def acts(self, site: Site) -> bool:
-        """Whether the call is known to change what later code sees, so that every rank must make it."""
+        """Return whether the call is known to change what later code sees, so that every rank must make
+        it.
+        """
         found = self.of_call(site)
         return found is not None and found.effect is Effect.ACTS
 
@@ -120,7 +122,7 @@ class Effects:
         return None if self._isshown(node, site) else _UNSEEN
 
     def _isshown(self, node: ast.expr, site: Site) -> bool:
-        """Whether the script shows what an operation is made by."""
+        """Return whether the script shows what an operation is made by."""
         if isinstance(node, ast.List | ast.Tuple):
             return all(self._isshown(part, site) for part in node.elts)
         if isinstance(node, ast.Name):
@@ -195,7 +197,7 @@ class Effects:
         return _STATE if site.name in named("acting") else _UNSEEN
 
     def _may_call_back(self, values: Iterable[Value]) -> bool:
-        """Whether the called may run, at once, the functions that it is handed."""
+        """Return whether the called may run, at once, the functions that it is handed."""
         for value in values:
             if isinstance(value, Library):
                 if fact(value.name, "calls_nothing"):

@@ -63,7 +63,7 @@ class Executions:
 
     @cached_property
     def runs_in_graphs(self) -> bool:
-        """Whether the script disables eager execution."""
+        """Return whether the script disables eager execution."""
         disablers = ("disable_eager_execution", "disable_v2_behavior")
         return any(
             self._script.names.calls(site, *(f"tensorflow.compat.v1.{name}" for name in disablers))
@@ -71,11 +71,13 @@ class Executions:
         )
 
     def runs_once(self, site: Site) -> bool:
-        """Whether the call is surely made at most once in a run of the script."""
+        """Return whether the call is surely made at most once in a run of the script."""
         return not site.deferred and self._evaluated_once(site.statement)
 
     def entered_once(self, scope: Scope) -> bool:
-        """Whether the function around the scope is surely run at most once; the script's own code is."""
+        """Return whether the function around the scope is surely run at most once; the script's own code
+        is.
+        """
         function = scope.function()
         for each in reachable(filter(None, [function]), self._entered_from):
             site = self._one_call(each)
@@ -102,7 +104,7 @@ class Executions:
         return sites[0] if not elsewhere and len(sites) == 1 else None
 
     def is_single(self, node: ast.expr, site: Site) -> bool:
-        """Whether `node`, read at `site`, is one and the same object throughout the run."""
+        """Return whether `node`, read at `site`, is one and the same object throughout the run."""
         if isinstance(node, ast.Name) and self._bound_once(node, site):
             return True
         values = self._script.names.site_values(node, site)
@@ -116,7 +118,7 @@ class Executions:
         return False
 
     def _bound_once(self, node: ast.Name, site: Site) -> bool:
-        """Whether the name is assigned in one place, which runs at most once."""
+        """Return whether the name is assigned in one place, which runs at most once."""
         _, bindings = self._script.names.lookup(node.id, site.scope, site.statement)
         if len(bindings) != 1 or bindings[0].kind != "value" or bindings[0].statement is None:
             return False
@@ -127,15 +129,17 @@ class Executions:
         return len(made) == 1 == self._script.loads(cls.name) and self.runs_once(made[0])
 
     def is_traced(self, scope: Scope) -> bool:
-        """Whether the code may run in the trace of a `tf.function`, as the step of a Keras model does."""
+        """Return whether the code may run in the trace of a `tf.function`, as the step of a Keras model
+        does.
+        """
         return self.custom_model(scope) is not None or any(True for _ in self._tracers(scope))
 
     def is_in_graph(self, scope: Scope) -> bool:
-        """Whether the code may run in a graph, traced or of a script without eager execution."""
+        """Return whether the code may run in a graph, traced or of a script without eager execution."""
         return self.runs_in_graphs or self.is_traced(scope)
 
     def compiles_with_xla(self, scope: Scope) -> bool:
-        """Whether a `tf.function` around the code asks for ``jit_compile=True``."""
+        """Return whether a `tf.function` around the code asks for ``jit_compile=True``."""
         for call in self._tracers(scope):
             for word in call.keywords if isinstance(call, ast.Call) else ():
                 wanted = word.arg in ("jit_compile", "experimental_compile")
@@ -144,7 +148,7 @@ class Executions:
         return False
 
     def has_autograph(self, scope: Scope) -> bool:
-        """Whether AutoGraph turns the code into a graph wherever a `tf.function` traces it."""
+        """Return whether AutoGraph turns the code into a graph wherever a `tf.function` traces it."""
         for call in self._tracers(scope):
             given = argument(call, 2, "autograph") if isinstance(call, ast.Call) else None
             if given is not None and not (isinstance(given, ast.Constant) and given.value is True):
@@ -198,12 +202,12 @@ class Executions:
 
 
 def _hands_over(site: Site, function: Scope) -> bool:
-    """Whether the call is given the function by its name: ``app.run(main)``."""
+    """Return whether the call is given the function by its name: ``app.run(main)``."""
     return any(isinstance(each, ast.Name) and each.id == function.name for each in site.node.args)
 
 
 def is_of_one_branch(site: Site) -> bool:
-    """Whether the call stands in one branch of an `if` of its own function that has another branch."""
+    """Return whether the call stands in one branch of an `if` of its own function that has another branch."""
     for below, above in pairwise(site.statement.path()):
         if above.scope is not site.statement.scope:
             return False
@@ -213,7 +217,7 @@ def is_of_one_branch(site: Site) -> bool:
 
 
 def of_super(site: Site) -> bool:
-    """Whether the call is that of a base class: ``super().compile(...)``."""
+    """Return whether the call is that of a base class: ``super().compile(...)``."""
     function = site.node.func
     receiver = function.value if isinstance(function, ast.Attribute) else function
     return isinstance(receiver, ast.Call) and last_name(receiver.func) == "super"

@@ -149,7 +149,9 @@ class Fits:
         return None
 
     def _is_of_model(self, site: Site) -> bool:
-        """Whether the call may be `Model.compile` (or one of the script's own that takes an optimizer)."""
+        """Return whether the call may be `Model.compile` (or one of the script's own that takes an
+        optimizer).
+        """
         if of_super(site):
             return False
         values = self._names.callee(site)
@@ -175,7 +177,7 @@ class Fits:
         return next((each for each in (*given, *named) if each is not None), None)
 
     def _same_model(self, fit: Fit, site: Site) -> bool:
-        """Whether a `compile` may be of the model that is fitted."""
+        """Return whether a `compile` may be of the model that is fitted."""
         assert isinstance(site.node.func, ast.Attribute)
         compiled = site.node.func.value
         if site.scope is fit.site.scope and dotted(compiled) == dotted(fit.model) != "":
@@ -195,7 +197,9 @@ class Fits:
         return known
 
     def is_loaded_compiled(self, fit: Fit) -> bool:
-        """Whether the model may be one that `load_model` gives with its optimizer, not compiled again."""
+        """Return whether the model may be one that `load_model` gives with its optimizer, not compiled
+        again.
+        """
         return bool(self.loads_of(fit))
 
     def loads_of(self, fit: Fit) -> list[Site]:
@@ -243,7 +247,7 @@ class Fits:
         return any(each is not None and each.flag("compiled") for each in known)
 
     def _replaces_step(self, cls: Scope) -> bool:
-        """Whether a class has a `train_step` that does without that of its base."""
+        """Return whether a class has a `train_step` that does without that of its base."""
         step = self._names.function_named(cls, "train_step")
         return step is not None and not any(
             site.scope.function() is step and of_super(site)
@@ -251,7 +255,7 @@ class Fits:
         )
 
     def may_have_own_tape_or_not(self, compile: Compile) -> bool:
-        """Whether it cannot be told if the compiled model has a tape of its own."""
+        """Return whether it cannot be told if the compiled model has a tape of its own."""
         assert isinstance(compile.site.node.func, ast.Attribute)
         return len(self._own_tapes(compile.site.node.func.value, compile.site)) > 1
 
@@ -302,7 +306,7 @@ class Fits:
         return frozenset(found)
 
     def uses_compiled_optimizer(self, model: Scope) -> bool:
-        """Whether the `train_step` of a model class steps the optimizer that it was compiled with."""
+        """Return whether the `train_step` of a model class steps the optimizer that it was compiled with."""
         family = self._names.ancestry(model)
         return any(
             self._program.fact(Executions).custom_model(step.site.scope) in family
@@ -312,7 +316,7 @@ class Fits:
 
 
 def is_compiled_optimizer(step: Step) -> bool:
-    """Whether a step is that of ``self.optimizer``, which the callback of `fit` broadcasts."""
+    """Return whether a step is that of ``self.optimizer``, which the callback of `fit` broadcasts."""
     return dotted(step.receiver) == "self.optimizer"
 
 
@@ -323,7 +327,7 @@ def method_argument(site: Site, name: str) -> ast.expr | None:
 
 
 def hides(script: Script, site: Site, name: str) -> bool:
-    """Whether ``*`` or ``**`` may hide the argument `name` of a model's method."""
+    """Return whether ``*`` or ``**`` may hide the argument `name` of a model's method."""
     if not hides_arguments(site.node) or method_argument(site, name) is not None:
         return False
     hiding = [word.value for word in site.node.keywords if word.arg is None]

@@ -185,7 +185,7 @@ class _Slice(Generic[T]):
             self._next += map(at.part, [called, *arguments(node)])
 
     def _is_session(self, node: ast.Call, at: Occurrence) -> bool:
-        """Whether the method that is called is that of a TensorFlow 1 session."""
+        """Return whether the method that is called is that of a TensorFlow 1 session."""
         assert isinstance(node.func, ast.Attribute)
         owner = self._script.names.values(node.func.value, at.scope, at.statement)
         return self._script.names.may_be(owner, *api.SESSION, *api.MONITORED_SESSION)

@@ -77,20 +77,20 @@ class Horovod:
 
     @cached_property
     def is_used(self) -> bool:
-        """Whether any Horovod module is imported, anywhere in the script."""
+        """Return whether any Horovod module is imported, anywhere in the script."""
         return any(binding.full_name.partition(".")[0] == "horovod" for binding in self._script.imports)
 
     @cached_property
     def is_elastic(self) -> bool:
-        """Whether the script trains by a state that Horovod broadcasts, as ranks come and go."""
+        """Return whether the script trains by a state that Horovod broadcasts, as ranks come and go."""
         return bool(self.calls(*_ELASTIC))
 
     def is_call(self, site: Site, *functions: str) -> bool:
-        """Whether the call is ``hvd.<function>()`` for one of `functions`."""
+        """Return whether the call is ``hvd.<function>()`` for one of `functions`."""
         return self._function(site.node.func, site.scope, site.statement) in functions
 
     def is_function(self, at: Occurrence, *functions: str) -> bool:
-        """Whether an expression is one of Horovod's functions itself, which is meant to be called."""
+        """Return whether an expression is one of Horovod's functions itself, which is meant to be called."""
         values = self._script.names.values(*at[:3])
         return bool(values) and all(
             isinstance(each, Library)
@@ -100,7 +100,7 @@ class Horovod:
         )
 
     def is_statement(self, statement: Statement | None, *functions: str) -> bool:
-        """Whether a statement is nothing but a call of one of Horovod's `functions`."""
+        """Return whether a statement is nothing but a call of one of Horovod's `functions`."""
         node = statement.node if statement is not None else None
         called = node.value if isinstance(node, ast.Expr) else None
         return isinstance(called, ast.Call) and self.is_call(self._script.site_of(called), *functions)
@@ -127,11 +127,15 @@ class Horovod:
 
     @cached_property
     def starts_in_functions(self) -> bool:
-        """Whether the script itself starts Horovod, and in functions alone, as for ``horovod.run(main)``."""
+        """Return whether the script itself starts Horovod, and in functions alone, as for
+        ``horovod.run(main)``.
+        """
         return all(site.scope.function() is not None for site in self._starts) and bool(self._starts)
 
     def is_started_below(self, site: Site) -> bool:
-        """Whether the script itself starts Horovod after a call: in functions, or further down its own."""
+        """Return whether the script itself starts Horovod after a call: in functions, or further down its
+        own.
+        """
         function = site.scope.function()
         own = [each for each in self._starts if each.scope.function() is function]
         span = self._script.span
@@ -143,7 +147,7 @@ class Horovod:
         return self.calls("init")
 
     def sets_up(self, statement: Statement, above: Sequence[Statement]) -> bool:
-        """Whether the statement starts Horovod or gives a rank its GPU, and calls nothing else.
+        """Return whether the statement starts Horovod or gives a rank its GPU, and calls nothing else.
 
         A flag of a broadcast right below, as told by the statements `above`, belongs to it.
         """
@@ -159,7 +163,7 @@ class Horovod:
         return bool(told) and all(each and all(map(_is_of_setup, each)) for each in told)
 
     def scaled(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Whether the value of `node` depends on ``hvd.size()``, through variables too.
+        """Return whether the value of `node` depends on ``hvd.size()``, through variables too.
 
         The step that a schedule is asked about decides where it is, and scales nothing; nor do numbers of
         steps.
@@ -167,7 +171,9 @@ class Horovod:
         return is_reached(self._script, self._scales, node, scope, statement)
 
     def divided(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Whether a number of steps depends on ``hvd.size()``, other than by an object that knows a rate."""
+        """Return whether a number of steps depends on ``hvd.size()``, other than by an object that knows a
+        rate.
+        """
         return is_reached(self._script, self._sizes, node, scope, statement, through_objects=False)
 
     @cached_property
@@ -179,7 +185,7 @@ class Horovod:
         return {node: site for node, site in self._sizes.items() if not self.moves_step(site)}
 
     def moves_step(self, site: Site) -> bool:
-        """Whether a call stands in ``step * hvd.size()``: of a counter, or what a `__call__` gets.
+        """Return whether a call stands in ``step * hvd.size()``: of a counter, or what a `__call__` gets.
 
         So it does in ``steps // hvd.size()``.
         """
@@ -209,7 +215,7 @@ class Horovod:
         return {counted_in(statement) for statement in self._script.statements} - {""}
 
     def sets_weights(self, site: Site) -> bool:
-        """Whether what a call broadcasts becomes the weights of something."""
+        """Return whether what a call broadcasts becomes the weights of something."""
         wanted = {site.node: site}
         return any(
             is_reached(self._script, wanted, each, other.scope, other.statement)
@@ -220,7 +226,7 @@ class Horovod:
     # Root rank only
 
     def on_root(self, statement: Statement) -> bool:
-        """Whether the statement runs on rank 0 only: under a test of the rank, or after a return."""
+        """Return whether the statement runs on rank 0 only: under a test of the rank, or after a return."""
         if not self.is_used:
             return False
         flow = self._program.fact(ControlFlow)
@@ -272,7 +278,7 @@ class Horovod:
         return False
 
     def _called_on_root(self, function: Scope) -> bool:
-        """Whether a function is called on rank 0 only; a call of its own decides nothing."""
+        """Return whether a function is called on rank 0 only; a call of its own decides nothing."""
         if function in self._asked_of:
             return True
         sites, elsewhere = self._script.names.callers(function)
@@ -285,7 +291,7 @@ class Horovod:
             self._asked_of.discard(function)
 
     def _tells_root(self, test: Occurrence, holds: bool) -> bool:
-        """Whether a test being true (or false, if not `holds`) implies that this is rank 0."""
+        """Return whether a test being true (or false, if not `holds`) implies that this is rank 0."""
         return self._answers.ask((id(test.node), id(test.scope), holds), self._implies_root, test, holds)
 
     def _implies_root(self, test: Occurrence, holds: bool) -> bool:
@@ -319,7 +325,7 @@ class Horovod:
         return one and isinstance(node.ops[0], ast.Lt if holds else ast.GtE)
 
     def _is_rank(self, at: Occurrence) -> bool:
-        """Whether an expression is the rank, whatever it is held in."""
+        """Return whether an expression is the rank, whatever it is held in."""
         return self._answers.ask((id(at.node), id(at.scope)), self._gives_rank, at)
 
     def _gives_rank(self, at: Occurrence) -> bool:
@@ -330,7 +336,7 @@ class Horovod:
         return self._decides(at, self._is_rank)
 
     def tells_rank(self, site: Site) -> bool:
-        """Whether what a call is given has the rank written in it, so that each rank's is its own."""
+        """Return whether what a call is given has the rank written in it, so that each rank's is its own."""
         parts = (part for each in arguments(site.node) for part in ast.walk(each))
         named = (each for each in parts if isinstance(each, ast.Call | ast.Name | ast.Attribute))
         return self.is_used and any(self._is_rank(_at(each, site.statement)) for each in named)
@@ -339,7 +345,7 @@ class Horovod:
         return self._function(at.node, at.scope, at.statement) in ("rank", "local_rank")
 
     def _decides(self, at: Occurrence, holds: Callable[[Occurrence], bool]) -> bool:
-        """Whether something holds of all that an expression may have its value from.
+        """Return whether something holds of all that an expression may have its value from.
 
         It need not hold of constants, which stand in for it where one process trains by itself:
         ``rank = 0``.
@@ -371,7 +377,7 @@ class Horovod:
 
 
 def _stands_in_for(binding: Binding, imports: Sequence[Binding]) -> bool:
-    """Whether a name is bound so where one of some imports of it fails: ``hvd = None``."""
+    """Return whether a name is bound so where one of some imports of it fails: ``hvd = None``."""
     where = binding.statement
     handlers = (
         [each for each in where.path() if each.branch.startswith("except")] if where is not None else []
@@ -392,12 +398,14 @@ def _is_flag(statement: Statement) -> bool:
 
 
 def is_first_value(node: ast.expr) -> bool:
-    """Whether an expression is what the flag of a broadcast is at first: False, a set, or a variable."""
+    """Return whether an expression is what the flag of a broadcast is at first: False, a set, or a
+    variable.
+    """
     text = ast.unparse(node)
     return text in _NONE_YET or text.endswith(_NO_VALUE_YET)
 
 
 def _is_of_setup(name: str) -> bool:
-    """Whether a function of a library starts Horovod, or shows and chooses devices."""
+    """Return whether a function of a library starts Horovod, or shows and chooses devices."""
     root, last = name.partition(".")[0], name.rpartition(".")[2]
     return (root == "horovod" and last in _SETTING_UP) or name.startswith("tensorflow.config.")

@@ -81,7 +81,9 @@ class Loop:
 
     @property
     def is_call(self) -> bool:
-        """Whether one call is the whole loop (`fit`, `train`), and no `for` or `while` of the script."""
+        """Return whether one call is the whole loop (`fit`, `train`), and no `for` or `while` of the
+        script.
+        """
         return self.sites[0].name in ("fit", "fit_generator", "train", "train_and_evaluate")
 
     @property
@@ -112,7 +114,7 @@ def header(script: Script, statement: Statement) -> Span:
 
 
 def is_loop(statement: Statement) -> bool:
-    """Whether the statement is a `for` or a `while`."""
+    """Return whether the statement is a `for` or a `while`."""
     return isinstance(statement.node, LOOPS)
 
 

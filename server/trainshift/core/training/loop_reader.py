@@ -190,7 +190,7 @@ class _Reader:
             )  # fmt: skip
 
     def _is_alone(self, fit: Site, model: Occurrence) -> bool:
-        """Whether rank 0 alone fits a model, without Horovod, and no other rank does."""
+        """Return whether rank 0 alone fits a model, without Horovod, and no other rank does."""
         horovod, creations = self._program.fact(Horovod), self._root.fact(Origins).creations
         if not horovod.site_on_root(fit):
             return False
@@ -207,7 +207,9 @@ class _Reader:
         return bool(made) and all(made.isdisjoint(creations(each)) for each in others)
 
     def _is_told(self, model: Occurrence) -> bool:
-        """Whether a model is handed to a function that averages and replaces what an optimizer steps by."""
+        """Return whether a model is handed to a function that averages and replaces what an optimizer steps
+        by.
+        """
         name = dotted(model.node)
         replaced = (each for part in _REPLACED for each in self._script.attribute_bindings(part))
         replacing = {each.binding.scope.function() for each in replaced}
@@ -220,7 +222,9 @@ class _Reader:
         )
 
     def _is_own(self, called: Values) -> bool:
-        """Whether the function that is called is one of the script's, and not perhaps that of a model."""
+        """Return whether the function that is called is one of the script's, and not perhaps that of a
+        model.
+        """
         return any(isinstance(value, Function) for value in called) and not any(
             isinstance(value, Member) and self._names.is_a(value.owner, *api.MODEL) for value in called
         )
@@ -233,14 +237,14 @@ class _Reader:
         return self._names.site_values(receiver, site)
 
     def _may_be_model(self, values: Values) -> bool:
-        """Whether what is fitted may be a Keras model, for all that the script shows."""
+        """Return whether what is fitted may be a Keras model, for all that the script shows."""
         known = [value for value in values if isinstance(value, Instance | Library)]
         if not self._imports_tensorflow or not all(map(self._is_unseen, known)):
             return False
         return not values or any(self._is_unseen(value) for value in values)
 
     def _is_unseen(self, value: Value) -> bool:
-        """Whether the script does not show what an object is."""
+        """Return whether the script does not show what an object is."""
         if isinstance(value, Member):
             return isinstance(value.owner, UserInstance) or self._is_unseen(value.owner)
         if isinstance(value, Instance):
@@ -263,7 +267,7 @@ class _Reader:
         return isinstance(value, Unknown)
 
     def _looks_like_fit(self, site: Site, receiver: ast.expr) -> bool:
-        """Whether an unknown object is fitted as only a Keras model is."""
+        """Return whether an unknown object is fitted as only a Keras model is."""
         if site.name != "fit" or any(word.arg in _FIT_KEYWORDS for word in site.node.keywords):
             return True
         name = dotted(receiver)
@@ -278,7 +282,7 @@ class _Reader:
         )
 
     def _is_given_optimizer(self, compile: Site) -> bool:
-        """Whether the first argument of a call is an optimizer, or the name of one."""
+        """Return whether the first argument of a call is an optimizer, or the name of one."""
         given = argument(compile.node, 0)
         values = self._names.site_values(given, compile) if given is not None else ()
         return any(
@@ -422,7 +426,7 @@ class _Reader:
                 yield Loop(Pattern.MINIMIZE, self._script, [site], around, [], optimizers, origin=taken[0])
 
     def _takes_eagerly(self, site: Site) -> bool:
-        """Whether a call takes gradients by a tape of its own, or makes the function that does."""
+        """Return whether a call takes gradients by a tape of its own, or makes the function that does."""
         if site.name != _TAKING[0]:
             names = self._names.full_names(site.node.func, site.scope, site.statement)
             return any(name.startswith(_CONTRIBUTED) for name in names)
@@ -436,7 +440,9 @@ class _Reader:
         return self._names.may_be(values, *api.OPTIMIZERS) and self._is_eager(site)
 
     def _is_eager(self, site: Site) -> bool:
-        """Whether an optimizer takes gradients of a function, or with a tape, as it does in TensorFlow 2."""
+        """Return whether an optimizer takes gradients of a function, or with a tape, as it does in TensorFlow
+        2.
+        """
         loss = argument(site.node, 0, "loss")
         if any(word.arg == "tape" for word in site.node.keywords) or isinstance(loss, ast.Lambda):
             return True
@@ -482,7 +488,7 @@ class _Reader:
 
 
 def is_strange(full_name: str) -> bool:
-    """Whether nothing is known of a class or function: of an unknown library, or not recorded."""
+    """Return whether nothing is known of a class or function: of an unknown library, or not recorded."""
     root, _, rest = full_name.partition(".")
     if api.is_class(full_name) or rest.endswith(_GENERATOR):
         return False
@@ -490,11 +496,11 @@ def is_strange(full_name: str) -> bool:
 
 
 def _is_loaded_by_horovod(value: Value) -> bool:
-    """Whether it is what ``hvd.load_model(...)`` gives."""
+    """Return whether it is what ``hvd.load_model(...)`` gives."""
     return isinstance(value, Instance) and value.cls.startswith("horovod.") and "load_model" in value.cls
 
 
 def _wraps_model(value: Value) -> bool:
-    """Whether it is a class that wraps a Keras model for scikit-learn."""
+    """Return whether it is a class that wraps a Keras model for scikit-learn."""
     root = value.name.partition(".")[0] if isinstance(value, Library) else ""
     return root in (*ROOTS, "scikeras")

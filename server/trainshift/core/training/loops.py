@@ -77,7 +77,7 @@ class Loops:
 
     @cached_property
     def runs_eagerly(self) -> bool:
-        """Whether something trains outside of a TF1 session, whose configuration names its GPU."""
+        """Return whether something trains outside of a TF1 session, whose configuration names its GPU."""
         patterns = {loop.pattern for loop in self.own}
         return not patterns or not patterns <= GRAPH_PATTERNS
 
@@ -240,7 +240,7 @@ class Loops:
         return entered if entered and script.loads(target.id) == len(entered) + sizes else None
 
     def _is_apart(self, loop: Loop, origin: Site, blocks: list[Statement] | None) -> bool:
-        """Whether a loop surely has nothing to do with a strategy that only `blocks` are run under.
+        """Return whether a loop surely has nothing to do with a strategy that only `blocks` are run under.
 
         That is where it is over before the strategy is made, or trains a model that was made elsewhere.
         """
@@ -263,7 +263,7 @@ class Loops:
         return {function for _, function in self._reached(called) if function is not None}
 
     def _is_over(self, one: Statement, other: Statement) -> bool:
-        """Whether a statement is over before another one of the same code is run."""
+        """Return whether a statement is over before another one of the same code is run."""
         home = self._script.home(one.scope)
         if self._script.home(other.scope) is not home or one.scope.function() is not other.scope.function():
             return False
@@ -277,7 +277,7 @@ class Loops:
         return [site for site in makers if self._is_beside(site, makers)]
 
     def _is_beside(self, site: Site, makers: list[Site]) -> bool:
-        """Whether a call stands in one branch of an `if` of which another branch makes no strategy."""
+        """Return whether a call stands in one branch of an `if` of which another branch makes no strategy."""
         if not is_of_one_branch(site):
             return False
         choices = (each for each in site.statement.ancestors() if isinstance(each.node, ast.If))
@@ -301,7 +301,7 @@ class Loops:
                     yield site
 
     def _uses_strategy(self, site: Site) -> bool:
-        """Whether the call is one that a strategy has, of an object that is not seen."""
+        """Return whether the call is one that a strategy has, of an object that is not seen."""
         function = site.node.func
         if site.name not in _STRATEGY_METHODS or not isinstance(function, ast.Attribute):
             return False
@@ -315,7 +315,9 @@ class Loops:
     # One model or two
 
     def same_model(self, one: Loop, other: Loop) -> bool | None:
-        """Whether two loops train the same model; None if it cannot be seen, or if models share weights."""
+        """Return whether two loops train the same model; None if it cannot be seen, or if models share
+        weights.
+        """
         if self.shared_model(one, other) is not None:
             return True
         first, second = ([self._origins.of(place) for place in loop.models] for loop in (one, other))
@@ -342,7 +344,7 @@ def _strategy_calls() -> frozenset[str]:
 
 
 def _is_of_script_only(loop: Loop) -> bool:
-    """Whether the loop does not run when its file is imported."""
+    """Return whether the loop does not run when its file is imported."""
     return loop.function is None and behind_main_guard(loop.sites[0].statement)
 
 

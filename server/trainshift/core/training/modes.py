@@ -41,14 +41,18 @@ class Modes:
         self._ways = Questions[list[_Way]]([], [()], deepest=_DEEPEST)
 
     def exclude(self, one: Occurrence, other: Occurrence, made: Collection[Site]) -> bool:
-        """Whether two expressions are never both evaluated for one object that the calls `made` make."""
+        """Return whether two expressions are never both evaluated for one object that the calls `made`
+        make.
+        """
         ways, others = self._to(one), self._to(other)
         makers = self._makers(made)
         few = len(ways) * len(others) <= _MOST_WAYS
         return few and all(self._part(way, by, makers) for way, by in product(ways, others))
 
     def runs_once(self, at: Occurrence, made: Collection[Site]) -> bool:
-        """Whether an expression is evaluated at most once for each object that the calls `made` make."""
+        """Return whether an expression is evaluated at most once for each object that the calls `made`
+        make.
+        """
         return self._once(at, self._makers(made))
 
     # The ways to an expression
@@ -80,7 +84,7 @@ class Modes:
     # Where two ways part
 
     def _part(self, way: _Way, other: _Way, makers: Collection[Site]) -> bool:
-        """Whether two ways part, so that what is at their ends does not run both."""
+        """Return whether two ways part, so that what is at their ends does not run both."""
         for (depth, one), (level, two) in product(enumerate(way), enumerate(other)):
             if one.scope.function() is two.scope.function() and self._apart(one, two, makers):
                 return True
@@ -92,7 +96,7 @@ class Modes:
         return contradict(some, others)
 
     def _apart(self, one: Occurrence, two: Occurrence, makers: Collection[Site]) -> bool:
-        """Whether only one of two expressions of a function is evaluated each time that it is run."""
+        """Return whether only one of two expressions of a function is evaluated each time that it is run."""
         if one.statement is two.statement:
             return _in_two_arms(one, two) and self._once(one, makers)
         for first, second in product(_within(one), _within(two)):
@@ -118,7 +122,7 @@ class Modes:
         return set(reachable(filter(_gives_new, made), handed_on))
 
     def _once(self, at: Occurrence, makers: Collection[Site], seen: frozenset[Scope] = frozenset()) -> bool:
-        """Whether an expression is evaluated at most once for each object that the `makers` give."""
+        """Return whether an expression is evaluated at most once for each object that the `makers` give."""
         assert at.statement is not None
         if at.scope.kind == "comprehension" or isinstance(at.statement.node, ast.While):
             return False
@@ -150,7 +154,7 @@ def _within(at: Occurrence) -> Iterator[Statement]:
 
 
 def _in_two_arms(one: Occurrence, two: Occurrence) -> bool:
-    """Whether two expressions of one statement stand in the two arms of a conditional expression."""
+    """Return whether two expressions of one statement stand in the two arms of a conditional expression."""
     assert one.statement is not None
     paths = (pairwise(expression_path(one.statement.node, each.node)) for each in (one, two))
     for (above, left), (_, right) in zip(*paths, strict=False):
@@ -160,7 +164,9 @@ def _in_two_arms(one: Occurrence, two: Occurrence) -> bool:
 
 
 def _always_in(site: Site, loop: Statement | None) -> bool:
-    """Whether a call is made each time that a loop's body is run, or (None) the body of its function."""
+    """Return whether a call is made each time that a loop's body is run, or (None) the body of its
+    function.
+    """
     for below, above in pairwise(_within(of_call(site))):
         if above is loop:
             return below.branch == "body"
@@ -170,7 +176,9 @@ def _always_in(site: Site, loop: Statement | None) -> bool:
 
 
 def _gives_new(site: Site) -> bool:
-    """Whether a call makes an object that nothing keeps for the next time: it is named, or returned."""
+    """Return whether a call makes an object that nothing keeps for the next time: it is named, or
+    returned.
+    """
     node, function = site.statement.node, site.scope.function()
     if site.deferred or not isinstance(node, ast.Return | ast.Assign):
         return False

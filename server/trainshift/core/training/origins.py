@@ -110,7 +110,7 @@ class Origins:
                         yield site.node
 
     def built_from(self, at: Occurrence, wanted: frozenset[ast.AST | None]) -> bool:
-        """Whether a model is made of another one, whose weights it then shares."""
+        """Return whether a model is made of another one, whose weights it then shares."""
         made = (self._script.site_of(each) for each in self.creations(at) if isinstance(each, ast.Call))
         starts = [part for site in made for part in _named_parts(of_call(site))]
 

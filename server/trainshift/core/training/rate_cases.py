@@ -125,7 +125,9 @@ class RateCases:
         return mixed if len(mixed) == 1 else []
 
     def is_target(self, place: Occurrence) -> bool:
-        """Whether the expression is only meant, and not written: what ``rate *= 0.5`` sets and reads."""
+        """Return whether the expression is only meant, and not written: what ``rate *= 0.5`` sets and
+        reads.
+        """
         statement = place.statement.node if place.statement is not None else None
         return isinstance(statement, ast.AugAssign) and all(
             part is not place.node for part in ast.walk(statement)
@@ -138,11 +140,11 @@ class RateCases:
                 yield reading.place
 
     def is_optimizer(self, place: Occurrence) -> bool:
-        """Whether the expression may be an optimizer, by whatever way it has come there."""
+        """Return whether the expression may be an optimizer, by whatever way it has come there."""
         return self._may_be(place, self._is_shown_optimizer)
 
     def is_rate(self, place: Occurrence, held: bool = False) -> bool:
-        """Whether the expression is the rate of an optimizer.
+        """Return whether the expression is the rate of an optimizer.
 
         `held` tells that it is used like a variable, which an attribute of that name then is a rate by.
         """
@@ -157,7 +159,7 @@ class RateCases:
     # Optimizers
 
     def _may_be(self, place: Occurrence, holds: Callable[[Occurrence], bool]) -> bool:
-        """Whether something holds of the expression in one of its cases."""
+        """Return whether something holds of the expression in one of its cases."""
 
         def choices(at: Occurrence) -> Iterable[Occurrence]:
             reading = self._reading(at)
@@ -199,7 +201,9 @@ class RateCases:
         return member[1] == "optimizer" and self._may_be(member[0], self._is_shown_model)
 
     def _is_shown_model(self, place: Occurrence) -> bool:
-        """Whether the expression is a model: by its class, as a callback's own, or since it is fitted."""
+        """Return whether the expression is a model: by its class, as a callback's own, or since it is
+        fitted.
+        """
         values = self._values(place)
         if self._names.may_be(values, *api.MODEL):
             return True
@@ -406,7 +410,7 @@ class RateCases:
         return any(self._is_size(self._script.site_of(call)) for call in calls)
 
     def _is_size(self, site: Site) -> bool:
-        """Whether a call gives the number of ranks, to scale by it."""
+        """Return whether a call gives the number of ranks, to scale by it."""
         return self._horovod.is_call(site, "size", "local_size") and not self._horovod.moves_step(site)
 
     # Calls

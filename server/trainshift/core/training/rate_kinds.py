@@ -28,7 +28,7 @@ WRITTEN = RATES | RateKind.NOTHING
 
 
 def computes(value: Value) -> bool:
-    """Whether the rate is computed by an object, so that a factor cannot stand beside it."""
+    """Return whether the rate is computed by an object, so that a factor cannot stand beside it."""
     if isinstance(value, Instance):
         schedule = api.is_subclass(value.cls, *api.SCHEDULE) or bool(api.rate_parameters(value.cls))
         return schedule or api.is_subclass(value.cls, *api.VARIABLE)

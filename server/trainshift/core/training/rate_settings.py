@@ -121,7 +121,9 @@ class RateSettings:
                 yield RateSetting(Occurrence(given[2], site.scope, site.statement, site), optimizer)
 
     def is_within_optimizer(self, setting: RateSetting) -> bool:
-        """Whether an optimizer class of the script passes on a rate that it was given, and scaled by that."""
+        """Return whether an optimizer class of the script passes on a rate that it was given, and scaled by
+        that.
+        """
         scope: Scope | None = setting.value.scope
         while scope is not None and scope.kind != "class":
             scope = scope.parent

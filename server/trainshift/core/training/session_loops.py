@@ -36,7 +36,7 @@ class SessionLoops:
 
     @cached_property
     def uses_sessions(self) -> bool:
-        """Whether the script makes or runs a session."""
+        """Return whether the script makes or runs a session."""
         return any(self._session_calls) or any(
             self._names.may_be(self._names.site_values(site.node.func.value, site), *api.SESSION, *MONITORED)
             for site in self._script.sites_named("run")
@@ -106,7 +106,7 @@ class SessionLoops:
                 yield site
 
     def _is_library_function(self, site: Site) -> bool:
-        """Whether the call is of a library's own function, such as ``subprocess.run``."""
+        """Return whether the call is of a library's own function, such as ``subprocess.run``."""
         return bool(self._names.full_names(site.node.func, site.scope, site.statement))
 
     @cached_property

@@ -66,7 +66,7 @@ def _parts(value: ast.expr) -> Iterator[ast.AST]:
 
 
 def _runs(node: ast.AST) -> bool:
-    """Whether it is a call of a method that is named as a session's that runs operations."""
+    """Return whether it is a call of a method that is named as a session's that runs operations."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run"
 
 

@@ -58,7 +58,7 @@ class Gradient:
     wraps: list[Site]
 
     def needs_wrap(self, tape: Tape) -> bool:
-        """Whether a tape always comes undistributed."""
+        """Return whether a tape always comes undistributed."""
         return tape in self.bare - self.wrapped
 
 
@@ -188,7 +188,7 @@ class Steps:
                         yield site
 
     def _is_alone(self, step: Step) -> bool:
-        """Whether a step is made on rank 0 alone, by an optimizer that is seen, without Horovod."""
+        """Return whether a step is made on rank 0 alone, by an optimizer that is seen, without Horovod."""
         reduced = step.reduced or any(each.wraps for each in step.gradients)
         return not reduced and self._horovod.site_on_root(step.site) and bool(self._optimizers(step))
 
@@ -200,7 +200,7 @@ class Steps:
         return {each.node for each in values if isinstance(each, Instance)}
 
     def _is_delegation(self, site: Site, function: ast.Attribute) -> bool:
-        """Whether the call is a class's own ``apply_gradients``, or an optimizer's call of super."""
+        """Return whether the call is a class's own ``apply_gradients``, or an optimizer's call of super."""
         if isinstance(function.value, ast.Call) and last_name(function.value.func) == "super":
             return True
         values = self._script.names.callee(site)
@@ -249,7 +249,7 @@ class Steps:
         return found
 
     def _reduced_by_hand(self, step: Step) -> bool:
-        """Whether the gradients pass through an allreduce of the script's own."""
+        """Return whether the gradients pass through an allreduce of the script's own."""
         calls = {site.node: site for site in self._horovod.calls("allreduce", "grouped_allreduce")}
         assert step.pairs is not None
         return bool(calls) and bool(
@@ -257,12 +257,12 @@ class Steps:
         )
 
     def is_optimizers_own(self, scope: Scope) -> bool:
-        """Whether the code is a method of an optimizer, which is no loop but what a loop calls."""
+        """Return whether the code is a method of an optimizer, which is no loop but what a loop calls."""
         owner = class_around(scope)
         return owner is not None and self._script.names.descends(owner, *api.OPTIMIZERS)
 
     def of_input(self, gradient: Gradient) -> bool:
-        """Whether the gradient is taken of what ``tape.watch`` watches: an input, not a weight."""
+        """Return whether the gradient is taken of what ``tape.watch`` watches: an input, not a weight."""
         sources = argument(gradient.site.node, 1, "sources")
         if sources is None:
             return False
@@ -283,7 +283,7 @@ class Steps:
         return not any(self._is_weight(Occurrence(part, site.scope, site.statement)) for part in parts)
 
     def _is_weight(self, at: Occurrence) -> bool:
-        """Whether an expression is made of a model's variables, or is a variable."""
+        """Return whether an expression is made of a model's variables, or is a variable."""
         for each in backward_slice(self._script.names, at):
             read = (part.attr for part in ast.walk(each.node) if isinstance(part, ast.Attribute))
             values = self._script.names.values(each.node, each.scope, each.statement)
@@ -327,7 +327,7 @@ class Steps:
         return self._variables_of(step.pairs, step.site.scope, step.statement)
 
     def has_fixed_variables(self, step: Step) -> bool:
-        """Whether the step trains variables that the module binds once."""
+        """Return whether the step trains variables that the module binds once."""
         found = self.variables(step)
         if not found:
             return False
@@ -384,12 +384,14 @@ def _applied_to(site: Site) -> tuple[ast.expr | None, ast.expr | None]:
 
 
 def _is_wrap(value: Value) -> TypeGuard[Instance]:
-    """Whether it is what ``hvd.DistributedGradientTape(tape)`` gives."""
+    """Return whether it is what ``hvd.DistributedGradientTape(tape)`` gives."""
     return isinstance(value, Instance) and value.cls == WRAPPED_TAPE and bool(value.node.args)
 
 
 def is_plain(node: ast.expr) -> bool:
-    """Whether reading `node` again gives the same object and does nothing else: names and constants."""
+    """Return whether reading `node` again gives the same object and does nothing else: names and
+    constants.
+    """
     if isinstance(node, ast.Attribute):
         return is_plain(node.value)
     if isinstance(node, ast.Subscript):

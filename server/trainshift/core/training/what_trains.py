@@ -52,11 +52,13 @@ class WhatTrains:
         return found
 
     def site_trains(self, site: Site) -> bool:
-        """Whether the call makes an optimizer step, or anything else that every rank must take part in."""
+        """Return whether the call makes an optimizer step, or anything else that every rank must take part
+        in.
+        """
         return site in self._training_sites
 
     def statement_trains(self, statement: Statement) -> bool:
-        """Whether something inside the statement trains."""
+        """Return whether something inside the statement trains."""
         return statement in self._training_statements
 
     @cached_property

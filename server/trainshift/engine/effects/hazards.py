@@ -230,7 +230,7 @@ def _violated(judgement: Judgement) -> Counter[str]:
 
 
 def _is_of_file(change: Change, size: int) -> bool:
-    """Whether a change is of the started file alone, which comes first in the text of a program."""
+    """Return whether a change is of the started file alone, which comes first in the text of a program."""
     return all(edit.end <= size for edit in (*change.edits, *change.requires))
 
 

@@ -89,7 +89,7 @@ _OF_LOOPS = "TL02"  # Its page says which loops can be converted.
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Whether a script can be converted; if not, whether that is a refusal, why, and where.
+    """The answer to "can this script be converted?"; if not, whether that is a refusal, why, and where.
 
     `code` is that whose page explains a refusal, `causes` are other places that it is for.
     """
@@ -178,7 +178,7 @@ def _refused(program: Program, site: Site, reason: str) -> Outlook:
 
 
 def _is_loops(program: Program, step: Step) -> bool:
-    """Whether a loop makes the step, and not an optimizer by what its own loop gives it."""
+    """Return whether a loop makes the step, and not an optimizer by what its own loop gives it."""
     fed = bool(step.gradients) or step.reduced
     return fed or not program.fact(Steps).is_optimizers_own(step.site.scope)
 
@@ -253,12 +253,12 @@ def _foreign_place(program: Program) -> tuple[Site, str] | None:
 
 
 def _trains(program: Program) -> bool:
-    """Whether a script trains in a way that could be converted."""
+    """Return whether a script trains in a way that could be converted."""
     return bool(program.fact(Loops).own) or program.fact(Graphs).is_used
 
 
 def _is_own(program: Program, site: Site) -> bool:
-    """Whether the call is of a function of the script's own."""
+    """Return whether the call is of a function of the script's own."""
     return any(isinstance(value, Function) for value in program.names.callee(site))
 
 

@@ -46,7 +46,7 @@ def hidden_fit(program: Program) -> tuple[Site, str] | None:
 
 
 def _is_unknown(program: Program, node: ast.expr, site: Site) -> bool:
-    """Whether an expression may stand for anything, for all that the script shows."""
+    """Return whether an expression may stand for anything, for all that the script shows."""
     values = program.names.site_values(node, site)
     made = [value.cls for value in values if isinstance(value, Instance)]
     unseen = not values or any(isinstance(value, Unknown) for value in values)

@@ -136,7 +136,7 @@ _MARKER_NAMES = ("python_version", "python_full_version", "sys_platform", "platf
 
 
 def is_declaration(path: str) -> bool:
-    """Whether a file is known by its name to declare dependencies."""
+    """Return whether a file is known by its name to declare dependencies."""
     return _kind(path) is not None
 
 
@@ -189,7 +189,7 @@ def _demand(path: str, entry: _Entry, locked: bool) -> Demand | None:
 
 
 def _is_constraint(asks: str) -> bool:
-    """Whether what follows a package's name is meant for its versions, and stands for nothing else."""
+    """Return whether what follows a package's name is meant for its versions, and stands for nothing else."""
     return asks[:1] in tuple("<>=~!") and not set("${").intersection(asks)
 
 
@@ -198,7 +198,7 @@ def _normalized(name: str) -> str:
 
 
 def _may_hold(marker: str) -> bool:
-    """Whether an environment marker holds on some Python that the supported versions run on."""
+    """Return whether an environment marker holds on some Python that the supported versions run on."""
     if not marker:
         return True
     from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName

@@ -265,7 +265,7 @@ def _contrary(demand: Demand, other: Demand, shown: Shown) -> Problem:
 
 
 def _is_tried(demand: Demand) -> bool:
-    """Whether a demand for a new TensorFlow allows one that was tried."""
+    """Return whether a demand for a new TensorFlow allows one that was tried."""
     if _allows(demand, (each for each, release in _written(demand) if release < _UNTRIED)):
         return True
     is_rolling = demand.package in ROLLING
@@ -287,7 +287,7 @@ def _told(demand: Demand, shown: Shown) -> str:
 
 
 def _is_paddle2(listed: tuple[Demand, ...]) -> bool:
-    """Whether the demands allow no version of Paddle from 3 on; what a lock file holds decides."""
+    """Return whether the demands allow no version of Paddle from 3 on; what a lock file holds decides."""
     own = [demand for demand in listed if PRODUCTS[demand.package] == PADDLE]
     deciding = [demand for demand in own if demand.locked] or own
     return bool(deciding) and all(_reach(demand) is _Reach.FITTING for demand in deciding)

@@ -27,7 +27,7 @@ class ClassHierarchy:
         self._called: dict[Site, list[Scope]] = {}
 
     def is_a(self, value: Value, *families: str) -> bool:
-        """Whether `value` is an object of one of the classes `families` or of their subclasses."""
+        """Return whether `value` is an object of one of the classes `families` or of their subclasses."""
         if isinstance(value, Instance):
             return api.is_subclass(value.cls, *families)
         if isinstance(value, UserInstance):
@@ -35,11 +35,13 @@ class ClassHierarchy:
         return False
 
     def descends(self, cls: Scope, *families: str) -> bool:
-        """Whether a class of the script derives from one of the classes `families`, or a subclass of one."""
+        """Return whether a class of the script derives from one of the classes `families`, or a subclass of
+        one.
+        """
         return any(api.is_subclass(base, *families) for base in self.library_bases(cls))
 
     def may_be(self, values: Values, *families: str) -> bool:
-        """Whether some of `values` is an object of one of `families`."""
+        """Return whether some of `values` is an object of one of `families`."""
         return any(self.is_a(value, *families) for value in values)
 
     def library_bases(self, cls: Scope) -> set[str]:
@@ -180,7 +182,7 @@ class ClassHierarchy:
         return own, others
 
     def is_self(self, node: ast.expr, scope: Scope) -> bool:
-        """Whether `node` is the first parameter of the method that it stands in."""
+        """Return whether `node` is the first parameter of the method that it stands in."""
         function = _method_around(scope)
         if function is None or not isinstance(node, ast.Name):
             return False
@@ -206,7 +208,7 @@ def _method_around(scope: Scope) -> Scope | None:
 
 
 def is_property(function: Scope) -> bool:
-    """Whether a method is read as an attribute."""
+    """Return whether a method is read as an attribute."""
     return is_decorated(function, "property", "cached_property")
 
 

@@ -226,7 +226,7 @@ class Containers:
 
 
 def _is_display(value: Value, of_dictionary: bool) -> TypeGuard[Display]:
-    """Whether a value is a container that is written out, of the kind that is asked for."""
+    """Return whether a value is a container that is written out, of the kind that is asked for."""
     if not isinstance(value, Display):
         return False
     return isinstance(value.node, ast.Dict | ast.DictComp | ast.Call) is of_dictionary
@@ -239,7 +239,8 @@ def _numbered(call: ast.Call) -> ast.expr | None:
 
 
 def _may_be_one(name: str, here: Scope, there: Scope) -> bool:
-    """Whether a name may be one object at two places: it is, unless it is another function's own there.
+    """Return whether a name may be one object at two places: it is, unless it is another function's own
+    there.
 
     Two comprehensions of a function may go through one container.
     """

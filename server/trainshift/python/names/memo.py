@@ -74,7 +74,7 @@ class Questions(Generic[T]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no question is open, so that what is found is the last word."""
+        """Return whether no question is open, so that what is found is the last word."""
         return not self._open
 
     @contextmanager
@@ -87,7 +87,9 @@ class Questions(Generic[T]):
             self._pause = before
 
     def is_open(self, question: Question) -> bool:
-        """Whether a question is being answered just now.  Whoever hears so is answered anew afterwards."""
+        """Return whether a question is being answered just now. Whoever hears so is answered anew
+        afterwards.
+        """
         asked = self._undecided.get(question)
         if asked is None or not asked.is_open:
             return False

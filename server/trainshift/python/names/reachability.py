@@ -43,7 +43,7 @@ class Reachability:
                 self._idle.update(idle)
 
     def runs(self, scope: Scope, statement: Statement | None) -> bool:
-        """Whether code in `scope` may run, and `statement`, where it stands in one."""
+        """Return whether code in `scope` may run, and `statement`, where it stands in one."""
         if id(scope.facts) in self._start.code.offsets:
             return True
         current: Scope | None = scope
@@ -220,6 +220,8 @@ def _is_main_guard(statement: Statement) -> bool:
 
 
 def _may_call(library_class: str, method: str) -> bool:
-    """Whether a class of a library may call what an heir defines; a Keras model calls the methods it has."""
+    """Return whether a class of a library may call what an heir defines; a Keras model calls the methods it
+    has.
+    """
     is_known = not method.startswith("_") and api.is_subclass(library_class, *api.MODEL)
     return not is_known or api.method(library_class, method) is not None

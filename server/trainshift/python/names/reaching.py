@@ -54,7 +54,7 @@ class Reaching:
         return [each for each in self.bindings if each in held or not self._is_before(each, place)]
 
     def _is_before(self, binding: Binding, place: int) -> bool:
-        """Whether a binding is made by the module itself, before one of its statements."""
+        """Return whether a binding is made by the module itself, before one of its statements."""
         if binding.statement is None or binding.statement.scope.kind != "module":
             return False
         return self._place(binding.statement.top) < place
@@ -265,14 +265,16 @@ def _with_jumps(facts: ChunkSyntax) -> set[Statement]:
 
 
 def _is_target(node: ast.stmt, binding: Binding) -> bool:
-    """Whether a name is a target of an assignment, not one of `:=` that may not be evaluated."""
+    """Return whether a name is a target of an assignment, not one of `:=` that may not be evaluated."""
     if not isinstance(node, ast.Assign):
         return False
     return any(binding.target is part for target in node.targets for part in ast.walk(target))
 
 
 def _is_inline(binding: Binding) -> bool:
-    """Whether a statement may read a binding that it makes itself: by `:=`, or as one of several managers."""
+    """Return whether a statement may read a binding that it makes itself: by `:=`, or as one of several
+    managers.
+    """
     node = binding.statement.node if binding.statement is not None else None
     if isinstance(node, ast.With | ast.AsyncWith) and binding.kind == "context":
         return len(node.items) > 1
@@ -283,6 +285,6 @@ def _is_inline(binding: Binding) -> bool:
 
 
 def _may_suppress(item: ast.withitem) -> bool:
-    """Whether a manager is known to suppress exceptions, by the last part of its name."""
+    """Return whether a manager is known to suppress exceptions, by the last part of its name."""
     node = item.context_expr
     return isinstance(node, ast.Call) and last_name(node.func) in _SUPPRESSING

@@ -194,7 +194,7 @@ class Resolver:
         return found
 
     def calls(self, site: Site, *names: str) -> bool:
-        """Whether the call may be one of the library functions or classes `names`."""
+        """Return whether the call may be one of the library functions or classes `names`."""
         return not self.full_names(site.node.func, site.scope, site.statement).isdisjoint(names)
 
     def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:
@@ -528,7 +528,7 @@ def _operands(node: ast.expr) -> list[ast.expr]:
 
 
 def _is_standard(full_name: str) -> bool:
-    """Whether a class is one of Python's own library."""
+    """Return whether a class is one of Python's own library."""
     return full_name.partition(".")[0] in sys.stdlib_module_names
 
 

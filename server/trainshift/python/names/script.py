@@ -164,7 +164,7 @@ class Script:
         ]
 
     def may_be_callable(self, node: ast.expr) -> bool:
-        """Whether what is called without a name may be something of a library, or of the script's own.
+        """Return whether what is called without a name may be something of a library, or of the script's own.
 
         ``Dense(8)(x)`` calls an object: only what passes its argument on, and what the script defines, may
         give anything else.
@@ -173,7 +173,7 @@ class Script:
         return not name or name in PASSING_ON or name in self._bound_names
 
     def may_run(self, call: ast.Call) -> bool:
-        """Whether a call may be of a function of this script, or of a linked one, by its name."""
+        """Return whether a call may be of a function of this script, or of a linked one, by its name."""
         name = last_name(call.func)
         return name in self._bound_names if name else self.may_be_callable(call.func)
 
@@ -201,7 +201,7 @@ class Script:
 
     @property
     def may_be_imported(self) -> bool:
-        """Whether another file may import this script's names, as far as files are known."""
+        """Return whether another file may import this script's names, as far as files are known."""
         return self.workspace is not None and self.workspace.root_may_be_imported
 
     @property

@@ -50,7 +50,7 @@ class _Reader:
 
     @property
     def knows_sys(self) -> bool:
-        """Whether the module imports `sys`, or something of it."""
+        """Return whether the module imports `sys`, or something of it."""
         return any(name.partition(".")[0] == "sys" for name in self._modules.values())
 
     def added(self) -> Iterator[Added]:

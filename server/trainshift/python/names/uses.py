@@ -63,7 +63,9 @@ class NameUses:
         }
 
     def can_be_renamed(self, name: str) -> bool:
-        """Whether the name is read and bound by the script's own code only, and in its own scope only."""
+        """Return whether the name is read and bound by the script's own code only, and in its own scope
+        only.
+        """
         script = self._script
         if name in self.quoted_words or not script.identifiers.isdisjoint(REFLECTION):
             return False

@@ -37,16 +37,16 @@ class Files(Protocol):
         """What a file says; None if there is no such file, or it is not Python."""
 
     def has_file(self, path: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether there is such a file."""
 
     def has_modules(self, path: str) -> bool:
-        """Whether there is such a directory with Python files right in it."""
+        """Return whether there is such a directory with Python files right in it."""
 
     def is_root(self, directory: str) -> bool:
-        """Whether modules are not looked for above `directory`."""
+        """Return whether modules are not looked for above `directory`."""
 
     def may_be_imported(self, path: str) -> bool:
-        """Whether another file of the project may import the one at `path`."""
+        """Return whether another file of the project may import the one at `path`."""
 
     def python_path(self, directory: str) -> list[str]:
         """The directories in the PYTHONPATH of the `.env` in or above `directory`."""
@@ -110,7 +110,7 @@ class Workspace:
 
     @cached_property
     def root_is_imported(self) -> bool:
-        """Whether a script that the root imports, directly or not, imports from the root in turn."""
+        """Return whether a script that the root imports, directly or not, imports from the root in turn."""
         others = (script for script in self.reachable if script is not self.root)
         return any(self.root.path in self.imported_by(script) for script in others)
 
@@ -149,7 +149,7 @@ class Workspace:
 
     @cached_property
     def root_may_be_imported(self) -> bool:
-        """Whether another file may import names from the root, so that none of them may go."""
+        """Return whether another file may import names from the root, so that none of them may go."""
         return self._files.may_be_imported(self.root.path)
 
     def home(self, scope: Scope) -> Script:

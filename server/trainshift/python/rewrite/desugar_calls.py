@@ -70,7 +70,7 @@ class _Acting(ast.NodeTransformer):
         self.line: list[ast.AST] = []
 
     def acts(self, node: ast.AST) -> bool:
-        """Whether a function gives what a call gives that changes something: nothing."""
+        """Return whether a function gives what a call gives that changes something: nothing."""
         call = node.body if isinstance(node, ast.Lambda) else getattr(node, "value", None)
         if not isinstance(node, ast.Lambda | ast.Return) or not isinstance(call, ast.Call):
             return False
@@ -78,8 +78,9 @@ class _Acting(ast.NodeTransformer):
         return changes and self.dotted(call.func) is None
 
     def has_variable_defaults(self, node: ast.AST) -> bool:
-        """Whether a variable is a lambda with defaults that no call gives another value, and that may depend
-        on the parameters of the function."""
+        """Return whether a variable is a lambda with defaults that no call gives another value, and that may
+        depend on the parameters of the function.
+        """
         match node:
             case ast.Assign([ast.Name(name)], ast.Lambda(ast.arguments(defaults=[_, *_]) as given)):
                 required = len(given.posonlyargs) + len(given.args) - len(given.defaults)
@@ -94,7 +95,9 @@ class _Acting(ast.NodeTransformer):
         return False
 
     def is_method(self, node: ast.AST) -> bool:
-        """Whether a method that puts something into a list is a value, of a variable that has no other."""
+        """Return whether a method that puts something into a list is a value, of a variable that has no
+        other.
+        """
         match node:
             case ast.Attribute(ast.Name(name), "append" | "extend"):
                 value = id(node) not in self.called and name not in self.rebound
@@ -181,7 +184,7 @@ class _Acting(ast.NodeTransformer):
         return name
 
     def _follows_calls(self, node: ast.Dict | ast.Call) -> bool:
-        """Whether the line calls before it what may change something: that is done first."""
+        """Return whether the line calls before it what may change something: that is done first."""
         return any(
             isinstance(each, ast.Call)
             and (each.end_lineno, each.end_col_offset) <= (node.lineno, node.col_offset)

@@ -61,7 +61,7 @@ class _Leaf:
 
     @property
     def stands_alone(self) -> bool:
-        """Whether it is a comment on a row of its own."""
+        """Return whether it is a comment on a row of its own."""
         return self.kind == "comment"
 
     @property
@@ -114,7 +114,7 @@ class _Line:
 
     @property
     def has_magic_comma(self) -> bool:
-        """Whether a bracket ends with a comma that keeps its elements on rows of their own."""
+        """Return whether a bracket ends with a comma that keeps its elements on rows of their own."""
         return any(
             leaf.closes and place and self.leaves[place - 1].text == "," and _is_magic(self.leaves, leaf)
             for place, leaf in enumerate(self.leaves)
@@ -285,7 +285,7 @@ class _Breaker:
 
     @staticmethod
     def _explodes(body: _Line, opening: _Leaf) -> bool:
-        """Whether what stands between brackets is broken at its commas in any case."""
+        """Return whether what stands between brackets is broken at its commas in any case."""
         found = body.delimiters
         trailing = found.pop(len(body.leaves) - 1, 0)
         return bool(found) and max(found.values()) == _COMMA and (bool(trailing) or not opening.is_trailer)
@@ -318,7 +318,7 @@ class _Breaker:
         return [each for each in (head, body, tail) if each.leaves]
 
     def _can_omit(self, split: _Split) -> bool:
-        """Whether a line needs no parentheses around a value, since it can be broken inside of it."""
+        """Return whether a line needs no parentheses around a value, since it can be broken inside of it."""
         line = split.body
         found = line.delimiters
         if not found:
@@ -339,7 +339,7 @@ class _Breaker:
         return False
 
     def _can_omit_at_start(self, line: _Line, first: _Leaf) -> bool:
-        """Whether what follows the first bracket fits, so that the line can be broken inside of it."""
+        """Return whether what follows the first bracket fits, so that the line can be broken inside of it."""
         length = self.indent + line.depth * self.unit
         place = line.leaves.index(first.pair) if first.pair in line.leaves else -1
         rest = line.leaves[place + 1 :]
@@ -356,7 +356,7 @@ class _Breaker:
         return False
 
     def _is_preferred(self, other: _Split, split: _Split) -> bool:
-        """Whether a break inside of a value is preferred to parentheses around it."""
+        """Return whether a break inside of a value is preferred to parentheses around it."""
         if not (len(split.head.leaves) >= 2 and split.head.leaves[-2].text == "="):
             return True
         if not any(each.opens or each.closes for each in split.head.leaves[:-1]):
@@ -405,7 +405,7 @@ class LogicalLine:
     tokens: tuple[tuple[str, int], ...]
 
     def holds_elements(self, row: int) -> bool:
-        """Whether a row holds whole elements of what stands between brackets around it."""
+        """Return whether a row holds whole elements of what stands between brackets around it."""
         inside = [text for text, at in self.tokens if at == row]
         before = [text for text, at in self.tokens if at < row]
         after = [text for text, at in self.tokens if at > row]
@@ -494,7 +494,9 @@ def _is_header(leaves: list[_Leaf]) -> bool:
 
 
 def _is_whole(leaves: list[_Leaf]) -> bool:
-    """Whether leaves are one statement of those that are broken, or the header of one, without its block."""
+    """Return whether leaves are one statement of those that are broken, or the header of one, without its
+    block.
+    """
     first = leaves[0]
     return _is_header(leaves) or not (
         first.text in ("def", "class", "@", "async", "global", "nonlocal")
@@ -690,7 +692,7 @@ def _priority(leaves: list[_Leaf], place: int, leaf: _Leaf, before: _Leaf, compr
 
 
 def _is_of_for(leaves: list[_Leaf], place: int) -> bool:
-    """Whether an `in` belongs to a `for`."""
+    """Return whether an `in` belongs to a `for`."""
     depth = 0
     for leaf in reversed(leaves[:place]):
         depth += leaf.closes

@@ -228,7 +228,7 @@ def opposite(test: ast.expr) -> ast.expr:
 
 
 def same(one: ast.expr, other: ast.expr) -> bool:
-    """Whether two expressions read the same."""
+    """Return whether two expressions read the same."""
     if one.__class__ is not other.__class__:
         return False
     if isinstance(one, ast.Name) and isinstance(other, ast.Name):
@@ -247,7 +247,7 @@ def entries(node: ast.expr) -> list[tuple[ast.expr, ast.expr]] | None:
 
 
 def is_number(node: ast.expr, value: float | None = None) -> bool:
-    """Whether an expression is a literal number (that one, if given)."""
+    """Return whether an expression is a literal number (that one, if given)."""
     found = node.value if isinstance(node, ast.Constant) else None
     if isinstance(found, bool) or not isinstance(found, int | float):
         return False
@@ -269,7 +269,7 @@ def negated(node: ast.expr) -> ast.expr:
 
 
 def is_negative(node: ast.expr) -> bool:
-    """Whether the first factor of an expression has a sign that can be taken off."""
+    """Return whether the first factor of an expression has a sign that can be taken off."""
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
         node = node.left
     return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
@@ -345,7 +345,7 @@ def added(target: str | ast.expr, value: ast.expr, sign: bool = True) -> ast.stm
 
 
 def same_block(one: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> bool:
-    """Whether a block is the very one that it was."""
+    """Return whether a block is the very one that it was."""
     return len(one) == len(other) and all(map(operator.is_, one, other))
 
 

@@ -80,7 +80,7 @@ class Aliases:
     # Names that imports give
 
     def is_module_import(self, binding: Binding) -> bool:
-        """Whether the binding is an import of TensorFlow itself."""
+        """Return whether the binding is an import of TensorFlow itself."""
         return binding.kind == "import" and binding.full_name in MODULES
 
     @cached_property
@@ -176,7 +176,7 @@ class Aliases:
                         yield binding
 
     def _is_made(self, binding: Binding) -> bool:
-        """Whether a binding gives what a library's call makes, which is no member of it."""
+        """Return whether a binding gives what a library's call makes, which is no member of it."""
         value = binding.value
         return binding.kind == "value" and isinstance(value, ast.Call) and not self._script.may_run(value)
 
@@ -250,7 +250,9 @@ class Aliases:
         )
 
     def is_module(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Whether `node` may be TensorFlow itself; ``tf.compat.v1`` is a member where it is written out."""
+        """Return whether `node` may be TensorFlow itself; ``tf.compat.v1`` is a member where it is written
+        out.
+        """
         names = self._library(node, scope, statement)
         if "tensorflow" in names:
             return True
@@ -417,7 +419,7 @@ class Aliases:
         return tuple(edits) if used else None
 
     def _is_settled(self, name: str, owner: Scope | None, root: str, binding: Binding) -> bool:
-        """Whether `name` and `root` are bound once, and nothing reaches the name but by reading it."""
+        """Return whether `name` and `root` are bound once, and nothing reaches the name but by reading it."""
         script = self._script
         if any(
             name in scope.declared_global or name in scope.declared_nonlocal or root in scope.declared_global
@@ -439,7 +441,9 @@ class Aliases:
         return not self._is_exported(name) and name not in self._readings.quoted_words
 
     def _is_replaced(self, member: ast.expr) -> bool:
-        """Whether the script sets an attribute of this name on anything: what was read before may differ."""
+        """Return whether the script sets an attribute of this name on anything: what was read before may
+        differ.
+        """
         return next(self._script.attribute_bindings(last_name(member)), None) is not None
 
     def _is_exported(self, name: str) -> bool:
@@ -454,7 +458,7 @@ class Aliases:
 
 
 def catches_import_error(node: ast.Try) -> bool:
-    """Whether some handler of a `try` runs where an import fails."""
+    """Return whether some handler of a `try` runs where an import fails."""
     for handler in node.handlers:
         caught = handler.type
         kinds = caught.elts if isinstance(caught, ast.Tuple) else [caught]
@@ -464,7 +468,7 @@ def catches_import_error(node: ast.Try) -> bool:
 
 
 def dotted_text(text: str) -> bool:
-    """Whether `text` is a dotted name on one line."""
+    """Return whether `text` is a dotted name on one line."""
     return re.fullmatch(r"\w+(\.\w+)*", text) is not None
 
 

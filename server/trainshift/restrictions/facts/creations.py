@@ -286,7 +286,7 @@ class Creations:
     # Creations
 
     def _may_make(self, site: Site) -> bool:
-        """Whether the name of what is called, alone, leaves it open that the call makes an object."""
+        """Return whether the name of what is called, alone, leaves it open that the call makes an object."""
         called = site.node.func
         if not isinstance(called, ast.Attribute):
             return isinstance(called, ast.Name) or self._script.may_be_callable(called)
@@ -316,7 +316,9 @@ class Creations:
         return kind, certain
 
     def _loads_all(self, node: ast.Call, scope: Scope, statement: Statement | None) -> bool:
-        """Whether a call gives a dictionary with a dataset for each split, since it is told of none."""
+        """Return whether a call gives a dictionary with a dataset for each split, since it is told of
+        none.
+        """
         if last_name(node.func) not in _OF_SPLITS or hides_arguments(node):
             return False
         if argument(node, _OF_SPLITS[last_name(node.func)], "split") is not None:
@@ -345,7 +347,7 @@ class Creations:
         return None, False
 
     def _derives(self, site: Site, kind: MadeKind) -> bool:
-        """Whether the call is given an object of the kind, around which it makes another."""
+        """Return whether the call is given an object of the kind, around which it makes another."""
         if kind is MadeKind.DATASET and last_name(site.node.func) in _JOINING:
             return True
         return any(
@@ -383,7 +385,9 @@ class Creations:
         )
 
     def _is_horovods(self, call: ast.Call, site: Site) -> bool:
-        """Whether a call is Horovod's wrap, which is all that the script ever sees of the optimizer in it."""
+        """Return whether a call is Horovod's wrap, which is all that the script ever sees of the optimizer in
+        it.
+        """
         return is_wrap(self._script.names.full_names(call.func, site.scope, site.statement))
 
 
@@ -395,13 +399,13 @@ def _root(node: ast.Call) -> ast.Call:
 
 
 def _is_info(call: ast.Call, path: tuple[Slot, ...]) -> bool:
-    """Whether unpacking takes what ``tfds.load(..., with_info=True)`` tells about the dataset."""
+    """Return whether unpacking takes what ``tfds.load(..., with_info=True)`` tells about the dataset."""
     word = argument(call, None, "with_info")
     return path[0] == 1 and isinstance(word, ast.Constant) and word.value is True
 
 
 def gives_dataset(method: str) -> bool:
-    """Whether the method of this name derives a dataset from one."""
+    """Return whether the method of this name derives a dataset from one."""
     returned = api.returns(f"tensorflow.data.Dataset.{method}")
     return returned is not None and api.is_subclass(returned, *api.DATASET)
 
@@ -412,12 +416,12 @@ def _is_added_optimizer(name: str) -> bool:
 
 
 def _is_private_optimizer(name: str) -> bool:
-    """Whether a class that is imported from within TensorFlow is the base of its optimizers."""
+    """Return whether a class that is imported from within TensorFlow is the base of its optimizers."""
     return name.startswith("tensorflow.python.") and name.endswith((".OptimizerV2", "optimizer.Optimizer"))
 
 
 def _is_of_builtins(value: Value) -> bool:
-    """Whether the value is made by Python itself, so that its elements are none of the objects."""
+    """Return whether the value is made by Python itself, so that its elements are none of the objects."""
     return isinstance(value, Instance) and value.cls.startswith("builtins.")
 
 
@@ -465,7 +469,7 @@ def _held_by(node: ast.expr) -> list[ast.expr]:
 
 
 def _is_own_target(node: ast.expr, site: Site) -> bool:
-    """Whether what the call is given is what its result is assigned to: ``opt = Wrap(opt)``."""
+    """Return whether what the call is given is what its result is assigned to: ``opt = Wrap(opt)``."""
     statement = site.statement.node
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     return bool(dotted(node)) and any(dotted(target) == dotted(node) for target in targets)

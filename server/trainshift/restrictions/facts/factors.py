@@ -36,7 +36,7 @@ def without_factor(program: Program, at: Occurrence, depth: int = 0) -> Edit | N
 
 
 def _is_size(program: Program, at: Occurrence, depth: int = 0) -> bool:
-    """Whether an expression is `size()` itself, or a name of that."""
+    """Return whether an expression is `size()` itself, or a name of that."""
     if isinstance(at.node, ast.Call):
         return program.fact(Horovod).is_call(program.script.site_of(at.node), "size", "local_size")
     step = program.names.steps_back(at) if depth < _DEEPEST else None

@@ -164,7 +164,7 @@ def _condition_of(child: ast.AST, parent: ast.AST) -> str:
 
 
 def _decides(above: Statement, branch: str) -> bool:
-    """Whether the compound statement decides if, or how often, the branch runs."""
+    """Return whether the compound statement decides if, or how often, the branch runs."""
     node = above.node
     if isinstance(node, ast.If) and isinstance(node.test, ast.Constant):
         return bool(node.test.value) != (branch == "body")
@@ -174,7 +174,9 @@ def _decides(above: Statement, branch: str) -> bool:
 
 
 def excludes(one: Statement, other: Statement) -> bool:
-    """Whether one run takes at most one of two places: different branches, or parts of one statement."""
+    """Return whether one run takes at most one of two places: different branches, or parts of one
+    statement.
+    """
     if one is other:
         return True
     above = {statement: below.branch for below, statement in pairwise(one.path())}

@@ -333,7 +333,9 @@ class _Rule:
                 yield Finding(self.code, Verdict.HARMLESS, span, message, self._definition(site))
 
     def _is_own(self, site: Site) -> bool:
-        """Whether the call runs a function of the workspace, which gives its argument a second name."""
+        """Return whether the call runs a function of the workspace, which gives its argument a second
+        name.
+        """
         callee = self.program.names.callee(site)
         return any(isinstance(value, Function | Class) for value in callee) or (
             any(isinstance(value, UserInstance) for value in callee)
@@ -369,7 +371,7 @@ def _a(kind: MadeKind) -> str:
 
 
 def _is_whole(text: str) -> bool:
-    """Whether the text is an expression without parentheses around it."""
+    """Return whether the text is an expression without parentheses around it."""
     try:
         ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -381,7 +383,9 @@ def _is_whole(text: str) -> bool:
 
 
 def _can_be_named(creation: Creation) -> bool:
-    """Whether the creation is evaluated once, in place, in a statement before which a line can be added."""
+    """Return whether the creation is evaluated once, in place, in a statement before which a line can be
+    added.
+    """
     statement = creation.statement
     node = statement.node
     if creation.held not in _EXTRACTED or creation.site.deferred or creation.site.in_fstring:
@@ -407,7 +411,9 @@ def _under(creation: Creation, root: ast.expr) -> bool:
 
 
 def _acts_before(creation: Creation) -> bool:
-    """Whether something that may act is evaluated before the creation in its statement, or decides on it."""
+    """Return whether something that may act is evaluated before the creation in its statement, or decides on
+    it.
+    """
     child: ast.AST = creation.whole
     for parent in reversed(creation.path):
         if isinstance(parent, ast.stmt):
@@ -432,7 +438,7 @@ _QUIET = (
 
 
 def _is_quiet(node: ast.AST) -> bool:
-    """Whether evaluating `node` only reads."""
+    """Return whether evaluating `node` only reads."""
     if isinstance(node, ast.Lambda):
         return not node.args.defaults and not any(node.args.kw_defaults)
     return isinstance(node, _QUIET) and all(_is_quiet(child) for child in ast.iter_child_nodes(node))

@@ -75,7 +75,7 @@ def _other_name(value: ast.expr, target: ast.Name) -> ast.expr | None:
 
 
 def _adds(target: ast.AST | None) -> bool:
-    """Whether an item comes into its container by assignment or by a method that adds one."""
+    """Return whether an item comes into its container by assignment or by a method that adds one."""
     if not isinstance(target, ast.Call):
         return True
     return isinstance(target.func, ast.Attribute) and target.func.attr in ADDING

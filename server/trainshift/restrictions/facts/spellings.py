@@ -63,7 +63,7 @@ def spelling_of(facts: ChunkSyntax) -> Spelling:
 
 
 def _may_compute(leaf: ast.expr) -> bool:
-    """Whether an expression may give a module, or a member, by a name that it computes."""
+    """Return whether an expression may give a module, or a member, by a name that it computes."""
     if isinstance(leaf, ast.Call):
         return last_name(leaf.func) in COMPUTING
     return isinstance(leaf, ast.Subscript)

@@ -111,7 +111,7 @@ def _parts(program: Program, node: ast.expr, site: Site) -> Iterator[tuple[ast.e
 
 
 def _held(values: Values) -> type[ast.expr] | None:
-    """Whether a value is a list or a dictionary of arrays."""
+    """Return whether a value is a list or a dictionary of arrays."""
     shown = [value.node for value in values if isinstance(value, Display)]
     if len(shown) == len(values) == 1 and isinstance(shown[0], _HOLDING) and not _is_of_numbers(shown[0]):
         return ast.Dict if isinstance(shown[0], ast.Dict) else ast.List
@@ -119,7 +119,7 @@ def _held(values: Values) -> type[ast.expr] | None:
 
 
 def _is_of_numbers(node: ast.expr) -> bool:
-    """Whether a list is one of numbers, or of rows of numbers, which is taken for an array itself."""
+    """Return whether a list is one of numbers, or of rows of numbers, which is taken for an array itself."""
     elements = node.elts if isinstance(node, ast.List | ast.Tuple) else []
     return bool(elements) and all(
         isinstance(each, ast.Constant | ast.UnaryOp) or _is_of_numbers(each) for each in elements
@@ -127,7 +127,7 @@ def _is_of_numbers(node: ast.expr) -> bool:
 
 
 def is_read_again(node: ast.expr) -> bool:
-    """Whether an expression does nothing but read names and parts of what they hold."""
+    """Return whether an expression does nothing but read names and parts of what they hold."""
     if isinstance(node, ast.Subscript):
         cut = (part for part in ast.walk(node.slice) if isinstance(part, ast.expr))
         return is_read_again(node.value) and all(isinstance(part, _CUTTING) for part in cut)
@@ -139,7 +139,7 @@ def _is_none(node: ast.expr) -> bool:
 
 
 def _is_listed(program: Program, at: Occurrence, seen: frozenset[int] = frozenset()) -> bool:
-    """Whether a value may be a list that is made of an array, which Keras takes for several inputs."""
+    """Return whether a value may be a list that is made of an array, which Keras takes for several inputs."""
     if id(at.node) in seen:
         return False
     step = program.names.steps_back(at)
@@ -158,7 +158,7 @@ def _is_listed(program: Program, at: Occurrence, seen: frozenset[int] = frozense
 def is_array(
     program: Program, at: Occurrence, seen: frozenset[int] = frozenset(), *, no_dataset: bool = False
 ) -> bool:
-    """Whether an expression is shown to come from a library, which gives arrays and tensors.
+    """Return whether an expression is shown to come from a library, which gives arrays and tensors.
 
     With `no_dataset` it has to be one that gives nothing else.
     """

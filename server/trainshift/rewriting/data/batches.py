@@ -34,7 +34,9 @@ _GROWING = ADDING | {"push", "put", "remember", "store"}
 
 
 def draws_batches(program: Program, loop: Statement) -> bool:
-    """Whether all batches of a loop are drawn in it, another row of them on each rank, as far as is seen."""
+    """Return whether all batches of a loop are drawn in it, another row of them on each rank, as far as is
+    seen.
+    """
     inside = set(loop.walk())
     handed = [site for site in program.script.sites_named(*_HANDING_OUT) if site.statement in inside]
     if handed:
@@ -47,7 +49,9 @@ def draws_batches(program: Program, loop: Statement) -> bool:
 
 
 def drawn_in(program: Program, loop: Statement) -> Verdict | None:
-    """Whether a loop draws the same at random on all ranks, turn by turn; None where it draws nothing."""
+    """Return whether a loop draws the same at random on all ranks, turn by turn; None where it draws
+    nothing.
+    """
     draws, here = program.fact(Uniformity).draws, set(run_in(program, loop))
     found = [site for site in program.script.sites if site.statement in here and draws.is_draw(site)]
     if not found:
@@ -79,7 +83,7 @@ def asked_of(program: Program, loop: Statement, idle: set[Statement]) -> list[Oc
 
 
 def takes_batches(program: Program, loop: Statement) -> bool:
-    """Whether each turn of a loop takes other data than the one before, as far as is seen."""
+    """Return whether each turn of a loop takes other data than the one before, as far as is seen."""
     turns = program.fact(Turns)
     if isinstance(loop.node, ast.For | ast.AsyncFor):
         at = Occurrence(loop.node.iter, loop.scope, loop)
@@ -93,13 +97,15 @@ def takes_batches(program: Program, loop: Statement) -> bool:
 
 
 def asks_next(program: Program, loop: Statement) -> bool:
-    """Whether a statement in a loop asks for the next batch."""
+    """Return whether a statement in a loop asks for the next batch."""
     inside = set(loop.walk())
     return any(site.statement in inside for site in program.script.sites_named(*_HANDING_OUT, *_NEXT))
 
 
 def counts_turns(loop: Statement) -> bool:
-    """Whether a `while` ends after some turns, each of which it counts: ``while i < n: ... i += 1``."""
+    """Return whether a `while` ends after some turns, each of which it counts: ``while i < n: ... i +=
+    1``.
+    """
     test = loop.node.test if isinstance(loop.node, ast.While) else None
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Lt | ast.LtE | ast.NotEq):
         return False
@@ -116,7 +122,9 @@ def _hands_out(program: Program, site: Site) -> bool:
 
 
 def _comes_later(program: Program, draw: Site) -> bool:
-    """Whether an order is drawn only where a counter that begins with 0 has grown: when an epoch is over."""
+    """Return whether an order is drawn only where a counter that begins with 0 has grown: when an epoch is
+    over.
+    """
     for below, above in pairwise(draw.statement.path()):
         if isinstance(above.node, ast.If) and below.branch == "body" and _has_grown(program, above):
             return True
@@ -132,7 +140,7 @@ def _comes_later(program: Program, draw: Site) -> bool:
 
 
 def _has_grown(program: Program, statement: Statement) -> bool:
-    """Whether a test holds only when a counter of an object, which begins with 0, has grown."""
+    """Return whether a test holds only when a counter of an object, which begins with 0, has grown."""
     test = statement.node.test if isinstance(statement.node, ast.If) else None
     if not isinstance(test, ast.Compare) or len(test.ops) > 1 or not isinstance(test.ops[0], _GROWN):
         return False
@@ -168,7 +176,7 @@ def _iterated(program: Program, site: Site) -> list[Occurrence]:
 
 
 def _is_endless_draw(program: Program, at: Occurrence) -> bool:
-    """Whether a dataset never ends, and each rank has it in an order of its own."""
+    """Return whether a dataset never ends, and each rank has it in an order of its own."""
     pipelines, known = program.fact(Pipelines), program.fact(Knowledge)
     root = pipelines.read(at)
     nodes = list(pipelines.upstream(root))
@@ -192,7 +200,9 @@ def _chosen(program: Program, loop: Statement) -> Iterator[Site]:
 
 
 def _is_made(program: Program, data: ast.expr, here: list[Statement]) -> bool:
-    """Whether what is chosen from may be made by the training itself, as memories are of what was met."""
+    """Return whether what is chosen from may be made by the training itself, as memories are of what was
+    met.
+    """
     name = last_name(data)
     for statement in here:
         for part in statement.own_parts():

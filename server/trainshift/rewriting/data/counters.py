@@ -192,7 +192,7 @@ class Counters:
                 yield Occurrence(each.value, each.scope, each.statement)
 
     def _numbers(self, at: Occurrence) -> bool:
-        """Whether an expression is a row of numbers, whose end is no length and no share."""
+        """Return whether an expression is a row of numbers, whose end is no length and no share."""
         if isinstance(at.node, ast.Name):
             step = self._names.steps_back(at)
             return step is not None and any(
@@ -243,18 +243,18 @@ class Counters:
                         yield Limit(statement, limit, every=False)
 
     def _decides(self, statement: Statement) -> bool:
-        """Whether a statement ends a training, or sets a rate, from some step on."""
+        """Return whether a statement ends a training, or sets a rate, from some step on."""
         return self._ends(statement) or (isinstance(statement.node, ast.If) and self._sets_rate(statement))
 
     def _ends(self, statement: Statement) -> bool:
-        """Whether a statement is a training loop, or leaves one where its test holds."""
+        """Return whether a statement is a training loop, or leaves one where its test holds."""
         if isinstance(statement.node, ast.While):
             return statement in self._pace.loops
         found = self._program.fact(ControlFlow).completions(statement.branches.get("body", []))
         return not found.isdisjoint(_LEAVING)
 
     def _saves(self, statement: Statement) -> bool:
-        """Whether a statement writes a file where its test holds, or calls a function that does."""
+        """Return whether a statement writes a file where its test holds, or calls a function that does."""
         within = {part for each in statement.branches.get("body", ()) for part in each.walk()}
         functions = {
             each
@@ -266,7 +266,7 @@ class Counters:
         return any(site.statement in within or site.scope.function() in functions for site in written)
 
     def _sets_rate(self, statement: Statement) -> bool:
-        """Whether a statement sets an optimizer's rate where its test holds, or else."""
+        """Return whether a statement sets an optimizer's rate where its test holds, or else."""
         within = {part for block in statement.branches.values() for each in block for part in each.walk()}
         return any(each.value.statement in within for each in self.settings)
 
@@ -277,7 +277,7 @@ class Counters:
 
     @property
     def any(self) -> bool:
-        """Whether there is any counter."""
+        """Return whether there is any counter."""
         return bool(self._counting)
 
     def counting(self, counter: str) -> list[Statement]:
@@ -307,7 +307,7 @@ class Counters:
         return node.target.id if counts or fewer else ""
 
     def _is_once_a_step(self, statement: Statement) -> bool:
-        """Whether a statement runs in each step of a training of which a rank takes its share."""
+        """Return whether a statement runs in each step of a training of which a rank takes its share."""
         if isinstance(statement.node, ast.For):
             return statement in self._pace.loops and self._pace.is_shared(statement)
         for above in statement.ancestors():
@@ -320,7 +320,9 @@ class Counters:
         return statement.scope.kind == "function" and self._pace.is_shared(statement)
 
     def counts(self, node: ast.expr, statement: Statement) -> bool:
-        """Whether an expression is a counter, its neighbour, or so many times it: ``step * batch_size``."""
+        """Return whether an expression is a counter, its neighbour, or so many times it: ``step *
+        batch_size``.
+        """
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
             return _is_literal(node.right) and self.counts(node.left, statement)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
@@ -348,14 +350,14 @@ def _is_literal(node: ast.expr) -> bool:
 
 
 def _is_count(node: ast.expr) -> bool:
-    """Whether an expression may be a number of steps, and is neither the first nor the second."""
+    """Return whether an expression may be a number of steps, and is neither the first nor the second."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int) and node.value > 1
     return not isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp)
 
 
 def _is_zero(test: ast.expr, remainder: ast.expr) -> bool:
-    """Whether a test asks whether a remainder is 0, by whatever it is compared with."""
+    """Return whether a test asks whether a remainder is 0, by whatever it is compared with."""
     for part in ast.walk(test):
         if isinstance(part, ast.Compare) and remainder in (part.left, *part.comparators):
             others = [each for each in (part.left, *part.comparators) if each is not remainder]

@@ -70,7 +70,7 @@ class DividedData:
         return next((each for each in self.loops if each.statement is statement), None)
 
     def divides(self, at: Occurrence) -> bool:
-        """Whether an expression, such as the length of a dataset, is read behind a division."""
+        """Return whether an expression, such as the length of a dataset, is read behind a division."""
         places = {id(place.at.node) for each in self.loops for place in each.places}
         parts = [at.part(part) for part in ast.walk(at.node) if isinstance(part, ast.Name | ast.Attribute)]
         return any(
@@ -117,7 +117,9 @@ class DividedData:
         return {each.iteration: each for each in self._read if self._counts_steps(each)}
 
     def _may_be_alike(self, pipeline: _Pipeline) -> bool:
-        """Whether all ranks may begin with the same part of the data, if only their steps are divided."""
+        """Return whether all ranks may begin with the same part of the data, if only their steps are
+        divided.
+        """
         nodes = list(self._nodes(pipeline))
         if self._divides_epochs(pipeline.iteration) or any(node.is_share for node in nodes):
             return False
@@ -137,7 +139,7 @@ class DividedData:
         return all(not known.likeness(each).diverges or known.reaches_little(each, row) for each in nodes)
 
     def _counts_steps(self, pipeline: _Pipeline) -> bool:
-        """Whether a loop is given the number of its steps, which HV06 divides."""
+        """Return whether a loop is given the number of its steps, which HV06 divides."""
         fit, given = pipeline.iteration.fit, self._input_fns.of(pipeline.iteration)
         if given is not None and given.counted:
             return True
@@ -149,7 +151,7 @@ class DividedData:
         )
 
     def _divides_epochs(self, iteration: Iteration) -> bool:
-        """Whether each rank goes through fewer epochs, by the script itself."""
+        """Return whether each rank goes through fewer epochs, by the script itself."""
         given = iteration.fit.given("epochs") if iteration.fit is not None else None
         return divides_epochs(self._program, iteration.statement, given)
 
@@ -164,7 +166,7 @@ class DividedData:
         ]
 
     def _is_alike(self, pipeline: _Pipeline) -> bool:
-        """Whether it is seen that all ranks would begin with the same part of the data."""
+        """Return whether it is seen that all ranks would begin with the same part of the data."""
         return all(self._knowledge.likeness(node).is_uniform for node in self._nodes(pipeline))
 
     @cached_property
@@ -322,7 +324,7 @@ class DividedData:
         return LoopData(iteration, How.STEPS, (*cuts, counted), tuple(drawing))
 
     def _is_outer(self, iteration: Iteration) -> bool:
-        """Whether each turn of a loop is a training of its own, as that on a fold is."""
+        """Return whether each turn of a loop is a training of its own, as that on a fold is."""
         return iteration.fit is None and iteration.statement in self._iterated.around
 
     def _row(self, iteration: Iteration) -> Rows | None:
@@ -375,7 +377,7 @@ class DividedData:
         )
 
     def _is_divided_once(self, loops: list[LoopData], pipelines: list[_Pipeline]) -> bool:
-        """Whether each way from a loop to its data leads through one place only."""
+        """Return whether each way from a loop to its data leads through one place only."""
         places = {id(place.at.node) for each in loops for place in each.places}
 
         def once(node: Node, seen: frozenset[Node]) -> bool:
@@ -459,7 +461,7 @@ class _Cutting:
         return list(found)
 
     def _is_divided(self, node: Node) -> bool:
-        """Whether a `take` is given a share of its number (HV06)."""
+        """Return whether a `take` is given a share of its number (HV06)."""
         return node.operation == "take" and any(each.site is node.site for each in self._taken)
 
     def _obstacle(self, node: Node, batched: bool, freely: bool = True) -> str:
@@ -491,5 +493,5 @@ class _Cutting:
 
 
 def _keeps_file(node: Node) -> bool:
-    """Whether a node keeps what it is given in a file, which ranks would share."""
+    """Return whether a node keeps what it is given in a file, which ranks would share."""
     return node.operation == "cache" and node.given("filename", 0) is not None

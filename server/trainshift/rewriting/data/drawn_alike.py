@@ -50,7 +50,7 @@ class DrawnAlike:
         return [each for each in drawn if each.remedy is Remedy.STATE]
 
     def _is_sent(self, draw: Draw) -> bool:
-        """Whether rank 0 sends what is drawn already, where it is drawn or in the next statement."""
+        """Return whether rank 0 sends what is drawn already, where it is drawn or in the next statement."""
         script, around = self._program.script, draw.site.parent
         if self._sends(around):
             return True
@@ -61,7 +61,7 @@ class DrawnAlike:
         return ast.unparse(sent.args[0]) == ast.unparse(draw.site.node.args[0])
 
     def _sends(self, node: ast.AST | None) -> bool:
-        """Whether an expression is what rank 0 sends to all."""
+        """Return whether an expression is what rank 0 sends to all."""
         sent = (each.node for each in self._program.fact(Horovod).calls("broadcast_object"))
         return any(node is each for each in sent)
 
@@ -84,5 +84,5 @@ class DrawnAlike:
 
     @cached_property
     def is_sent(self) -> bool:
-        """Whether rank 0 sends the others what it draws."""
+        """Return whether rank 0 sends the others what it draws."""
         return any(each.remedy in _SENT for each in (*self.divided, *self.splitting))

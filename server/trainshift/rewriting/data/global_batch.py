@@ -37,7 +37,7 @@ class GlobalBatch:
 
     @cached_property
     def is_kept(self) -> bool:
-        """Whether the size of a batch is divided by the number of ranks."""
+        """Return whether the size of a batch is divided by the number of ranks."""
         if not self._horovod.calls("size"):
             return False
         return any(
@@ -47,7 +47,9 @@ class GlobalBatch:
         )
 
     def is_cut(self, loop: Statement | None) -> bool:
-        """Whether each turn of a loop takes its rank's part of what it is given: ``x[rank * 16:...]``."""
+        """Return whether each turn of a loop takes its rank's part of what it is given: ``x[rank *
+        16:...]``.
+        """
         if loop is None or not isinstance(loop.node, ast.For):
             return False
         bound = {each.id for each in ast.walk(loop.node.target) if isinstance(each, ast.Name)}
@@ -69,7 +71,7 @@ class GlobalBatch:
         return argument(site.node, None, _SIZE)
 
     def _is_part(self, size: Occurrence) -> bool:
-        """Whether a number is what a division by the number of ranks gives, or is made of it."""
+        """Return whether a number is what a division by the number of ranks gives, or is made of it."""
 
         def behind(at: Occurrence) -> Iterable[Occurrence]:
             node = at.node

@@ -105,7 +105,9 @@ def turns_of(numbers: ast.Call) -> ast.expr | None:
 
 
 def side_by_side(program: Program, at: Occurrence) -> bool:
-    """Whether rows of numbers are gone through side by side: ``zip(range(0, n, 32), range(32, n, 32))``."""
+    """Return whether rows of numbers are gone through side by side: ``zip(range(0, n, 32), range(32, n,
+    32))``.
+    """
     if not isinstance(at.node, ast.Call) or _SIDE_BY_SIDE not in called(program, at):
         return False
     rows = [at.part(each) for each in at.node.args]
@@ -195,7 +197,7 @@ def _other_use(program: Program, numbered: Numbered, counting: frozenset[Stateme
 
 
 def _is_of_data(read: NameUse) -> bool:
-    """Whether a number is read to cut data out, or to work out what does."""
+    """Return whether a number is read to cut data out, or to work out what does."""
     node = read.statement.node
     if isinstance(node, ast.Assign) and is_arithmetic(node.value):
         return all(isinstance(target, ast.Name | ast.Tuple) for target in node.targets)
@@ -207,7 +209,7 @@ def _is_of_data(read: NameUse) -> bool:
 
 
 def _only_tells(program: Program, statement: Statement) -> bool:
-    """Whether a statement does nothing but print and write, in its blocks too."""
+    """Return whether a statement does nothing but print and write, in its blocks too."""
     kept = [each for each in statement.walk() if each is not statement]
     if kept and not isinstance(statement.node, ast.If):
         return False

@@ -98,11 +98,13 @@ class InputFns:
         return next((each for each in self.all if each.iteration is iteration), None)
 
     def gives_datasets(self, each: InputFn) -> bool:
-        """Whether an input function is seen to return a dataset."""
+        """Return whether an input function is seen to return a dataset."""
         return any(node.is_dataset and node.operation for node in self._pipelines.upstream(each.root))
 
     def order(self, each: InputFn) -> Verdict:
-        """Whether all ranks have the data of an input function in one order, which returns no dataset."""
+        """Return whether all ranks have the data of an input function in one order, which returns no
+        dataset.
+        """
         if each.maker is not None:
             shuffle = argument(each.maker.node, None, "shuffle")
             fixed = isinstance(shuffle, ast.Constant) and not shuffle.value

@@ -173,7 +173,9 @@ class Iterated:
         return {above for each in loops for above in self.above(each)}
 
     def is_part(self, loop: Statement) -> bool:
-        """Whether a loop is one part of the steps of another, which trains beside it too, as GANs do."""
+        """Return whether a loop is one part of the steps of another, which trains beside it too, as GANs
+        do.
+        """
         around = {each for each in self.above(loop) if isinstance(each.node, LOOPS)}
         inside, function = set(loop.walk()), loop.scope.function()
         trains, names = self._program.fact(WhatTrains), self._program.names
@@ -198,7 +200,7 @@ class Iterated:
         }
 
     def splits(self, site: Site) -> bool:
-        """Whether the rest of the dataset is used too: ``ds.take(n)`` beside ``ds.skip(n)``."""
+        """Return whether the rest of the dataset is used too: ``ds.take(n)`` beside ``ds.skip(n)``."""
         return any(_parts(other) == _parts(site) for other in self._script.sites_named("skip"))
 
 

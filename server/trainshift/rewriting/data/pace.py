@@ -97,18 +97,20 @@ class Pace:
         return Taken.MIXED if len(found) > 1 else Taken.SHARE if True in found else Taken.ALL
 
     def is_shared(self, statement: Statement) -> bool:
-        """Whether a statement is, or runs in, a loop of which each rank takes its share."""
+        """Return whether a statement is, or runs in, a loop of which each rank takes its share."""
         return any(
             self.loops.get(each, False)
             for each in (statement, *self._program.fact(Iterated).above(statement))
         )
 
     def agrees(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Whether a number of steps is that of a share: it depends on the ranks, or on a share's length."""
+        """Return whether a number of steps is that of a share: it depends on the ranks, or on a share's
+        length.
+        """
         return self._horovod.divided(node, scope, statement) or self._is_of_share(node, scope, statement)
 
     def counts_share(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Whether an expression, be it a rate, is surely a number of steps of a share."""
+        """Return whether an expression, be it a rate, is surely a number of steps of a share."""
         divides = any(
             isinstance(part, ast.BinOp)
             and isinstance(part.op, ast.Div | ast.FloorDiv)
@@ -152,11 +154,13 @@ class Pace:
         return found
 
     def _is_turn(self, run: Statement) -> bool:
-        """Whether a run of a session is a turn of a `for` of the script's own, and no end of a session's."""
+        """Return whether a run of a session is a turn of a `for` of the script's own, and no end of a
+        session's.
+        """
         return any(isinstance(each.node, ast.For) for each in self._program.fact(Iterated).above(run))
 
     def _draws_turns(self, loop: Statement) -> bool:
-        """Whether a `while` counts its turns, for each of which a rank draws a batch of its own."""
+        """Return whether a `while` counts its turns, for each of which a rank draws a batch of its own."""
         if not self._program.whole.choices.divide_data or not counts_turns(loop):
             return False
         seeded = self._program.fact(Uniformity).draws.is_seeded(NUMPY)
@@ -169,7 +173,7 @@ class Pace:
         return [each for each in given if getattr(each.node, "value", ...) is not None]
 
     def _shares(self, each: Iteration) -> bool:
-        """Whether each rank takes its share of what a loop goes through."""
+        """Return whether each rank takes its share of what a loop goes through."""
         if any(data.iteration is each and data.how is not How.WHOLE for data in self._data.loops):
             return True
         if each.fit is not None:

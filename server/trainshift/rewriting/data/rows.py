@@ -83,7 +83,7 @@ def read_rows(program: Program, iteration: Iteration) -> Rows | None:
 
 
 def counts(fit: Fit) -> bool:
-    """Whether a `fit` is given the number of its steps."""
+    """Return whether a `fit` is given the number of its steps."""
     steps = fit.given("steps_per_epoch")
     return steps is not None and not (isinstance(steps, ast.Constant) and steps.value is None)
 
@@ -95,7 +95,7 @@ def _calls(program: Program, at: Occurrence) -> list[Site]:
 
 
 def _order(program: Program, fit: Fit, at: Occurrence) -> Verdict | None:
-    """Whether all ranks go through a sequence of Keras' in one order; None for what is none."""
+    """Return whether all ranks go through a sequence of Keras' in one order; None for what is none."""
     draws = program.fact(Uniformity).draws
     if isinstance(at.node, ast.Call) and program.script.site_of(at.node).name in _FLOWS:
         site = program.script.site_of(at.node)
@@ -114,7 +114,7 @@ def _order(program: Program, fit: Fit, at: Occurrence) -> Verdict | None:
 
 
 def _is_sequence(program: Program, at: Occurrence) -> bool:
-    """Whether an expression is an object of the script that has a length, and elements by number."""
+    """Return whether an expression is an object of the script that has a length, and elements by number."""
     values = program.names.values(*at[:3])
     return bool(values) and all(
         isinstance(value, UserInstance)
@@ -179,7 +179,9 @@ def _drawn(places: tuple[Place, ...]) -> Rows:
 
 
 def _is_array(program: Program, at: Occurrence) -> bool:
-    """Whether an expression is seen to be an array, and no dataset or list, which may hold anything."""
+    """Return whether an expression is seen to be an array, and no dataset or list, which may hold
+    anything.
+    """
     values = program.names.values(*at[:3])
     if any(isinstance(value, Display) for value in values) or program.names.may_be(values, *api.DATASET):
         return False
@@ -187,7 +189,7 @@ def _is_array(program: Program, at: Occurrence) -> bool:
 
 
 def _is_batches(program: Program, at: Occurrence, seen: frozenset[int]) -> bool:
-    """Whether a list is seen to hold parts that are cut out of arrays."""
+    """Return whether a list is seen to hold parts that are cut out of arrays."""
     if id(at.node) in seen:
         return False
     if isinstance(at.node, ast.ListComp):

@@ -100,7 +100,7 @@ def _names(at: Occurrence) -> Iterator[Occurrence]:
 
 
 def _is_own(program: Program, at: Occurrence) -> bool:
-    """Whether each rank draws or collects data of its own."""
+    """Return whether each rank draws or collects data of its own."""
     draws = program.fact(Remedies)
     if any(draw.remedy is None for draw in draws.behind(at)):
         return True
@@ -108,7 +108,9 @@ def _is_own(program: Program, at: Occurrence) -> bool:
 
 
 def _is_data(program: Program, at: Occurrence, depth: int) -> bool:
-    """Whether an expression is shown to be an array that is made once, and neither a variable nor a model."""
+    """Return whether an expression is shown to be an array that is made once, and neither a variable nor a
+    model.
+    """
     if depth > _DEEPEST:
         return False
     node, step = at.node, program.names.steps_back(at)

@@ -39,7 +39,9 @@ class StepCount:
 
 
 def stays(count: ast.expr) -> bool:
-    """Whether a number of steps is 1, of which a share would be none, or stands for all (-1 or None)."""
+    """Return whether a number of steps is 1, of which a share would be none, or stands for all (-1 or
+    None).
+    """
     try:
         return ast.literal_eval(count) in (1, -1, None)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -102,7 +104,9 @@ class StepCounts:
 
 
 def divides_epochs(program: Program, statement: Statement, given: ast.expr | None) -> bool:
-    """Whether each rank goes through fewer epochs by the script itself: those given, or rounds around."""
+    """Return whether each rank goes through fewer epochs by the script itself: those given, or rounds
+    around.
+    """
     epochs = [(each.node.iter, each) for each in statement.ancestors() if isinstance(each.node, ast.For)]
     if given is not None:
         epochs.append((given, statement))

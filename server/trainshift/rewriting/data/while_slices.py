@@ -99,21 +99,21 @@ def _read(program: Program, loop: Statement) -> Slices | None:
 
 
 def _is_set_alone(start: Binding) -> bool:
-    """Whether a statement gives a number to one name, and does nothing else."""
+    """Return whether a statement gives a number to one name, and does nothing else."""
     node = start.statement.node if start.statement is not None else None
     alone = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
     return alone and start.kind == "value" and isinstance(start.value, ast.Constant)
 
 
 def _is_read_after(program: Program, step: Statement, name: str) -> bool:
-    """Whether a counter is read in its loop when it has moved on: to what is another slice by then."""
+    """Return whether a counter is read in its loop when it has moved on: to what is another slice by then."""
     block, index = program.script.siblings(step)
     behind = (each for above in block[index + 1 :] for each in above.walk())
     return any(isinstance(part, ast.Name) and part.id == name for each in behind for part in each.own_parts())
 
 
 def _grows(node: ast.expr, counter: ast.Name) -> bool:
-    """Whether an expression is a counter, or a sum with it."""
+    """Return whether an expression is a counter, or a sum with it."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
         return _grows(node.left, counter)
     return node is counter
@@ -152,7 +152,7 @@ def _start(program: Program, loop: Statement, name: str) -> Binding | None:
 def _is_same(
     program: Program, added: ast.expr, step: Statement, first: Statement, changed: list[str]
 ) -> bool:
-    """Whether what is added is the same each time, and known where the counting starts."""
+    """Return whether what is added is the same each time, and known where the counting starts."""
     if isinstance(added, ast.Constant):
         return isinstance(added.value, int) and added.value > 0
     if not is_plain(added) or any(

@@ -20,7 +20,7 @@ class DryRuns:
         self._asked: dict[Scope, frozenset[tuple[str, bool]]] = {}
 
     def is_dry(self, site: Site, function: Scope) -> bool:
-        """Whether a call gives a function a constant by which nothing in it trains."""
+        """Return whether a call gives a function a constant by which nothing in it trains."""
         for name, wanted in self._flags(function):
             given = self._names.argument(site, function, name)
             if given is None:

@@ -60,7 +60,7 @@ class Generators:
             yield from self._run_by(each, seen)
 
     def never_ends(self, at: Occurrence) -> bool:
-        """Whether all that yields what an expression gives goes on for ever, as far as is seen."""
+        """Return whether all that yields what an expression gives goes on for ever, as far as is seen."""
         functions = self.run_by(at)
         return bool(functions) and all(map(self._goes_on, functions))
 
@@ -85,7 +85,7 @@ class Generators:
         return [each for each in found if each not in self._program.fact(Splits).mended]
 
     def is_by_rank(self, at: Occurrence) -> bool:
-        """Whether what is yielded depends on the number of the rank."""
+        """Return whether what is yielded depends on the number of the rank."""
         return bool(self._by_rank(at))
 
     def _by_rank(self, at: Occurrence) -> list[Cause]:
@@ -98,7 +98,9 @@ class Generators:
         ]
 
     def likeness(self, at: Occurrence) -> Verdict:
-        """Whether the same is yielded on all ranks, as far as the draws tell; `seed-by-rank` is asked too."""
+        """Return whether the same is yielded on all ranks, as far as the draws tell; `seed-by-rank` is asked
+        too.
+        """
         causes = self._by_rank(at)
         if self._program.choices.seed_by_rank:
             causes += (cause_of(CauseKind.RANK, each) for each in self.draws(at))
@@ -108,7 +110,7 @@ class Generators:
 
 
 def _is_left(loop: Statement) -> bool:
-    """Whether a loop may be left from inside."""
+    """Return whether a loop may be left from inside."""
     return any(
         (isinstance(each.node, ast.Return) and each.scope is loop.scope)
         or (isinstance(each.node, ast.Break) and innermost_loop(each) is loop)

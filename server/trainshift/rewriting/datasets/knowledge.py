@@ -76,7 +76,7 @@ class Knowledge:
         return next(filter(None, map(self.uncounted, node.inputs)), "")
 
     def reaches_little(self, shuffle: Node, nodes: Sequence[Node]) -> bool:
-        """Whether a `shuffle` holds fewer elements than are taken behind it.
+        """Return whether a `shuffle` holds fewer elements than are taken behind it.
 
         Ranks that take fewer would all begin with the same elements, and never see the last ones.  `nodes`
         are those of the pipeline, from the last to the first.
@@ -125,7 +125,7 @@ class Knowledge:
         return f"`{_ONE}` makes one element of all the data; make one for each row" if whole else ""
 
     def ends(self, node: Node) -> bool:
-        """Whether a dataset comes to an end, as far as is seen."""
+        """Return whether a dataset comes to an end, as far as is seen."""
         if node.operation in ENDLESS or self._repeats_endlessly(node):
             return False
         if node.operation == _FROM_GENERATOR:
@@ -167,7 +167,7 @@ class Knowledge:
         return known.text(key) if known is not None else ""
 
     def _is_drawn(self, node: Node) -> bool:
-        """Whether each rank has a source of its own, or one in an order of its own."""
+        """Return whether each rank has a source of its own, or one in an order of its own."""
         drawn = {draw.site for draw in self._drawn_for(node)}
         drawn |= {site for each in _given(node) for site in self._remedies.choosing(each)}
         return not drawn <= self._splits.mended
@@ -182,7 +182,7 @@ class Knowledge:
         return [*self._drawn_for(node), *([Draw(node.site, Remedy.SEED)] if own and node.site else [])]
 
     def draws(self, node: Node) -> bool:
-        """Whether the order of elements is drawn here."""
+        """Return whether the order of elements is drawn here."""
         if node.operation in DRAWING:
             name, default = DRAWING[node.operation]
             given = node.given(name)
@@ -190,11 +190,11 @@ class Knowledge:
         return node.operation in SHUFFLING
 
     def draws_freely(self, node: Node) -> bool:
-        """Whether the order is drawn here, and by no seed that is the same on all ranks."""
+        """Return whether the order is drawn here, and by no seed that is the same on all ranks."""
         return self.draws(node) and not self._is_seeded(node)
 
     def likeness(self, node: Node) -> Verdict:
-        """Whether a dataset has the same elements in the same order on all ranks, as far as is seen.
+        """Return whether a dataset has the same elements in the same order on all ranks, as far as is seen.
 
         `node` alone is looked at, and what its elements are drawn by; not what it is made of.
         """
@@ -222,7 +222,7 @@ class Knowledge:
             yield from pipelines.upstream(pipelines.read(each))
 
     def _can_be_seeded(self, node: Node) -> bool:
-        """Whether a seed can be given to what draws here.
+        """Return whether a seed can be given to what draws here.
 
         Not where that is called again and again: it would draw the same order each time.
         """

@@ -47,7 +47,7 @@ class Node:
 
     @property
     def is_source(self) -> bool:
-        """Whether a library makes the dataset here, of what is no dataset."""
+        """Return whether a library makes the dataset here, of what is no dataset."""
         return bool(self.operation) and not self.inputs
 
     def given(self, name: str, position: int | None = None) -> ast.expr | None:
@@ -149,7 +149,7 @@ class Pipelines:
             node.unseen = True
 
     def _is_dry(self, source: Occurrence, node: Node) -> bool:
-        """Whether a parameter is handed a source by a call that does not train."""
+        """Return whether a parameter is handed a source by a call that does not train."""
         dry = self._program.fact(DryRuns)
         functions = (each.inner for each in node.bindings if each.kind == "parameter")
         site = source.site
@@ -197,7 +197,7 @@ class Pipelines:
         return "apply"
 
     def _shares(self, site: Site, operation: str) -> bool:
-        """Whether a call leaves a rank its own share: ``shard(hvd.size(), hvd.rank())``."""
+        """Return whether a call leaves a rank its own share: ``shard(hvd.size(), hvd.rank())``."""
         if operation == "apply" and site.node.args and isinstance(site.node.args[0], ast.Lambda):
             body = site.node.args[0].body
             calls = [part for part in ast.walk(body) if isinstance(part, ast.Call)]
@@ -205,7 +205,7 @@ class Pipelines:
         return operation == "shard" and self._depends_on_rank(site)
 
     def _depends_on_rank(self, site: Site) -> bool:
-        """Whether what a call is given is another on each rank: rows that were cut before, say."""
+        """Return whether what a call is given is another on each rank: rows that were cut before, say."""
         return any(map(self._program.fact(Uniformity).on_rank, map(of_call(site).part, arguments(site.node))))
 
     def _is_dataset(self, at: Occurrence) -> bool:
@@ -250,5 +250,5 @@ def _zipped(pipelines: Pipelines, node: Node) -> list[ast.expr]:
 
 
 def _gives_several(node: Node) -> bool:
-    """Whether a node is a call of what gives several datasets at once, or passes that on."""
+    """Return whether a node is a call of what gives several datasets at once, or passes that on."""
     return not node.is_source or node.operation in ("load", "as_dataset", *DIRECTORIES)

@@ -53,7 +53,9 @@ class Readers:
                 yield from self._of_function(function, allowed)
 
     def is_read_alone(self, made: Collection[Site]) -> bool:
-        """Whether what rank 0 alone prints or writes goes through something that comes of these calls."""
+        """Return whether what rank 0 alone prints or writes goes through something that comes of these
+        calls.
+        """
         pipelines = self._program.fact(Pipelines)
         for site in self._script.sites if made else ():
             node = site.statement.node
@@ -72,7 +74,7 @@ class Readers:
         return False
 
     def _is_of_root(self, site: Site) -> bool:
-        """Whether a call prints or writes, which one rank does for all."""
+        """Return whether a call prints or writes, which one rank does for all."""
         if any(map(prints, self._names.full_names(site.node.func, site.scope, site.statement))):
             return True
         deed = self._program.fact(Effects).of_call(site)
@@ -124,7 +126,7 @@ def _reads_in(facts: ChunkSyntax) -> dict[str, list[_Read]]:
 
 
 def _only_asks(read: _Read) -> bool:
-    """Whether a read asks for the length or the kind of a dataset, and for no element."""
+    """Return whether a read asks for the length or the kind of a dataset, and for no element."""
     parent = read.parent
     if isinstance(parent, ast.Call):
         return last_name(parent.func) in _ASKING and read.at.node is not parent.func

@@ -82,13 +82,17 @@ class Remedies:
         self._draws = program.fact(Uniformity).draws
 
     def is_repeated(self, site: Site) -> bool:
-        """Whether a call is made again and again by a loop around it, or around a call that leads to it."""
+        """Return whether a call is made again and again by a loop around it, or around a call that leads to
+        it.
+        """
         repeats = self._program.fact(ControlFlow).repeats
         return any(each.deferred or repeats(each.statement) for each in calls_leading_to(self._names, site))
 
     @cached_property
     def seeds_by_rank(self) -> bool:
-        """Whether TensorFlow's own seed, by which each other one is changed, is another on each rank."""
+        """Return whether TensorFlow's own seed, by which each other one is changed, is another on each
+        rank.
+        """
         on_rank = self._program.fact(Uniformity).on_rank
         return any(
             on_rank(of_call(site).part(each))
@@ -98,7 +102,7 @@ class Remedies:
 
     @cached_property
     def any_free(self) -> bool:
-        """Whether a script draws an order that nothing fixes, or numbers by which it may choose."""
+        """Return whether a script draws an order that nothing fixes, or numbers by which it may choose."""
         return any(self.is_free(each) or self._draws_numbers(each) for each in self._script.sites) or bool(
             self._shuffled_in_place
         )
@@ -150,7 +154,7 @@ class Remedies:
         return self._script.called_name(site) in _NUMBERS and self._is_own(site)
 
     def _is_own(self, site: Site) -> bool:
-        """Whether a call draws, and not the same on all ranks, as far as is seen."""
+        """Return whether a call draws, and not the same on all ranks, as far as is seen."""
         draws = self._draws.shuffles(site) or self._draws.is_draw(site)
         return draws and bool(self._draws.library(site)) and not self._draws.of(site).is_uniform
 
@@ -174,13 +178,13 @@ class Remedies:
         return isinstance(at.node, ast.Lambda) or self._is_sorted(at)
 
     def is_free(self, site: Site) -> bool:
-        """Whether a call draws an order or a choice that nothing fixes."""
+        """Return whether a call draws an order or a choice that nothing fixes."""
         if site.name == "set" and self._names.calls(site, "builtins.set"):
             return True
         return self._script.called_name(site) in _CHOOSING and self._is_own(site)
 
     def _is_sorted(self, at: Occurrence) -> bool:
-        """Whether an expression does not depend on the order of what it is given."""
+        """Return whether an expression does not depend on the order of what it is given."""
         node = at.node
         return isinstance(node, ast.Call) and not _UNORDERED.isdisjoint(
             self._names.full_names(node.func, at.scope, at.statement)
@@ -206,7 +210,7 @@ class Remedies:
         return Remedy.SENT if is_sent and self._can_send(site) else None
 
     def _sent_mask(self, site: Site) -> Remedy | None:
-        """Whether rank 0 can send the numbers that choose rows: one for each row, drawn once."""
+        """Return whether rank 0 can send the numbers that choose rows: one for each row, drawn once."""
         if site.in_fstring or site.deferred or self.is_repeated(site) or not self._can_send(site):
             return None
         by_numpy = self._names.calls(site, *(f"{_BY_NUMPY}.{name}" for name in _NUMBERS))
@@ -222,7 +226,7 @@ class Remedies:
         return Remedy.SENT if is_row and self._is_index(given[0], site) else None
 
     def _is_index(self, node: ast.expr, site: Site) -> bool:
-        """Whether numbers are shuffled, and not the data themselves, which are too much to send."""
+        """Return whether numbers are shuffled, and not the data themselves, which are too much to send."""
         step = self._names.steps_back(Occurrence(node, site.scope, site.statement))
         sources = [each.node for each in step.sources] if step is not None and not step.unseen else [node]
         return all(
@@ -231,7 +235,9 @@ class Remedies:
         )
 
     def _can_send(self, site: Site) -> bool:
-        """Whether Horovod can send an object where a call stands: not in graphs, nor on one rank alone."""
+        """Return whether Horovod can send an object where a call stands: not in graphs, nor on one rank
+        alone.
+        """
         in_graph = self._program.fact(Executions).is_in_graph(site.scope)
         return not in_graph and not self._program.fact(Horovod).on_root(site.statement)
 

@@ -66,7 +66,7 @@ def guard_changes(
 
 
 def stands_alone(program: Program, call: RootCall) -> bool:
-    """Whether every rank could make a call as well: its arguments do nothing, and are None on none."""
+    """Return whether every rank could make a call as well: its arguments do nothing, and are None on none."""
     given = (*call.site.node.args, *(word.value for word in call.site.node.keywords))
     read = {part.id for each in given for part in ast.walk(each) if isinstance(part, ast.Name)}
     for other in program.fact(RootOnly).calls:

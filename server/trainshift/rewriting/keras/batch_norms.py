@@ -39,7 +39,7 @@ class BatchNorm:
 
     @property
     def is_named(self) -> bool:
-        """Whether the script names the layer."""
+        """Return whether the script names the layer."""
         return any(word.arg == "name" for word in self.site.node.keywords)
 
 
@@ -58,7 +58,7 @@ class BatchNorms:
 
     @property
     def is_needed(self) -> bool:
-        """Whether some layer is to be Horovod's."""
+        """Return whether some layer is to be Horovod's."""
         return any(not each.reason for each in self.all)
 
     def _read(self) -> Iterator[BatchNorm]:
@@ -104,7 +104,7 @@ class BatchNorms:
 
     @cached_property
     def _trains_on_root(self) -> bool:
-        """Whether a call that only rank 0 makes runs layers as in training."""
+        """Return whether a call that only rank 0 makes runs layers as in training."""
         kept = {call.site.statement for call in self._program.fact(RootOnly).calls}
         return any(
             site.statement in kept or self._program.fact(Horovod).site_on_root(site)

@@ -30,7 +30,7 @@ class Callbacks(Listed):
 
     @property
     def reads_metrics(self) -> bool:
-        """Whether some callback, as far as can be seen, looks at the metrics of an epoch."""
+        """Return whether some callback, as far as can be seen, looks at the metrics of an epoch."""
         return not self.found.complete or any(each.reads_metrics for each in self.members)
 
 
@@ -64,7 +64,7 @@ class CallbackLists(Lists):
         return [AVERAGE] if self._lacks_average(callbacks) else []
 
     def _lacks_average(self, callbacks: Callbacks) -> bool:
-        """Whether a callback that is seen steers training by metrics which each rank has its own of.
+        """Return whether a callback that is seen steers training by metrics which each rank has its own of.
 
         Those of data that all ranks validate on are the same.
         """
@@ -116,7 +116,7 @@ class CallbackLists(Lists):
         return Role.WRITES if Role.WRITES in roles and not self._keeps_something(cls) else Role.OWN
 
     def _keeps_something(self, cls: Scope) -> bool:
-        """Whether methods of the class, not counting its ``__init__``, set attributes of anything."""
+        """Return whether methods of the class, not counting its ``__init__``, set attributes of anything."""
         return any(
             attribute.binding.scope.function() is not None
             and attribute.binding.scope.function().owner() is cls  # type: ignore[union-attr]
@@ -127,7 +127,7 @@ class CallbackLists(Lists):
         )
 
     def _stops_in_epoch(self, cls: Scope) -> bool:
-        """Whether a method of the class that is called for a batch stops the training."""
+        """Return whether a method of the class that is called for a batch stops the training."""
         family = self._names.ancestry(cls)
         for attribute in self._script.attribute_bindings("stop_training"):
             function = attribute.binding.scope.function()
@@ -146,7 +146,7 @@ class CallbackLists(Lists):
         return isinstance(value, Unknown)
 
     def _uses_logs(self, cls: Scope) -> bool:
-        """Whether what the class does at the end of an epoch or of the training uses the logs."""
+        """Return whether what the class does at the end of an epoch or of the training uses the logs."""
         for each in self._names.ancestry(cls):
             for name in ("on_epoch_end", "on_train_end", "on_test_end") if isinstance(each, Scope) else ():
                 method = self._names.function_named(each, name)  # type: ignore[arg-type]
@@ -158,7 +158,7 @@ class CallbackLists(Lists):
 
 
 def _validates(callback: Instance) -> bool:
-    """Whether a callback looks at a metric of the validation."""
+    """Return whether a callback looks at a metric of the validation."""
     if callback.cls.endswith("TerminateOnNaN"):
         return False
     monitored = argument(callback.node, 0, "monitor")

@@ -71,7 +71,7 @@ class Compiled:
         ]
 
     def _is_told_at_fit(self, compile: Compile) -> bool:
-        """Whether all fits of what is compiled may be of a loaded model as well."""
+        """Return whether all fits of what is compiled may be of a loaded model as well."""
         fits = self._program.fact(Fits)
         own = [
             each for each in fits.fits if any(made.site is compile.site for made in fits.compiles_of(each))
@@ -79,7 +79,9 @@ class Compiled:
         return bool(own) and all(each in self._told_at_fit for each in own)
 
     def is_averaged_loaded(self, fit: Fit) -> bool:
-        """Whether a model that is loaded with its optimizer averages, or is made to, where it is fitted."""
+        """Return whether a model that is loaded with its optimizer averages, or is made to, where it is
+        fitted.
+        """
         own = self._program.fact(OwnHorovod).is_distributed(fit.model, fit.site)
         if self._program.fact(Target).is_keras3:
             return own or fit in self.loaded
@@ -98,7 +100,7 @@ class Compiled:
         ]
 
     def averages(self, compile: Compile) -> bool:
-        """Whether the optimizer averages, and not a tape of the model's own."""
+        """Return whether the optimizer averages, and not a tape of the model's own."""
         return compile.own_tape is None or self._program.fact(Fits).may_have_own_tape_or_not(compile)
 
     @cached_property

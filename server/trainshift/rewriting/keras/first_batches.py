@@ -34,7 +34,9 @@ class FirstBatches:
         self._names = program.names
 
     def takes_several(self, step: Step) -> bool:
-        """Whether a step of a `train_step` may be one of several that its optimizer takes in a batch."""
+        """Return whether a step of a `train_step` may be one of several that its optimizer takes in a
+        batch.
+        """
         model = self._model(step)
         if model is None:
             return False
@@ -69,7 +71,7 @@ class FirstBatches:
         return self._program.fact(Executions).custom_model(step.site.scope)
 
     def _is_repeated(self, step: Step) -> bool:
-        """Whether a batch runs the statement of a step more than once."""
+        """Return whether a batch runs the statement of a step more than once."""
         function = step.site.scope.function()
         repeats = self._program.fact(ControlFlow).repeats
         if repeats(step.statement) or function is None or function.name in _MODEL_METHODS:
@@ -78,7 +80,7 @@ class FirstBatches:
         return len(calls) > 1 or any(repeats(each.statement) for each in calls)
 
     def _may_be_unbuilt(self, site: Site) -> bool:
-        """Whether a call makes a model of layers that have no weights before they see data."""
+        """Return whether a call makes a model of layers that have no weights before they see data."""
         made = self._names.site_values(site.node, site)
         if self._names.calls(site, *_SEQUENTIALS):
             first = site.node.args[:1] + [each.value for each in site.node.keywords if each.arg == "layers"]
@@ -110,7 +112,7 @@ class FirstBatches:
 
 
 def _has_shape(node: ast.expr) -> bool:
-    """Whether the code of layers names the shape of an input."""
+    """Return whether the code of layers names the shape of an input."""
     return any(
         isinstance(each, ast.Call)
         and (last_name(each.func) in _INPUTS or any(word.arg in _SHAPES for word in each.keywords))

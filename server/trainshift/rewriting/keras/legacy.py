@@ -42,7 +42,7 @@ class Legacy:
 
 
 def _may_import_tensorflow(statement: Statement) -> bool:
-    """Whether a statement imports what may bring TensorFlow: anything but Python's own modules."""
+    """Return whether a statement imports what may bring TensorFlow: anything but Python's own modules."""
     node = statement.node
     if isinstance(node, ast.ImportFrom):
         return node.level > 0 or (node.module or "").partition(".")[0] not in sys.stdlib_module_names
@@ -53,6 +53,6 @@ def _may_import_tensorflow(statement: Statement) -> bool:
 
 
 def _imports_os(statement: Statement) -> bool:
-    """Whether a statement imports `os` by this name."""
+    """Return whether a statement imports `os` by this name."""
     node = statement.node
     return isinstance(node, ast.Import) and any(each.name == "os" and not each.asname for each in node.names)

@@ -144,7 +144,7 @@ class ScheduleConfigs:
     # Constructors
 
     def _constructs(self, cls: Scope) -> bool:
-        """Whether a class has a constructor of its own, or a decorator that may have given it one."""
+        """Return whether a class has a constructor of its own, or a decorator that may have given it one."""
         known = [REGISTER]
         return _method(cls, "__init__") is not None or any(
             name not in known for name in _decorators(_definition(cls))
@@ -258,7 +258,7 @@ def _method(cls: Scope | str, name: str) -> Scope | None:
 
 
 def _configures(cls: Scope | str) -> bool:
-    """Whether a class has a `get_config` for what its constructor, or a base's, is given."""
+    """Return whether a class has a `get_config` for what its constructor, or a base's, is given."""
     if isinstance(cls, str):
         return bool(api.rate_parameters(cls))
     return _method(cls, "get_config") is not None

@@ -81,7 +81,7 @@ class SetWeights:
         return self._names.may_be(self._names.values(at.node, at.scope, at.statement), *api.MODEL)
 
     def _is_late(self, at: Occurrence) -> bool:
-        """Whether a statement of the file itself comes after all that train."""
+        """Return whether a statement of the file itself comes after all that train."""
         trains = self._program.fact(WhatTrains).statement_trains
         ends = [self._start(each) for each in self._script.statements if trains(each) and not each.is_nested]
         late = at.statement is not None and self._start(at.statement) > max(ends, default=0)
@@ -103,7 +103,7 @@ class SetWeights:
 
     @cached_property
     def keeps_before_fits(self) -> bool:
-        """Whether weights are kept before any `fit`."""
+        """Return whether weights are kept before any `fit`."""
         return any(map(self.kept_before, self._program.fact(Fits).fits))
 
     def _kept(self, site: Site, models: list[ast.expr]) -> list[tuple[Statement, str]]:
@@ -138,7 +138,7 @@ class SetWeights:
         return found
 
     def _comes_first(self, at: Occurrence, place: Statement, site: Site) -> bool:
-        """Whether weights are read before a step is taken, of a model that is there before `place`."""
+        """Return whether weights are read before a step is taken, of a model that is there before `place`."""
         assert at.statement is not None
         if not self._is_bound_before(at, place):
             return False
@@ -156,7 +156,7 @@ class SetWeights:
         return bool(calls) and min(calls) < index.get(site, 0)
 
     def _can_send(self, place: Statement) -> bool:
-        """Whether all ranks come to a place where they can send each other tensors."""
+        """Return whether all ranks come to a place where they can send each other tensors."""
         is_in_graph = self._program.fact(Executions).is_in_graph(place.scope)
         return not is_in_graph and not self._program.fact(Horovod).on_root(place)
 
@@ -170,7 +170,7 @@ class SetWeights:
         return self._names.descends(cls, *api.CALLBACK)
 
     def _keeps_first(self, cls: Scope) -> bool:
-        """Whether a callback keeps the weights that a training begins with, and puts weights back."""
+        """Return whether a callback keeps the weights that a training begins with, and puts weights back."""
         read = [at for at, _ in self._read if self._is_in(at.scope, cls, _FIRST) and not _is_counted(at)]
         setting = self._script.sites_named(_SET, _ASSIGN)
         return bool(read) and any(self._is_in(each.scope, cls) for each in setting)
@@ -206,7 +206,7 @@ class SetWeights:
         return [list(self._plain(each)) for each in found if not self._is_part(each)]
 
     def _is_part(self, at: Occurrence) -> bool:
-        """Whether code of a model sets the weights of what it holds."""
+        """Return whether code of a model sets the weights of what it holds."""
         owner = class_around(at.scope)
         return owner is not None and self._names.descends(owner, *api.MODEL)
 
@@ -224,7 +224,7 @@ class SetWeights:
         return list(backward_slice(self._names, at, stop=lambda each: not isinstance(each.node, ast.Name)))
 
     def _can_name(self, at: Occurrence, step: Step) -> bool:
-        """Whether a name of a model stands for it where a step stands, too, when that is taken."""
+        """Return whether a name of a model stands for it where a step stands, too, when that is taken."""
         root = _root(at.node)
         scope = step.site.scope
         if self._names.is_self(root, at.scope):
@@ -264,7 +264,7 @@ class SetWeights:
         return next((each for each in reversed(above) if isinstance(each.node, LOOPS)), statement)
 
     def _is_before(self, statement: Statement, place: Statement) -> bool:
-        """Whether weights are read before a step is taken, in the first turn of the loops around."""
+        """Return whether weights are read before a step is taken, in the first turn of the loops around."""
         trains = self._program.fact(WhatTrains).statement_trains
         function = statement.scope.function()
         if function is not None and not trains(place):
@@ -285,7 +285,9 @@ class SetWeights:
 
 
 def _is_counted(at: Occurrence) -> bool:
-    """Whether a test of what its method is given, such as the number of an epoch, decides on a statement."""
+    """Return whether a test of what its method is given, such as the number of an epoch, decides on a
+    statement.
+    """
     function = at.scope.function()
     above = at.statement.ancestors() if at.statement is not None else ()
     bindings = function.bindings if function is not None else {}
@@ -300,7 +302,7 @@ def _is_counted(at: Occurrence) -> bool:
 
 
 def _is_later(site: Site) -> bool:
-    """Whether a call is not made when its statement runs, but by a function that this makes."""
+    """Return whether a call is not made when its statement runs, but by a function that this makes."""
     return site.deferred and any(isinstance(each, ast.Lambda) for each in ast.walk(site.statement.node))
 
 

@@ -58,7 +58,9 @@ class Shared:
         ]
 
     def is_of_one_mode(self, site: Site, compile: Compile) -> bool:
-        """Whether in a run either the fits of what is compiled step what the call makes, or tapes do."""
+        """Return whether in a run either the fits of what is compiled step what the call makes, or tapes
+        do.
+        """
         keras = self._program.fact(Fits)
         fits = [fit for fit in (*keras.fits, *keras.batches) if compile in keras.compiles_of(fit)]
         return all(
@@ -116,7 +118,7 @@ class Shared:
         return [each for each in way if not isinstance(each.node, ast.Call)] if alone else []
 
     def _can_be_bound(self, at: Occurrence) -> bool:
-        """Whether a name may be bound anew where it is read."""
+        """Return whether a name may be bound anew where it is read."""
         if isinstance(at.node, ast.Name):
             home = self._names.lookup(at.node.id, at.scope, at.statement)[0]
             return home is at.scope.function() and at.scope.kind in ("module", "function")

@@ -183,7 +183,7 @@ class Wraps:
         return wraps, self._named, self._hidden
 
     def makes_optimizer(self, site: Site) -> bool:
-        """Whether the call makes an optimizer of a known class, or of one of the script's own."""
+        """Return whether the call makes an optimizer of a known class, or of one of the script's own."""
         for value in self._names.callee(site):
             if isinstance(value, Library):
                 known = api.canonical(value.name.removesuffix(".from_config"))
@@ -324,7 +324,7 @@ class Wraps:
             self._wraps.setdefault(site.node, replace(self._wrap(site, use), keeps_rate=True))
 
     def _averages_in_tapes_alone(self, site: Site) -> bool:
-        """Whether a call makes an optimizer that steps others by itself, which a wrap does not see."""
+        """Return whether a call makes an optimizer that steps others by itself, which a wrap does not see."""
         known = self._libraries.called(site, Role.OPTIMIZER)
         return known is not None and known.text("averages") == "tape"
 
@@ -423,7 +423,7 @@ class Wraps:
         return [self._script.site_of(value.node) for value in found]
 
     def _is_of_one_mode(self, site: Site, use: _Use) -> bool:
-        """Whether what the call makes is not stepped both by a tape and by what uses it in one run."""
+        """Return whether what the call makes is not stepped both by a tape and by what uses it in one run."""
         shared = self._program.fact(Shared)
         if use.compile is None:
             return not shared.steps_of(site)
@@ -490,7 +490,7 @@ class Wraps:
 
 
 def _wraps_another(cls: str) -> bool:
-    """Whether an optimizer class such as `LossScaleOptimizer` is made of another optimizer."""
+    """Return whether an optimizer class such as `LossScaleOptimizer` is made of another optimizer."""
     signature = api.constructor(cls)
     names = [parameter.name for parameter in signature.parameters] if signature is not None else []
     return any(name in ("inner_optimizer", "opt", "optimizer") for name in names)

@@ -126,7 +126,7 @@ class Agreement:
 
     @property
     def is_needed(self) -> bool:
-        """Whether rank 0 tells the others anything."""
+        """Return whether rank 0 tells the others anything."""
         return bool(self.mends)
 
     @property

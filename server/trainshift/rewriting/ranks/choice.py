@@ -38,11 +38,13 @@ class Choice:
 
     @cached_property
     def is_optional(self) -> bool:
-        """Whether runs of the program may do without Horovod, whose name may then stand for nothing."""
+        """Return whether runs of the program may do without Horovod, whose name may then stand for
+        nothing.
+        """
         return bool(self._imports) and all(map(self._may_lack, self._imports))
 
     def leaves_out(self, wrap: Site, made: Site) -> bool:
-        """Whether what one call makes is wrapped by another under a condition of the script's own.
+        """Return whether what one call makes is wrapped by another under a condition of the script's own.
 
         One on the number of ranks is none, ``if hvd.size() > 1:``, nor one on Horovod's being there, nor one
         that is always true.  What elastic training leaves out comes before it makes all ranks equal.
@@ -51,7 +53,7 @@ class Choice:
         return any(tests) and not (self._horovod.is_elastic or any(map(self._lets_wrap, tests)))
 
     def _lets_wrap(self, test: Occurrence) -> bool:
-        """Whether a test holds wherever several ranks train."""
+        """Return whether a test holds wherever several ranks train."""
         if self._horovod.divided(*test[:3]) or self._is_of_choice(test):
             return True
         values = self._names.values(test.node, test.scope, test.statement)
@@ -63,7 +65,7 @@ class Choice:
         return [each for each in found if each.statement is not None]
 
     def _may_lack(self, binding: Binding) -> bool:
-        """Whether code goes on without what an import binds."""
+        """Return whether code goes on without what an import binds."""
         assert binding.statement is not None
         if for_type_checkers(binding.statement):
             return True
@@ -74,7 +76,7 @@ class Choice:
         )
 
     def _may_pass_by(self, above: Statement, below: Statement) -> bool:
-        """Whether code goes on below a statement without having run a part of it."""
+        """Return whether code goes on below a statement without having run a part of it."""
         if isinstance(above.node, ast.If):
             others = [block for name, block in above.branches.items() if name != below.branch]
             left = [self._program.fact(ControlFlow).leaves(block) for block in others if block]
@@ -85,7 +87,9 @@ class Choice:
         return False
 
     def _makes_up(self, handler: list[Statement]) -> bool:
-        """Whether a failed import ends the run, or something stands in for what it would have bound."""
+        """Return whether a failed import ends the run, or something stands in for what it would have
+        bound.
+        """
         classes = (ast.ClassDef, ast.Import, ast.ImportFrom, ast.Raise)
         return any(isinstance(each.node, classes) for top in handler for each in top.walk()) or (
             bool(handler) and self._program.fact(ControlFlow).leaves(handler)
@@ -94,7 +98,9 @@ class Choice:
     # Conditions
 
     def _is_of_choice(self, test: Occurrence) -> bool:
-        """Whether a test asks whether Horovod is there, or is that under which it is imported or started."""
+        """Return whether a test asks whether Horovod is there, or is that under which it is imported or
+        started.
+        """
         node = test.node
         if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
             return all(self._is_of_choice(test.part(each)) for each in node.values)

@@ -29,7 +29,7 @@ _OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Compare)
 
 
 class RootKind(Enum):
-    """Whether the call shows something or keeps something."""
+    """The kind of a call that only rank 0 makes: it prints, or it writes."""
 
     PRINT = "print"
     WRITE = "write"
@@ -210,7 +210,7 @@ class GuardForms:
         return ""
 
     def _is_read_after(self, name: str, statement: Statement) -> bool:
-        """Whether the name is read after the statement, in its function, before it is bound again."""
+        """Return whether the name is read after the statement, in its function, before it is bound again."""
         for current in statement.path():
             block, index = self._script.siblings(current)
             for after in block[index + 1 :]:
@@ -234,12 +234,12 @@ class GuardForms:
         return ""
 
     def _is_read(self, node: ast.Assign) -> bool:
-        """Whether what the assignment binds is read anywhere (spec.md 5.12)."""
+        """Return whether what the assignment binds is read anywhere (spec.md 5.12)."""
         targets = [target.id if isinstance(target, ast.Name) else "" for target in node.targets]
         return any(not name or self._script.loads(name) > 0 for name in targets)
 
     def _does(self, node: ast.AST) -> bool:
-        """Whether a call surely changes something or writes a file."""
+        """Return whether a call surely changes something or writes a file."""
         deed = self._effects.of_call(self._script.site_of(node)) if isinstance(node, ast.Call) else None
         return deed is not None and deed.effect is not Effect.UNKNOWN
 
@@ -264,7 +264,7 @@ class GuardForms:
         return any(self._script.names.calls(site, *sessions) for site in self._script.sites_named(*named))
 
     def _adds_to_graph(self, site: Site) -> bool:
-        """Whether a call makes operations of a TF1 graph, itself or in a function of the script."""
+        """Return whether a call makes operations of a TF1 graph, itself or in a function of the script."""
 
         def inside(each: Site) -> Iterator[Site]:
             called = () if _runs_graph(each) else self._script.names.called_functions(each)
@@ -282,18 +282,18 @@ class GuardForms:
 
 
 def _runs_graph(site: Site) -> bool:
-    """Whether a call is one of the methods that run what a graph has."""
+    """Return whether a call is one of the methods that run what a graph has."""
     return isinstance(site.node.func, ast.Attribute) and site.node.func.attr in ("run", "eval")
 
 
 def is_context_manager(site: Site) -> bool:
-    """Whether a call makes what a `with` statement enters."""
+    """Return whether a call makes what a `with` statement enters."""
     node = site.statement.node
     return isinstance(node, ast.With) and any(item.context_expr is site.node for item in node.items)
 
 
 def may_differ(above: Statement) -> bool:
-    """Whether a block may be entered on some ranks only, such as one that asks if a file exists."""
+    """Return whether a block may be entered on some ranks only, such as one that asks if a file exists."""
     node = above.node
     return isinstance(node, ast.Try) or (
         isinstance(node, ast.If) and any(isinstance(part, ast.Call) for part in ast.walk(node.test))
@@ -317,6 +317,6 @@ def _bare(node: ast.expr) -> ast.expr:
 
 
 def _binds_all(site: Site, acting: list[ast.expr]) -> bool:
-    """Whether all that acts stands among the positional arguments."""
+    """Return whether all that acts stands among the positional arguments."""
     inside = {part for argument in site.node.args for part in ast.walk(argument)}
     return bool(site.node.args) and all(each in inside for each in acting)

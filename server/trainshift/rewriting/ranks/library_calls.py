@@ -94,7 +94,9 @@ class LibraryCalls:
         return f"the block uses {ast.unparse(bound)}, which is None on other ranks; guard that first"
 
     def _may_read(self, statement: Statement, name: str, site: Site) -> bool:
-        """Whether a statement may read what the `with` of a call binds, and not what another one does."""
+        """Return whether a statement may read what the `with` of a call binds, and not what another one
+        does.
+        """
         start = self._script.statement_span(site.statement).start
         if statement.scope.function() is not site.scope.function() or statement is site.statement:
             return False
@@ -105,7 +107,7 @@ class LibraryCalls:
         return any(isinstance(part, ast.Name) and part.id == name for part in statement.own_parts())
 
     def _is_shown(self, statement: Statement) -> bool:
-        """Whether a statement is a print or a call of a tracker, which is rank 0's."""
+        """Return whether a statement is a print or a call of a tracker, which is rank 0's."""
         node = statement.node
         if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
             return False
@@ -234,7 +236,7 @@ def _entered_as(site: Site) -> ast.expr | None:
 
 
 def _only_writes(statement: Statement, name: str) -> bool:
-    """Whether a statement does nothing with an open file but write to it."""
+    """Return whether a statement does nothing with an open file but write to it."""
     uses, writes = 0, 0
     for part in statement.own_parts():
         uses += isinstance(part, ast.Name) and part.id == name

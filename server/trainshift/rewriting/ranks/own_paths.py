@@ -44,7 +44,9 @@ class OwnPaths:
         self._horovod = program.fact(Horovod)
 
     def has(self, site: Site) -> bool:
-        """Whether a call that writes, or makes what does, is given a place that depends on the rank."""
+        """Return whether a call that writes, or makes what does, is given a place that depends on the
+        rank.
+        """
         if not self._horovod.is_used:
             return False
         names = self._names.full_names(site.node.func, site.scope, site.statement)
@@ -70,7 +72,7 @@ class OwnPaths:
         return place is not None and self._is_own(place, site)
 
     def _is_own(self, place: ast.expr, site: Site) -> bool:
-        """Whether the number of the rank is part of what names a place.
+        """Return whether the number of the rank is part of what names a place.
 
         One that is chosen by the rank, ``path if hvd.rank() == 0 else os.devnull``, is no rank's own.
         """
@@ -91,6 +93,6 @@ class OwnPaths:
         )
 
     def _is_of_tensorflow(self, at: Occurrence) -> bool:
-        """Whether an expression is something of TensorFlow's, which names no place."""
+        """Return whether an expression is something of TensorFlow's, which names no place."""
         values = self._names.values(at.node, at.scope, at.statement)
         return any(isinstance(each, Instance) and each.cls.startswith("tensorflow.") for each in values)

@@ -166,12 +166,16 @@ class ReadBack:
         return horovod.site_on_root(site) or (bool(made) and all(map(horovod.site_on_root, made)))
 
     def _is_in(self, guarded: set[Statement], site: Site) -> bool:
-        """Whether a call is made in one of the statements, directly or by a function that is called there."""
+        """Return whether a call is made in one of the statements, directly or by a function that is called
+        there.
+        """
         calls = calls_leading_to(self._program.names, site)
         return any(not guarded.isdisjoint(call.statement.path()) for call in calls)
 
     def _is_written(self, read: Read, written: dict[str, int]) -> bool:
-        """Whether a write stands before all that waits for it, or a function that reads runs after it."""
+        """Return whether a write stands before all that waits for it, or a function that reads runs after
+        it.
+        """
         start = self._start(read.anchor)
         path = of_call(read.site).part(read.path)
         own, folders = self._paths.of(path), self._paths.of_folders(path)
@@ -283,11 +287,13 @@ class ReadBack:
         return uniformity.on_rank(at) or bool(uniformity.asks_any and uniformity.causes(at))
 
     def _is_late(self, site: Site) -> bool:
-        """Whether a function that reads may run after a training step."""
+        """Return whether a function that reads may run after a training step."""
         return site.scope.function() is not None and self._program.fact(Restored).follows_training(site)
 
     def is_native(self, path: ast.expr, site: Site) -> bool:
-        """Whether Keras may keep a model under the path in its own format, which names Horovod's classes."""
+        """Return whether Keras may keep a model under the path in its own format, which names Horovod's
+        classes.
+        """
         values = self._program.names.site_values(path, site)
         shown = [value.value for value in values if isinstance(value, Literal)]
         return len(shown) < len(values) or any(
@@ -307,7 +313,7 @@ class ReadBack:
                 yield from self._waiting(site, path)
 
     def _keeps(self, name: str) -> bool:
-        """Whether a class of callbacks is rank 0's."""
+        """Return whether a class of callbacks is rank 0's."""
         known = self._program.fact(Libraries).callback(name)
         return known is not None and known.text("ranks") == ROOT
 
@@ -337,7 +343,7 @@ class ReadBack:
         ]
 
     def _waits(self, statement: Statement) -> bool:
-        """Whether the statement before is a broadcast, for which the other ranks wait."""
+        """Return whether the statement before is a broadcast, for which the other ranks wait."""
         return self._program.fact(Horovod).is_statement(self._script.preceding(statement), "broadcast")
 
 

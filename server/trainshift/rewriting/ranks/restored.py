@@ -38,7 +38,9 @@ class Restored:
         self._names = program.names
 
     def follows_training(self, site: Site) -> bool:
-        """Whether a training step may have been made before the call, wherever its function is called."""
+        """Return whether a training step may have been made before the call, wherever its function is
+        called.
+        """
         for call in calls_leading_to(self._names, site):
             function = call.scope.function()
             late = function is not None and function.name not in _EARLY and self._is_of_callback(call)
@@ -47,7 +49,9 @@ class Restored:
         return False
 
     def waits(self, site: Site) -> bool:
-        """Whether a call runs a function of the script in which ranks wait for what rank 0 has saved."""
+        """Return whether a call runs a function of the script in which ranks wait for what rank 0 has
+        saved.
+        """
         return bool(self._waiting) and not self._waiting.isdisjoint(self._names.called_functions(site))
 
     @cached_property
@@ -57,7 +61,7 @@ class Restored:
         return set(functions_leading_to((site.scope.function() for site in late), called_from(self._names)))
 
     def together(self, statement: Statement) -> bool:
-        """Whether all ranks surely come to a statement, if they come to the block that it is in."""
+        """Return whether all ranks surely come to a statement, if they come to the block that it is in."""
         return not any(
             isinstance(above.node, ast.Try)
             or (isinstance(above.node, ast.If) and not self._is_same(above.node.test, above))
@@ -69,14 +73,14 @@ class Restored:
         return argument(site.node, 0, "filepath" if site.name == "load_weights" else "save_path")
 
     def is_shared(self, site: Site) -> bool:
-        """Whether rank 0 tells the others already what to read."""
+        """Return whether rank 0 tells the others already what to read."""
         path = self.path(site)
         return isinstance(path, ast.Call) and any(
             path is each.node for each in self._program.fact(Horovod).calls("broadcast_object", "broadcast")
         )
 
     def is_trained(self, site: Site) -> bool:
-        """Whether the object that the method belongs to is a model that some step or `fit` trains."""
+        """Return whether the object that the method belongs to is a model that some step or `fit` trains."""
         assert isinstance(site.node.func, ast.Attribute)
         known = self._names.site_values(site.node.func.value, site)
         trained = [(model, step.site) for step in self._program.fact(Steps).steps for model in step.models]
@@ -92,7 +96,7 @@ class Restored:
         )
 
     def _is_made_once(self, value: Value) -> bool:
-        """Whether a value is one object, and none of several that a function makes."""
+        """Return whether a value is one object, and none of several that a function makes."""
         if isinstance(value, UserInstance) and value.node is None:
             return True
         made = value.node if isinstance(value, Instance | UserInstance) else None
@@ -106,7 +110,7 @@ class Restored:
         return len(found) == 1 and found == self._names.lookup(other.id, site.scope, site.statement)[1]
 
     def of_saver(self, site: Site) -> bool:
-        """Whether the method is of a TensorFlow 1 `Saver`, which restores into a session."""
+        """Return whether the method is of a TensorFlow 1 `Saver`, which restores into a session."""
         assert isinstance(site.node.func, ast.Attribute)
         values = self._names.site_values(site.node.func.value, site)
         return self._names.may_be(values, *api.SAVER)
@@ -123,7 +127,7 @@ class Restored:
         return list(dict.fromkeys(found))
 
     def is_trained_alone(self, site: Site) -> bool:
-        """Whether a checkpoint surely holds nothing but what `variables` tells."""
+        """Return whether a checkpoint surely holds nothing but what `variables` tells."""
         assert isinstance(site.node.func, ast.Attribute)
         held = self._held(site.node.func.value, site)
         if held is None:
@@ -174,7 +178,7 @@ class Restored:
     # When a call runs
 
     def _follows_here(self, statement: Statement) -> bool:
-        """Whether a step may have been made before the statement runs, in its own function."""
+        """Return whether a step may have been made before the statement runs, in its own function."""
         trains = self._program.fact(WhatTrains).statement_trains
         for current in statement.path():
             if current is not statement and isinstance(current.node, LOOPS) and trains(current):
@@ -185,7 +189,7 @@ class Restored:
         return False
 
     def _is_of_callback(self, site: Site) -> bool:
-        """Whether the code is a method of a Keras callback."""
+        """Return whether the code is a method of a Keras callback."""
         cls = class_around(site.scope)
         return cls is not None and self._names.is_a(UserInstance(cls, None), *api.CALLBACK)
 
@@ -194,5 +198,5 @@ class Restored:
 
 
 def _runs(statement: Statement) -> bool:
-    """Whether what is in the statement runs where it stands: not so for a definition."""
+    """Return whether what is in the statement runs where it stands: not so for a definition."""
     return not isinstance(statement.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)

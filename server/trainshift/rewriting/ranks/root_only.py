@@ -80,7 +80,7 @@ class RootOnly:
         return kept
 
     def _is_before_start(self, site: Site) -> bool:
-        """Whether the script starts Horovod itself after the call, and no rate needs it earlier."""
+        """Return whether the script starts Horovod itself after the call, and no rate needs it earlier."""
         if not self._horovod.is_started_below(site):
             return False
         rates, _ = self._program.fact(LearningRates).all
@@ -260,7 +260,7 @@ class RootOnly:
         return RootKind.PRINT, Form.VERBOSE, f"{model} is assumed to be a Keras model"
 
     def _is_of_heirs(self, receiver: ast.expr, site: Site) -> bool:
-        """Whether an object is ``self`` in a class that only models inherit from."""
+        """Return whether an object is ``self`` in a class that only models inherit from."""
         names = self._script.names
         return any(
             bool(heirs := names.heirs(value.scope))
@@ -280,13 +280,13 @@ class RootOnly:
         return site.name not in ("write", "dump") or isinstance(site.parent, ast.Expr)
 
     def _is_of_tensorflow(self, logger: Instance, site: Site) -> bool:
-        """Whether a logger that is told to log progress is TensorFlow's."""
+        """Return whether a logger that is told to log progress is TensorFlow's."""
         named = argument(logger.node, 0, "name")
         own = isinstance(named, ast.Constant) and named.value == "tensorflow"
         return (logger.cls == "tensorflow.get_logger" or own) and self._is_talkative(site)
 
     def _is_talkative(self, site: Site) -> bool:
-        """Whether a call lets TensorFlow log its progress."""
+        """Return whether a call lets TensorFlow log its progress."""
         level = argument(site.node, 0, "v", "verbosity", "level")
         if isinstance(level, ast.Constant):
             return level.value in _TALKATIVE
@@ -294,7 +294,7 @@ class RootOnly:
         return any(name.rpartition(".")[2] in _TALKATIVE for name in names)
 
     def _is_callbacks_model(self, site: Site) -> bool:
-        """Whether the method is of the model that Keras gives a callback, ``self.model``."""
+        """Return whether the method is of the model that Keras gives a callback, ``self.model``."""
         names, function = self._script.names, site.node.func
         return isinstance(function, ast.Attribute) and any(
             isinstance(value, Member) and value.name == "model" and names.is_a(value.owner, *api.CALLBACK)
@@ -302,7 +302,7 @@ class RootOnly:
         )
 
     def _is_silent(self, site: Site) -> bool:
-        """Whether `verbose` is 0, depends on the rank, or cannot be seen."""
+        """Return whether `verbose` is 0, depends on the rank, or cannot be seen."""
         names = self._script.names.full_names(site.node.func, site.scope, site.statement)
         given = verbosity(site, names)
         if given is None:
@@ -312,7 +312,9 @@ class RootOnly:
         return self._program.fact(Uniformity).on_rank(of_call(site).part(given))
 
     def _opens_by_mode(self, site: Site) -> bool:
-        """Whether a method ``open`` of a path or a file system is told to write: ``path.open("w")``."""
+        """Return whether a method ``open`` of a path or a file system is told to write:
+        ``path.open("w")``.
+        """
         if site.name != "open" or not isinstance(site.node.func, ast.Attribute):
             return False
         given = [*site.node.args[:2], *(word.value for word in site.node.keywords if word.arg == "mode")]
@@ -340,7 +342,7 @@ def _is_writing_mode(text: str) -> bool:
 
 
 def _is_import_fallback(statement: Statement) -> bool:
-    """Whether the statement handles a failed import: Horovod is not there yet."""
+    """Return whether the statement handles a failed import: Horovod is not there yet."""
     below = statement
     for above in statement.ancestors():
         if isinstance(above.node, ast.Try) and below.branch.startswith("except"):

@@ -12,12 +12,12 @@ from trainshift.python.syntax.chunk_syntax import Site, arguments
 
 
 def is_writer(name: str) -> bool:
-    """Whether calling the library's `name` makes a writer."""
+    """Return whether calling the library's `name` makes a writer."""
     return bool(entries.fact(name, "writes"))
 
 
 def writes(value: Member) -> bool:
-    """Whether a method of a writer does what only rank 0 should do."""
+    """Return whether a method of a writer does what only rank 0 should do."""
     owner = value.owner
     return isinstance(owner, Instance) and value.name in (entries.fact(_class(owner), "writes") or ())
 
@@ -42,7 +42,7 @@ def reason_to_keep(script: Script, effects: Effects, made: Site) -> str:
 
 
 def _copes(script: Script, value: Value) -> bool:
-    """Whether what is called is looked into, or is kept to rank 0 itself."""
+    """Return whether what is called is looked into, or is kept to rank 0 itself."""
     if isinstance(value, Library):
         return bool(entries.fact(api.canonical(value.name) or value.name, "hook"))
     return isinstance(value, Function)

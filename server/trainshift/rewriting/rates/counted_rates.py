@@ -93,7 +93,7 @@ class CountedRates:
         return isinstance(node.ctx, ast.Load) and self._counters.counts(node, statement)
 
     def _agrees(self, read: Occurrence) -> bool:
-        """Whether a counter is multiplied by the number of ranks where it is read, or only counts."""
+        """Return whether a counter is multiplied by the number of ranks where it is read, or only counts."""
         assert read.statement is not None
         if read.statement in self._counters.counting(dotted(read.node)):
             return True

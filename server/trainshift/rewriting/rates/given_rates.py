@@ -119,7 +119,7 @@ class GivenRates:
         return found
 
     def _is_named_at_run_time(self, site: Site) -> bool:
-        """Whether only the run names the optimizer: ``getattr(tf.keras.optimizers, name)(0.1)``."""
+        """Return whether only the run names the optimizer: ``getattr(tf.keras.optimizers, name)(0.1)``."""
         taken = site.node.func
         if not isinstance(taken, ast.Call) or last_name(taken.func) != "getattr" or not taken.args:
             return False
@@ -147,7 +147,9 @@ class GivenRates:
         return []
 
     def _sets_rate_of(self, setting: RateSetting, site: Site) -> bool:
-        """Whether the optimizer that the call makes surely gets its rate by a setting in the same block."""
+        """Return whether the optimizer that the call makes surely gets its rate by a setting in the same
+        block.
+        """
         statement = setting.value.statement
         if statement is None or statement.parent is not site.statement.parent:
             return False
@@ -279,7 +281,9 @@ class GivenRates:
         return {value for node, site in places for value in self._names.site_values(node, site)}
 
     def _is_wrapper(self, cls: str) -> bool:
-        """Whether an optimizer class of TensorFlow has no rate of its own, such as `LossScaleOptimizer`."""
+        """Return whether an optimizer class of TensorFlow has no rate of its own, such as
+        `LossScaleOptimizer`.
+        """
         signature = api.constructor(cls) if api.is_subclass(cls, *api.OPTIMIZERS) else None
         return signature is not None and signature.parameter("learning_rate") is None
 

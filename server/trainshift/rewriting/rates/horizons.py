@@ -169,7 +169,7 @@ class Horizons:
         return {value.node for value in values if isinstance(value, Instance | UserInstance) and value.node}
 
     def _asked_by_heirs(self, cls: Scope) -> bool:
-        """Whether a schedule that inherits from a class asks it: ``super().__call__(step)``."""
+        """Return whether a schedule that inherits from a class asks it: ``super().__call__(step)``."""
         return any(
             (owner := function.owner()) in self._classes
             and owner is not cls
@@ -186,7 +186,9 @@ class Horizons:
         return scope
 
     def _is_moved(self, step: str, call: Scope) -> bool:
-        """Whether the step is given another value that depends on the ranks, by this or by the script."""
+        """Return whether the step is given another value that depends on the ranks, by this or by the
+        script.
+        """
         return any(
             binding.value is not None and self._horovod.divided(binding.value, call, binding.statement)
             for binding in call.bindings.get(step, ())
@@ -205,6 +207,6 @@ class Horizons:
 
 
 def _is_text(statement: Statement) -> bool:
-    """Whether a statement is a docstring."""
+    """Return whether a statement is a docstring."""
     value = getattr(statement.node, "value", None)
     return isinstance(value, ast.Constant) and isinstance(value.value, str)

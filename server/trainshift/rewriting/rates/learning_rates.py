@@ -98,7 +98,7 @@ class LearningRates:
         return rates, hidden
 
     def _is_rate_of(self, setting: RateSetting, site: Site) -> bool:
-        """Whether the optimizer whose rate is set may be the one that a call makes."""
+        """Return whether the optimizer whose rate is set may be the one that a call makes."""
         values = self._names.values(*setting.optimizer[:3])
         known = [each for each in values if isinstance(each, Instance) and each.cls.startswith("tensorflow.")]
         return not known or any(each.node is site.node for each in known)
@@ -163,7 +163,9 @@ class LearningRates:
         return frozenset(found.union(each.node for each in (*reached, place) if self._is_of_source(each)))
 
     def _is_of_source(self, place: Occurrence) -> bool:
-        """Whether the expression makes, or is given by, a schedule, variable or function that is scaled."""
+        """Return whether the expression makes, or is given by, a schedule, variable or function that is
+        scaled.
+        """
         node, sources = place.node, self._found.sources
         return isinstance(node, ast.Call) and (
             any(isinstance(value, Instance) and value.node is node for value in sources)
@@ -227,7 +229,9 @@ class LearningRates:
         return f"Horovod recreates the optimizer with the value that {text} has then, so the rate stays there"
 
     def _changes(self, value: Value, node: ast.expr) -> bool:
-        """Whether the rate that an object gives may change; a variable made in place has no other user."""
+        """Return whether the rate that an object gives may change; a variable made in place has no other
+        user.
+        """
         if isinstance(value, Instance):
             return api.is_subclass(value.cls, *api.VARIABLE) and value.node is not node
         schedule = isinstance(value, UserInstance) and self._names.is_a(value, *api.SCHEDULE)
@@ -278,7 +282,7 @@ class LearningRates:
         return cases
 
     def _may_be_nothing(self, values: frozenset[Value]) -> bool:
-        """Whether it cannot be told that a value is a number, which can be multiplied."""
+        """Return whether it cannot be told that a value is a number, which can be multiplied."""
         return not all(isinstance(value, Literal) and value.value is not None for value in values)
 
     def _add_number(self, place: Occurrence, values: frozenset[Value]) -> None:
@@ -303,7 +307,7 @@ class LearningRates:
         self._hide(place.node, within, reason)
 
     def _is_read(self, value: Value, site: Site | None) -> bool:
-        """Whether the rate is a variable that a graph reads: it is scaled there, whatever assigns it.
+        """Return whether the rate is a variable that a graph reads: it is scaled there, whatever assigns it.
 
         One that the script scales itself is scaled where it gets its values, which are seen one by one.
         """
@@ -442,7 +446,7 @@ class LearningRates:
         return f"{self._script.text(node, statement)} is assumed to be a number, not a schedule"
 
     def _is_option(self, node: ast.expr, scope: Scope, statement: Statement) -> bool:
-        """Whether the value is an attribute of parsed command-line options."""
+        """Return whether the value is an attribute of parsed command-line options."""
         if not isinstance(node, ast.Attribute):
             return False
         if self._names.full_names(node.value, scope, statement) & {"absl.flags.FLAGS"}:
@@ -461,7 +465,7 @@ class LearningRates:
 
 
 def _is_strange(value: Value) -> bool:
-    """Whether a library that is not known made the value, or Keras by a name that is not known."""
+    """Return whether a library that is not known made the value, or Keras by a name that is not known."""
     if not isinstance(value, Instance) or api.canonical(value.cls):
         return False
     root = value.cls.partition(".")[0]

@@ -148,7 +148,7 @@ class Minimizing:
 
 
 def _is_written_out(function: ast.Lambda) -> bool:
-    """Whether the body of a lambda does the same outside of it: it has no names of its own."""
+    """Return whether the body of a lambda does the same outside of it: it has no names of its own."""
     parts = (ast.NamedExpr, ast.Yield, ast.YieldFrom)
     return not parameter_names(function.args) and not any(
         isinstance(each, parts) for each in ast.walk(function)

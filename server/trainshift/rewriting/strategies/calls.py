@@ -32,7 +32,7 @@ class Method:
 
     @property
     def is_run(self) -> bool:
-        """Whether it runs a function, which gives a value for each replica."""
+        """Return whether it runs a function, which gives a value for each replica."""
         return self.edits is _run
 
 

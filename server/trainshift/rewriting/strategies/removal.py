@@ -274,7 +274,7 @@ class Removal:
         self._replace(self._script.span(member, within), "1")
 
     def _is_shown(self, use: Use) -> bool:
-        """Whether a value is only printed, logged or formatted."""
+        """Return whether a value is only printed, logged or formatted."""
         for each in use.around:
             if isinstance(each, ast.JoinedStr):
                 return True

@@ -32,7 +32,9 @@ def read_by_own_name(program: Program, site: Site) -> tuple[Edit, ...] | None:
 
 
 def _are_alike(program: Program, site: Site, name: str, other: str) -> bool:
-    """Whether `other` stands for the same wherever `name` is read, which is bound by the site's statement."""
+    """Return whether `other` stands for the same wherever `name` is read, which is bound by the site's
+    statement.
+    """
     script, names = program.script, program.names
     home, end = script.home(site.scope), script.statement_span(site.statement).end
     readings = program.fact(Strategies).readings.get(name, [])

@@ -140,7 +140,7 @@ class Strategies:
         return [site for site in calls if self.name_of(site)]
 
     def _is_beside(self, maker: Site) -> bool:
-        """Whether a strategy is made and used in one branch alone, which the others do without."""
+        """Return whether a strategy is made and used in one branch alone, which the others do without."""
         if not is_of_one_branch(maker):
             return False
         below, above = next(
@@ -217,7 +217,7 @@ class Strategies:
         return found
 
     def _may_be(self, node: ast.expr, names: set[str], makers: set[ast.AST]) -> bool:
-        """Whether an expression may stand for a strategy, by the names in it."""
+        """Return whether an expression may stand for a strategy, by the names in it."""
         if isinstance(node, ast.Call):
             return node in makers or last_name(node.func) in names
         if isinstance(node, ast.Tuple | ast.List):

@@ -89,7 +89,7 @@ class Estimators:
 
     @cached_property
     def is_used(self) -> bool:
-        """Whether the script trains an Estimator."""
+        """Return whether the script trains an Estimator."""
         return any(loop.pattern is Pattern.ESTIMATOR for loop in self._program.fact(Loops).own)
 
     @cached_property
@@ -217,7 +217,7 @@ class Estimators:
         return value.scope if isinstance(value, Function) else None
 
     def _averages(self, function: Scope) -> bool:
-        """Whether gradients are averaged in a function, in what it calls, or for what it returns."""
+        """Return whether gradients are averaged in a function, in what it calls, or for what it returns."""
         wanted = self._program.fact(Graphs).averaging.union(site.node for site, _ in self._specs)
 
         def called(current: Scope) -> Iterator[Scope]:
@@ -257,7 +257,7 @@ class Estimators:
     # Ready-made Estimators
 
     def _uses(self, made: Made, word: str) -> bool:
-        """Whether the part of the model is there that the optimizer is for."""
+        """Return whether the part of the model is there that the optimizer is for."""
         if word == "optimizer":
             return True
         return made.given(f"{word.removesuffix('_optimizer')}_feature_columns") is not None
@@ -277,7 +277,7 @@ class Estimators:
 
     @cached_property
     def _is_of_tensorflow_1(self) -> bool:
-        """Whether the script calls what `tensorflow` itself has in TensorFlow 1 alone."""
+        """Return whether the script calls what `tensorflow` itself has in TensorFlow 1 alone."""
         names = (
             value.name
             for site in self._script.sites

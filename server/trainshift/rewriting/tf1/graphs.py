@@ -58,7 +58,7 @@ class Graphs:
 
     @cached_property
     def is_used(self) -> bool:
-        """Whether some loop of the script runs operations of a graph."""
+        """Return whether some loop of the script runs operations of a graph."""
         return any(loop.pattern in GRAPH_PATTERNS for loop in self._program.fact(Loops).own)
 
     @cached_property
@@ -115,7 +115,7 @@ class Graphs:
         return list(found), hidden
 
     def takes_gradients_of(self, step: Step) -> bool:
-        """Whether what a step applies are gradients of a graph, as far as can be seen."""
+        """Return whether what a step applies are gradients of a graph, as far as can be seen."""
         seen = step.pairs is not None and not step.gradients
         return seen and bool(self._reaching(step, self._taking) or self._reaching(step, self._computing))
 
@@ -138,7 +138,9 @@ class Graphs:
         return {site.node: site for site in sites if self._may_be_optimizers(site)}
 
     def initializes_local(self, initializer: Instance) -> bool:
-        """Whether `variables_initializer` is given local variables, such as a metric's, which never train."""
+        """Return whether `variables_initializer` is given local variables, such as a metric's, which never
+        train.
+        """
         given, made = argument(initializer.node, 0, "var_list"), self._script.site_of(initializer.node)
         listing = {site.node: site for site in self._script.sites_named(*_LISTING)}
         if given is None:
@@ -166,7 +168,7 @@ class Graphs:
         }
 
     def _is_averaged(self, site: Site) -> bool:
-        """Whether the call stands in a comprehension, or a `map`, that averages what it gives."""
+        """Return whether the call stands in a comprehension, or a `map`, that averages what it gives."""
         return any(
             isinstance(part, ast.Call)
             and self._program.fact(Horovod).is_call(

@@ -43,7 +43,7 @@ class Hooks(Listed):
 
     @property
     def broadcasts(self) -> bool:
-        """Whether Horovod's hook, or what stands in for it, is among them."""
+        """Return whether Horovod's hook, or what stands in for it, is among them."""
         return self.has(HOOK)
 
 
@@ -114,7 +114,7 @@ class HookLists(Lists):
         return Hooks(site, word, given, found, hidden, members, stopping)
 
     def _stops(self, element: Occurrence) -> bool:
-        """Whether a hook of the script's own asks for the end of the training."""
+        """Return whether a hook of the script's own asks for the end of the training."""
         for value in self._names.values(element.node, element.scope, element.statement):
             if isinstance(value, UserInstance):
                 family = self._names.ancestry(value.scope)

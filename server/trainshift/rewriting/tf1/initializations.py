@@ -200,7 +200,7 @@ class Initializations:
                 yield self._initialization(site, targets, operation)
 
     def _runs_others(self, site: Site, operation: bool) -> bool:
-        """Whether what is run is at times something else than an initializer."""
+        """Return whether what is run is at times something else than an initializer."""
         assert isinstance(site.node.func, ast.Attribute)
         node = site.node.func.value if operation else argument(site.node, 0, "fetches")
         values = self._names.site_values(node, site) if isinstance(node, ast.Name) else frozenset()
@@ -245,14 +245,16 @@ class Initializations:
                 yield from self._listed(value, site, seen)
 
     def _is_early(self, site: Site) -> bool:
-        """Whether a call is made once, before the training: an assignment there is an initialization too."""
+        """Return whether a call is made once, before the training: an assignment there is an initialization
+        too.
+        """
         trains = self._program.fact(WhatTrains)
         block, index = self._script.siblings(site.statement)
         before = any(trains.statement_trains(each) for each in block[:index])
         return self._program.fact(Executions).runs_once(site) and not before
 
     def _is_variable(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Whether an expression is a variable: not an iterator, which has an initializer too."""
+        """Return whether an expression is a variable: not an iterator, which has an initializer too."""
         values = self._names.values(node, scope, statement)
         if self._names.may_be(values, *api.VARIABLE) or any(
             isinstance(value, Instance) and value.cls.endswith(".get_variable") for value in values
@@ -320,7 +322,7 @@ class Initializations:
         return Initialization(site, anchor, variables, session, operation, elsewhere, reason=reason)
 
     def _is_elsewhere(self, session: ast.expr | None, site: Site) -> bool:
-        """Whether the session's graph may not be the default graph where a call runs."""
+        """Return whether the session's graph may not be the default graph where a call runs."""
         if session is None:
             return False
         entered = [
@@ -360,7 +362,7 @@ class Initializations:
     # Checkpoints
 
     def is_restore(self, site: Site) -> bool:
-        """Whether the call is `Saver.restore`."""
+        """Return whether the call is `Saver.restore`."""
         if site.name != "restore" or not isinstance(site.node.func, ast.Attribute):
             return False
         values = self._names.site_values(site.node.func.value, site)
@@ -418,7 +420,7 @@ class Initializations:
         return statement
 
     def is_first(self, site: Site) -> bool:
-        """Whether the variables that a call restores may have had no values before it."""
+        """Return whether the variables that a call restores may have had no values before it."""
         for current in site.statement.path():
             if not _same(current.scope, site.scope):
                 break
@@ -434,7 +436,7 @@ class Initializations:
     # Broadcasts that are there
 
     def _is_followed(self, each: Initialization) -> bool:
-        """Whether the script broadcasts what it has just initialized."""
+        """Return whether the script broadcasts what it has just initialized."""
         block, index = self._script.siblings(each.anchor)
         others = {statement for other in self._all_sites for statement in other.statement.path()}
         for after in block[index + 1 :]:
@@ -462,7 +464,7 @@ class Initializations:
         )
 
     def _is_broadcast_by_name(self, site: Site) -> bool:
-        """Whether an operation that broadcasts, made elsewhere, is run later in the same function."""
+        """Return whether an operation that broadcasts, made elsewhere, is run later in the same function."""
         made = {each.node for each in self._horovod.calls(*_BROADCASTS)}
         for run in self._script.sites_named("run") if made else ():
             later = self._script.span(run.node, run) > self._script.span(site.node, site)
@@ -487,12 +489,12 @@ def _together(variables: Iterable[str]) -> tuple[str, ...]:
 
 
 def _same(one: Scope, other: Scope) -> bool:
-    """Whether two scopes are of the same function, or of the module."""
+    """Return whether two scopes are of the same function, or of the module."""
     return one.function() is other.function()
 
 
 def _enters(node: ast.expr, session: ast.expr) -> bool:
-    """Whether a `with` enters a session by its name, or its graph."""
+    """Return whether a `with` enters a session by its name, or its graph."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "as_default":
         node = node.func.value
         if isinstance(node, ast.Attribute) and node.attr == "graph":
@@ -501,7 +503,7 @@ def _enters(node: ast.expr, session: ast.expr) -> bool:
 
 
 def _enters_graph(statement: Statement) -> bool:
-    """Whether a statement is a `with` that makes a graph the default one."""
+    """Return whether a statement is a `with` that makes a graph the default one."""
     return isinstance(statement.node, ast.With) and any(
         isinstance(item.context_expr, ast.Call)
         and isinstance(item.context_expr.func, ast.Attribute)
@@ -511,6 +513,6 @@ def _enters_graph(statement: Statement) -> bool:
 
 
 def _tests_name(statement: Statement) -> bool:
-    """Whether the statement is ``if __name__ == ...``."""
+    """Return whether the statement is ``if __name__ == ...``."""
     assert isinstance(statement.node, ast.If)
     return any(isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(statement.node.test))

@@ -210,7 +210,9 @@ def _names_none(pin: Pin) -> bool:
 
 
 def _has_no_gpu(made: Site) -> bool:
-    """Whether a configuration is of sessions that use no GPU: ``ConfigProto(device_count={"GPU": 0})``."""
+    """Return whether a configuration is of sessions that use no GPU: ``ConfigProto(device_count={"GPU":
+    0})``.
+    """
     counts = argument(made.node, None, "device_count")
     return isinstance(counts, ast.Dict) and any(
         isinstance(key, ast.Constant)
@@ -221,7 +223,7 @@ def _has_no_gpu(made: Site) -> bool:
 
 
 def _is_run_config(value: Value) -> bool:
-    """Whether a value is a `RunConfig`, or what `replace` made of one."""
+    """Return whether a value is a `RunConfig`, or what `replace` made of one."""
     while isinstance(value, Member) and isinstance(value.owner, Instance):
         value = value.owner
     return isinstance(value, Instance) and value.cls.removesuffix(".replace") == RUN_CONFIG

@@ -29,19 +29,19 @@ class PlainPolicy:
         return self._functions.get(name)
 
     def is_object(self, node: ast.expr, function: FunctionNode) -> bool:
-        """Whether the value of an expression in a function may be something that can be changed."""
+        """Return whether the value of an expression in a function may be something that can be changed."""
         return True
 
     def is_view(self, node: ast.Subscript | ast.Attribute, function: FunctionNode) -> bool:
-        """Whether a part may share the memory of what it is a part of."""
+        """Return whether a part may share the memory of what it is a part of."""
         return False
 
     def is_copy(self, node: ast.Subscript, function: FunctionNode) -> bool:
-        """Whether a part is something new, that has nothing in common with what it is a part of."""
+        """Return whether a part is something new, that has nothing in common with what it is a part of."""
         return False
 
     def has_views(self, node: ast.expr, function: FunctionNode) -> bool:
-        """Whether the elements of what an expression is may share its memory."""
+        """Return whether the elements of what an expression is may share its memory."""
         return False
 
     def operation(self, node: ast.BinOp | ast.AugAssign, function: FunctionNode) -> Operation:
