@@ -42,7 +42,8 @@ DOCS = [
 ]
 # Docstrings begin with an imperative or name the thing; a test begins with "Return whether".
 BEGINNINGS = re.compile(r"(?:Whether)\b")
-# A change of these files, of comments too, has all conversions proven anew: their docstrings change with their code.
+# A change of these files, even of a comment, has all conversions proven anew: their docstrings change
+# together with their code.
 PROVEN = re.compile(r"/proving/(?:observed|judging)/|/proving/launch\.py|/tests/proof/")
 # Longer than this a message is not read.
 MOST = 260
