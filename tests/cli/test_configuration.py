@@ -211,3 +211,31 @@ def test_settings_that_are_wrong_leave_the_script_alone(run: Run, script: Path) 
     assert result.exit_code == 2
     assert "`warmup-epochs` must be a whole number from 0 on, not -1." in result.stderr
     assert script.read_text() == SCRIPT
+
+
+UNWRAPPED = """import horovod.tensorflow.keras as hvd
+import tensorflow as tf
+from acme.training import Adam8
+
+hvd.init()
+x = tf.random.normal((64, 4), seed=1)
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile(Adam8(4, 0.1), "mse")
+model.fit(x, x[:, :1], callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
+"""
+
+
+@pytest.mark.parametrize("order", [("p", "q"), ("q", "p")])
+def test_people_s_own_libraries_are_those_of_their_project(
+    run: Run, here: Path, monkeypatch: pytest.MonkeyPatch, order: tuple[str, str]
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    own = 'Adam8 = { role = "optimizer", signature = "blocks, learning_rate=0.01" }'
+    for folder, table in (("p", f'[libraries."acme.training"]\n{own}\n'), ("q", "")):
+        Path(folder).mkdir()
+        Path(folder, "train.py").write_text(UNWRAPPED)
+        Path(folder, "trainshift.toml").write_text(table)
+    told = run("check", "-q", "--no-cache", *order).stdout
+    assert "p/train.py:8:1: HZ07" in told
+    assert "q/train.py" not in told

@@ -12,12 +12,15 @@ import pytest
 
 import trainshift
 from trainshift.core.choices import Choices
+from trainshift.core.libraries import Libraries
+from trainshift.core.program import Program
 from trainshift.engine.conversion import Conversion, Status, convert
 from trainshift.engine.settings import SettingsError, read_settings
-from trainshift.libraries import entries, toml
+from trainshift.libraries import api, entries, toml
 from trainshift.libraries.api import read_signature
 from trainshift.libraries.entries import Entry, Role
 from trainshift.libraries.schema import schema
+from trainshift.python.names.script import Script, read_script
 
 ALL = [entry for package in entries.packages() for entry in entries.stated(package).values()]
 ENTRIES = [entry for entry in ALL if entry.role is not Role.VALUE]
@@ -427,7 +430,7 @@ def test_classes_of_people_s_own_are_optimizers_and_schedules() -> None:
         assert convert(found.text, choices=choices).text == found.text
 
 
-def test_a_table_of_people_s_own_replaces_the_one_before() -> None:
+def test_each_project_has_its_own_classes() -> None:
     text = f"import tensorflow as tf\nfrom acme.training import Adam8\n{MODEL}optimizer = Adam8(4, 0.1)\n"
     text += f"model.compile(optimizer)\n{FIT.format(more='')}"
     known = read_settings(toml.loads(OWN), "trainshift.toml")
@@ -436,6 +439,19 @@ def test_a_table_of_people_s_own_replaces_the_one_before() -> None:
     for settings in (known, forgotten, other, known):
         found = convert(text, choices=settings.choices)
         assert ("0.1 * hvd.size()" in found.text) == (settings is known)
+
+
+def test_what_is_asked_later_goes_by_the_libraries_of_its_own_program() -> None:
+    text = f"import tensorflow as tf\nfrom acme.training import Adam8\n{MODEL}optimizer = Adam8(4, 0.1)\n"
+    text += f"model.compile(optimizer)\n{FIT.format(more='')}"
+    choices = read_settings(toml.loads(OWN), "trainshift.toml").choices
+    script = read_script(text)
+    assert isinstance(script, Script)
+    known, unknown = Program(script, choices=choices), Program(script)
+    for program in (known, unknown, known):
+        program.fact(Libraries)
+        is_own = api.is_subclass("acme.training.Adam8", *api.OPTIMIZERS)
+        assert is_own == (program is known)
 
 
 def test_models_of_people_s_own_are_refused() -> None:

@@ -45,3 +45,16 @@ async def test_hovers_tell_what_a_library_s_member_is(tmp_path: Path) -> None:
         assert "on every rank" in await session.hover(document, document.text.index("EarlyStopping"))
         assert "rate scaled" in await session.hover(document, document.text.index("BlockAdam(4"))
         assert "a schedule" in await session.hover(document, document.text.index("Steps(0.1"))
+
+
+async def test_two_folders_have_each_their_own_libraries(tmp_path: Path) -> None:
+    knows, other = project(tmp_path / "knows"), project(tmp_path / "other")
+    (knows / "trainshift.toml").write_text(OWN, encoding="utf-8")
+    async with serve(able({"textDocument.diagnostic": {}}), folders=[knows, other]) as session:
+        known, unknown = script(session, knows, SCRIPT), script(session, other, SCRIPT)
+        for document, is_known in ((known, True), (unknown, False), (known, True), (unknown, False)):
+            session.write(document, document.text + "\n")
+            await session.outline(document.uri)
+            places = [document.text.index(each) for each in ("BlockAdam(4", "Steps(0.1")]
+            hovers = [await session.hover(document, place) for place in places]
+            assert [bool(text) for text in hovers] == [is_known, is_known]

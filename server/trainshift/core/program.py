@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from trainshift.core.choices import Choices
+from trainshift.libraries.entries import go_by
 from trainshift.python.names.script import Script
 from trainshift.python.source.offset_map import OffsetMap
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
@@ -45,7 +46,11 @@ class Program:
         self._linked: dict[Script, Program] = {}
 
     def fact(self, kind: Callable[[Program], T]) -> T:
-        """The one fact of a kind: ``program.fact(Steps)`` makes a `Steps` when first asked, and keeps it."""
+        """The one fact of a kind: ``program.fact(Steps)`` makes a `Steps` when first asked, and keeps it.
+
+        What it finds out later, too, goes by the libraries of this program's project.
+        """
+        go_by(self.choices.libraries)
         if kind not in self._facts:
             self._facts[kind] = kind(self)
         return self._facts[kind]  # type: ignore[no-any-return]

@@ -157,8 +157,7 @@ class Settings:
 
     @property
     def choices(self) -> Choices:
-        """What was chosen of conversions; the classes of people's own libraries are known from here on."""
-        api.declare(self.libraries)
+        """What was chosen of conversions, and people's own libraries."""
         return Choices(**self.chosen, libraries=self.libraries)  # type: ignore[arg-type]
 
     def is_on(self, code: str) -> bool:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from trainshift.libraries import entries
-from trainshift.libraries.entries import Table, entry
+from trainshift.libraries.entries import Project, entry, project
 
 PATH = Path(__file__).with_name("tensorflow_api.json")
 KERAS_3_PATH = Path(__file__).with_name("keras3_api.json")
@@ -123,17 +122,14 @@ class Signature:
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
 
-@cache
 def canonical(name: str) -> str | None:
     """The one name under which the class or function `name` is recorded, None if it is unknown."""
+    return _canonical(name, project())
+
+
+@cache
+def _canonical(name: str, project: Project | None) -> str | None:
     return resolve(name, _data()) or (name if _base(name) else None)
-
-
-def declare(own: Mapping[str, Table]) -> None:
-    """Make the classes known that people's own entries tell of."""
-    if entries.declare(own):
-        for each in (canonical, is_subclass, last_names, returns):
-            each.cache_clear()
 
 
 def _base(name: str) -> str:
@@ -161,15 +157,23 @@ def ancestors(name: str) -> tuple[str, ...]:
     return (known, *bases) if known and bases is not None else ()
 
 
-@cache
 def is_subclass(name: str, *families: str) -> bool:
     """Return whether the class `name` is, or descends from, one of `families` (all in any spelling)."""
+    return _is_subclass(name, families, project())
+
+
+@cache
+def _is_subclass(name: str, families: tuple[str, ...], project: Project | None) -> bool:
     return not {canonical(family) for family in families}.isdisjoint(ancestors(name))
 
 
-@cache
 def last_names(*names: str) -> frozenset[str]:
     """The last parts of the names, in every spelling, and of those of the classes that descend from them."""
+    return _last_names(names, project())
+
+
+@cache
+def _last_names(names: tuple[str, ...], project: Project | None) -> frozenset[str]:
     meant = {*names, *(canonical(name) or name for name in names)}
     meant.update(cls for cls in _data()["classes"] if is_subclass(cls, *names))
     meant.update([spelling for spelling, known in _data()["aliases"].items() if known in meant])
@@ -202,9 +206,13 @@ def method(class_name: str, method_name: str) -> Signature | None:
     return read_signature(next((owner[method_name] for owner in owners if method_name in owner), None))
 
 
-@cache
 def returns(name: str) -> str | None:
     """The canonical class of what a call of the function or `Class.method` returns, if recorded."""
+    return _returns(name, project())
+
+
+@cache
+def _returns(name: str, project: Project | None) -> str | None:
     if (other := entry(name)) is not None and other.gives:
         return other.gives
     owner, _, called = name.rpartition(".")

@@ -11,6 +11,7 @@ unless they have one to themselves.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -169,41 +170,61 @@ class Entry:
 Table = Mapping[str, Entry]
 
 
-@cache
 def entry(full_name: str) -> Entry | None:
     """Return what is known of a library's member, None if nothing is."""
-    if (declared := of_people(full_name, _declared)) is not None:
-        return declared
+    project = _project.get()
+    own = of_people(full_name, project.classes) if project is not None else None
+    return own or _committed(full_name)
+
+
+@cache
+def _committed(full_name: str) -> Entry | None:
     package, _, below = full_name.partition(".")
     return find(below, table(package)) if below else None
 
 
-_declared: dict[str, Table] = {}
-"""People's own optimizers and schedules, by module: classes that the whole process knows, as TensorFlow's."""
+class Project:
+    """People's own classes of optimizers and schedules, which count as TensorFlow's do in their project.
 
-
-def declare(own: Mapping[str, Table]) -> bool:
-    """Make people's own classes of optimizers and schedules known; whether that changes what is known.
-
-    The tables of a module replace those that were declared of it before.
+    Two that tell the same are equal: settings may be read several times.
     """
-    classes = {
-        module: {name: each for name, each in table.items() if each.role in (Role.OPTIMIZER, Role.SCHEDULE)}
-        for module, table in own.items()
-    }
-    changed = {
-        module: table
-        for module, table in classes.items()
-        if _data_of(table) != _data_of(_declared.get(module, {}))
-    }
-    _declared.update(changed)
-    if changed:
-        entry.cache_clear()
-    return bool(changed)
+
+    def __init__(self, own: Mapping[str, Table]) -> None:
+        self.own = own
+        self.classes = {
+            module: {name: each for name, each in table.items() if each.role in _CLASSES}
+            for module, table in own.items()
+        }
+        told = {
+            module: {name: each.data for name, each in table.items()}
+            for module, table in self.classes.items()
+        }
+        self._key = repr(told)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Project) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
 
-def _data_of(table: Table) -> dict[str, Mapping[str, Any]]:
-    return {name: each.data for name, each in table.items()}
+_CLASSES = (Role.OPTIMIZER, Role.SCHEDULE)
+_project: ContextVar[Project | None] = ContextVar("project", default=None)
+
+
+def go_by(own: Mapping[str, Table]) -> None:
+    """Go by people's own entries of one project from here on, and by those of no other.
+
+    Threads and tasks go each by their own.
+    """
+    project = _project.get()
+    if (project.own if project is not None else {}) is not own and (own or project is not None):
+        _project.set(Project(own) if own else None)
+
+
+def project() -> Project | None:
+    """Return the classes of people's own that count; None without any."""
+    return _project.get()
 
 
 def is_known(full_name: str) -> bool:

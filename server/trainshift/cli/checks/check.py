@@ -37,7 +37,6 @@ from trainshift.host.disk import absolute, files_on_disk
 from trainshift.host.files import FileProblem, shown_path
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
 from trainshift.host.writing import write_in_place
-from trainshift.libraries import api
 from trainshift.python.garbage import tidy, uncollected
 
 if TYPE_CHECKING:
@@ -170,14 +169,10 @@ def _jobs(request: CheckRequest) -> Iterator[Job]:
 
 def _kept_under(jobs: Sequence[Job]) -> list[Job]:
     """The jobs with what stands for their settings; what is no file is judged anew each time."""
-    libraries = {fingerprint(each.settings.libraries): each.settings for each in jobs}
-    for settings in libraries.values():
-        api.declare(settings.libraries)
-    known = frozenset(libraries)
     under: dict[int, str] = {}
     for each in jobs:
         if id(each.settings) not in under:
-            under[id(each.settings)] = asked_under(each.settings, known)
+            under[id(each.settings)] = asked_under(each.settings)
     return [
         each
         if each.item.path == STANDARD_INPUT or each.item.problem or each.item.nothing

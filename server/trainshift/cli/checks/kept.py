@@ -68,6 +68,6 @@ class Learning:
         return found
 
 
-def asked_under(settings: Settings, known: frozenset[str]) -> str:
-    """A text that stands for settings, where some libraries of people are `known` besides."""
-    return fingerprint((replace(settings, given=frozenset()), known))
+def asked_under(settings: Settings) -> str:
+    """A text that stands for settings."""
+    return fingerprint(replace(settings, given=frozenset()))

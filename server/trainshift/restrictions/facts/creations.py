@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cache
 
 from trainshift.core.program import Program
-from trainshift.libraries import api
+from trainshift.libraries import api, entries
 from trainshift.libraries.roles import is_wrap
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
@@ -264,7 +264,7 @@ class Creations:
 
     def _of_value(self, value: Value) -> MadeKind:
         if isinstance(value, Instance):
-            return _of_library(value.cls)
+            return _of_library(value.cls, entries.project())
         if isinstance(value, Member) and self._script.names.is_a(value.owner, *api.DATASET):
             return MadeKind.OTHER  # such as its `element_spec`
         if isinstance(value, UserInstance):
@@ -279,7 +279,7 @@ class Creations:
     def _of_class(self, cls: Scope) -> MadeKind:
         """What an object of a class of the script is, by the library classes that it derives from."""
         bases = self._script.names.library_bases(cls)
-        kinds = {_of_library(api.canonical(base) or base) for base in bases}
+        kinds = {_of_library(api.canonical(base) or base, entries.project()) for base in bases}
         known = (kind for kind in (*_FAMILIES, MadeKind.UNSEEN) if kind in kinds)
         return next(known, MadeKind.OTHER)
 
@@ -333,7 +333,7 @@ class Creations:
 
     def _makes(self, value: Value) -> tuple[MadeKind | None, bool]:
         if isinstance(value, Library):
-            return _makes_of_library(value.name)
+            return _makes_of_library(value.name, entries.project())
         if isinstance(value, Class):
             kind = self._of_class(value.scope)
             return (kind if kind in _FAMILIES else None), True
@@ -431,7 +431,7 @@ def _is_foreign(name: str) -> bool:
 
 
 @cache
-def _of_library(cls: str) -> MadeKind:
+def _of_library(cls: str, project: entries.Project | None) -> MadeKind:
     """What a call of the library's class or function `cls` gives."""
     for kind, family in _FAMILIES.items():
         if api.is_subclass(cls, *family):
@@ -447,10 +447,10 @@ def _of_library(cls: str) -> MadeKind:
 
 
 @cache
-def _makes_of_library(name: str) -> tuple[MadeKind | None, bool]:
+def _makes_of_library(name: str, project: entries.Project | None) -> tuple[MadeKind | None, bool]:
     """What kind of object a call of the library's `name` makes, and whether that is certain."""
     name = api.canonical(name) or name
-    kind = _of_library(api.returns(name) or name)
+    kind = _of_library(api.returns(name) or name, project)
     return (kind, True) if kind in _FAMILIES else (_probable(name), False)
 
 
