@@ -106,7 +106,7 @@ class Program:
                 vars(each).clear()
 
     def forget_facts(self) -> None:
-        """As `forget`, but for the scripts of the files, which are somebody else's."""
+        """Forget the facts of the program, but not those of its files' scripts, which others may share."""
         script, programs = self.script, [self, *self._linked.values()]
         own = () if script in script.scripts else (script.names, script)
         held = [fact for program in programs for fact in program._facts.values() if hasattr(fact, "__dict__")]

@@ -69,7 +69,7 @@ class Analysis:
 
     @cached_property
     def faults(self) -> tuple[Fault, ...]:
-        """What is wrong with the text that all changes come to, but for what remarks tell already."""
+        """The defects of the converted text that no remark reports already."""
         speaking = {each.rule for each in self.remarks}
         said = frozenset(code for code, rules in _SAID_BY.items() if not speaking.isdisjoint(rules))
         found = faults_of(self.program, self.changes, said)
@@ -84,7 +84,7 @@ class Analysis:
 
     @cached_property
     def hazards(self) -> tuple[Finding, ...]:
-        """What is violated in the text that all changes together come to, of a program that uses Horovod.
+        """The violated hazards of the text after all changes, for a program that uses Horovod.
 
         Without what a comment of the original ignores.
         """
@@ -99,7 +99,9 @@ class Analysis:
 
     @property
     def programs(self) -> tuple[Program, ...]:
-        """What there is to forget: the program, and that which the rules have read if it is another one."""
+        """The programs whose facts to forget: this one, and the one that the rules have read if that
+        differs.
+        """
         return tuple(dict.fromkeys((self.read, self.program)))
 
     @property
@@ -109,7 +111,7 @@ class Analysis:
         return frozenset(self.file_at(edit.start)[0].path for edit in edits)
 
     def given(self, span: Span) -> Span:
-        """Where a stretch of the text that the rules have read is in the program's."""
+        """Map a span of the text that the rules have read to the program's text."""
         return (
             span if self.read is self.program or self.read.origin is None else self.read.origin[1].back(span)
         )
@@ -205,7 +207,7 @@ def _read(program: Program) -> Program | str:
 
 
 def _brought_back(analysis: Analysis) -> Analysis:
-    """An analysis of what edits made of a program, told of the program as it was.
+    """Map an analysis of an edited program back to the original program.
 
     Each change brings all of these edits with it: the rules have read what they come to.
     """
@@ -308,7 +310,7 @@ def _analyze(program: Program, pause: Callable[[], None], rules: tuple[Transform
 def _findings(
     program: Program, proposed: Iterable[tuple[Transform, Change]], pause: Callable[[], None]
 ) -> tuple[list[Finding], list[str]]:
-    """What the restrictions that guard some changes say of their files, and how those failed that did.
+    """The findings of the restrictions that guard some changes, and the error messages of those that failed.
 
     Those on loops are asked about the whole program, once.
     """
@@ -339,7 +341,7 @@ def _file_of(program: Program, change: Change) -> Program:
 
 
 def _set_up(program: Program, changes: list[Change]) -> list[Change]:
-    """The changes with what each relies on: Horovod's import, its start and the flags, in each file.
+    """The changes with their prerequisites in each file: Horovod's import, its start and the flags.
 
     All of a file's changes rely on the same, and on what the started file needs.
     """

@@ -47,7 +47,7 @@ class Spot(NamedTuple):
 
 
 class Body(Protocol):
-    """What holds the text of a program and takes its edits: a script, or the cells of a notebook."""
+    """The text of a program and the interface that edits it: a script, or the cells of a notebook."""
 
     @property
     def text(self) -> str:
@@ -82,7 +82,7 @@ class Cells:
 
     @cached_property
     def starts(self) -> list[int]:
-        """Where each cell begins in the program."""
+        """The offset of each cell in the program."""
         starts, at = [], 0
         for text in self.texts:
             starts.append(at)
@@ -144,7 +144,7 @@ class Cells:
         return None
 
     def dependent(self) -> int | None:
-        """Where in the program the first cell begins that is Python only with what stands before it.
+        """The offset of the first cell that is Python only together with the text before it.
 
         A notebook would run none, or an indented one as if it were not.
         """
@@ -159,7 +159,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class _Manner:
-    """What is put for what is no Python, each from the text before it on its line and itself.
+    """The replacements for magics and shell lines; each is a function of the line and the text before it.
 
     `cell`: a line of a cell in another language; `timed`: the magic before a statement or a value that it
     measures; `line`: a line; `assigned`: what a name is assigned to.
@@ -202,7 +202,7 @@ def covered(cell: str) -> str:
 
 
 def _read(cell: str, manner: _Manner) -> str:
-    """A cell with something else for what is no Python."""
+    """The text of a cell with its magics and shell lines replaced."""
     if _is_python(cell):
         return cell
     magic = _CELL_MAGIC.match(cell)

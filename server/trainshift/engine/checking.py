@@ -79,7 +79,7 @@ class Region:
 
     @classmethod
     def of(cls, source: Source, span: Span) -> Region:
-        """Where the span of `source` stands."""
+        """The region of a span of `source`."""
         return cls(*source.position(span.start), *source.position(span.end))
 
     def span(self, source: Source) -> Span:
@@ -139,7 +139,7 @@ class Diagnostic:
 
     @property
     def url(self) -> str:
-        """Where the page of the code is, on the site at `docs_url` if that is given; "" for no page."""
+        """The address of the code's page, on the site at `docs_url` if that is set; "" if it has no page."""
         return page_url(self.code, self.docs_url)
 
     @property
@@ -148,7 +148,7 @@ class Diagnostic:
         return self.code in (SYNTAX_ERROR.code, INTERNAL_ERROR.code)
 
     def __hash__(self) -> int:
-        """Of what tells most diagnostics apart, since an edit looks up all of a file's."""
+        """Hash the fields that differ most often, since an edit looks up all diagnostics of a file."""
         return hash((self.code, self.region.line, self.region.column))
 
     def moved(self, region: Region, related: tuple[OtherPlace, ...], span: Span) -> Diagnostic:
@@ -170,14 +170,14 @@ class Diagnostic:
 
 
 class Told:
-    """What was told of findings, for those that are told again."""
+    """The diagnostics made so far, by finding, so that findings that come again get the same object."""
 
     def __init__(self) -> None:
         # By identity: a finding has much to compare.
         self._by_finding: dict[int, tuple[Finding, Diagnostic]] = {}
 
     def of(self, finding: Finding) -> Diagnostic | None:
-        """What was told of a finding, if anything."""
+        """The diagnostic made earlier for a finding, if any."""
         known = self._by_finding.get(id(finding))
         return known[1] if known is not None else None
 
@@ -188,7 +188,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What is said of one file, in text order, and how many findings its comments silence.
+    """The diagnostics of one file, in text order, and how many findings its comments silence.
 
     `by_hand` tells how the program that the file starts was distributed already, if it was.
     A syntax error is among the diagnostics also where it is OFF and not shown: the file was not checked.
@@ -202,7 +202,7 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class Fixed(Generic[B]):
-    """A program after its fixes: how many of each code were made, and what is said of it now and `before`."""
+    """A program after its fixes: how many of each code were made, and the reports after and `before` them."""
 
     body: B
     applied: Mapping[str, int]
@@ -231,7 +231,7 @@ def check(
     files: ParsedFiles | None = None,
     demanded: Demanded = lambda: None,
 ) -> CheckReport:
-    """What the restrictions and the suppressions of a script come to under `settings`.
+    """Check a script against the restrictions, with its suppression comments, under `settings`.
 
     `path` and `files` are those of `program_of`; what is `demanded` is asked if the script trains.  Never
     raises for bad input: a script that does not parse, or on which a restriction fails, gives a diagnostic
@@ -273,7 +273,7 @@ def fixed(
     least: Severity = Severity.WARNING,
     demanded: Demanded = lambda: None,
 ) -> Fixed[B]:
-    """The program after the fixes of what `check` reports, made again and again until none is left.
+    """The program after the fixes of `check`, applied repeatedly until none is left.
 
     Mended is what is violated, and what is of severity `least` or above.  The
     body is as it was if the result would not parse, or not compile; the report then says so.
@@ -329,7 +329,7 @@ def judge(
     demanded: Demanded = lambda: None,
     files: ParsedFiles | None = None,
 ) -> Judgement:
-    """What the restrictions that are on say of a program, before comments silence any of it.
+    """Judge a program by the restrictions that are on, before comments silence any finding.
 
     `pause` is called again and again, and may raise to give the check up.  With `files` hazards are asked of
     the program that uses the script, if another file starts it.
@@ -393,7 +393,7 @@ def _is_used_with_horovod(program: Program, files: ParsedFiles | None) -> bool:
 
 
 def matter(findings: Iterable[Finding], settings: Settings) -> frozenset[str]:
-    """The codes of those findings whose severity depends on what the conversion does because of them."""
+    """The codes of the findings whose severity depends on their effect on the conversion."""
     kinds = {(each.code, each.verdict) for each in findings if each.verdict is not Verdict.HARMLESS}
     return frozenset(
         code
@@ -405,7 +405,9 @@ def matter(findings: Iterable[Finding], settings: Settings) -> frozenset[str]:
 def _weighing(
     program: Program, judgement: Judgement, settings: Settings, files: ParsedFiles | None, demanded: Demanded
 ) -> Weigh | None:
-    """Tells the effects of findings by asking the conversion; None where they do not matter."""
+    """Return the function that asks the conversion for the effects of findings; None if no severity needs
+    it.
+    """
     codes = matter(judgement.found, settings)
     if not codes:
         return None
@@ -436,7 +438,7 @@ def report_on(
     weigh: Weigh | None = None,
     told: Told | None = None,
 ) -> CheckReport:
-    """What is reported of findings: those that no comment silences, as loud as the settings say.
+    """Report the findings that no comment silences, with the severities of the settings.
 
     `weigh` tells what the conversion does because of a finding; without, nobody has asked it.  What is
     reported is `told`.
@@ -472,7 +474,7 @@ def diagnostics_of(
     weigh: Weigh | None = None,
     told: Told | None = None,
 ) -> list[Diagnostic]:
-    """What is reported of findings that no comment silences, as of `report_on`."""
+    """The diagnostics for findings that no comment silences, as in `report_on`."""
     loud: dict[tuple[str, Verdict, Effect], Severity] = {}
     reported = []
     for each in found:

@@ -34,7 +34,7 @@ MAGIC_IN_THE_WAY = "a statement that has to change shares its line with a magic;
 
 
 class Status(Enum):
-    """How a conversion ended."""
+    """The outcome of a conversion."""
 
     CONVERTED = "converted"
     ALREADY_DISTRIBUTED = "already distributed"
@@ -76,7 +76,7 @@ class Rewritten:
 
 @dataclass(frozen=True)
 class Conversion:
-    """What became of one program.
+    """The outcome of converting one program.
 
     `text` is the new text of the file that is started; it equals the input in every status but CONVERTED.
     `applied`: one note for each change made, in source order, whose text is the change's title.
@@ -234,7 +234,7 @@ def without_gaps(conversion: Conversion, script: Script, files: ParsedFiles) -> 
 
 
 def hindrance(cells: Cells, edits: Iterable[Edit]) -> tuple[str, int] | None:
-    """Why the cells of a notebook cannot be edited, and where in the program; None if they can."""
+    """The reason why the cells of a notebook cannot be edited, with its offset; None if they can."""
     at = cells.dependent()
     if at is not None:
         return "this cell is not Python by itself", at
@@ -295,7 +295,7 @@ def carry_out(
 
 
 def obstacle(analysis: Analysis, runtime: Runtime | None = None) -> Conversion | None:
-    """What an analysis comes to where nothing can or need be changed; None where something can."""
+    """The outcome of an analysis that allows or needs no change; None if there is something to change."""
     outlook = analysis.outlook
     if analysis.defects:
         reason = f"an internal error, please report it: {'; '.join(analysis.defects)}"
@@ -488,7 +488,7 @@ def _hazards(analysis: Analysis) -> tuple[Note, ...]:
 
 
 def _decisions(analysis: Analysis, changes: list[Change], remarks: Iterable[Remark]) -> tuple[Note, ...]:
-    """What the changes decided, and what was left alone, file by file in text order."""
+    """The decisions of the changes, and the remarks, file by file in text order."""
     decided = [(change.rule, change.target, text) for change in changes for text in change.decisions]
     left = [(each.rule, each.target, each.text) for each in remarks]
     ordered = sorted((*decided, *left), key=lambda each: (each[1].start, each[0]))
@@ -516,7 +516,7 @@ def innermost(source: Source, targets: Iterable[Span], line: int) -> Span | None
 
 
 def _defect(script: Script, edits: Sequence[Edit], after: str) -> str:
-    """What a result fails at that its original did not: "parse" or "compile"; empty if nothing."""
+    """The check that a result fails and its original passed: "parse" or "compile"; empty if none."""
     # Only imports from the future mind what stands elsewhere in the file.
     alone = "__future__" not in after and all(compiles(piece) for piece in _rewritten(script, edits))
     if alone or compiles(after):

@@ -20,7 +20,7 @@ _PAGES = Path(__file__).parents[1] / _DERIVATIVES / "pages"
 
 @dataclass(frozen=True, slots=True)
 class DerivationRule:
-    """A rule of differentiation: its code, its name in kebab-case, and what implements it.
+    """A rule of differentiation: its code, its name in kebab-case, and the object that implements it.
 
     `where` names a module of the calculus, and after a colon a function, class or method of it, whose
     docstring is the page; or the package `derivatives`.  The first sentence of a page is its title.
@@ -32,7 +32,7 @@ class DerivationRule:
 
     @property
     def title(self) -> str:
-        """What the rule says, in one sentence."""
+        """The first sentence of the rule."""
         return one_line(self.doc.partition("\n\n")[0])
 
     @property

@@ -41,7 +41,7 @@ def forget_edited(program: Program) -> None:
 
 
 def _edited(script: Script, edits: tuple[Edit, ...]) -> Code:
-    """A file after its edits, of which only what was edited is read anew."""
+    """A file after its edits; only the edited parts are parsed anew."""
     text = apply(script.source.text, edits)
     chunks = parse(text, ChunkCache(script.code.pieces))
     if isinstance(chunks, ParseFailure):

@@ -22,7 +22,7 @@ class Observation(NamedTuple):
 
 @dataclass(eq=False)
 class Noted:
-    """What was asked of files for some time; `once` holds what others had asked for before."""
+    """The observations of files during a period; `once` holds the answers that were known before."""
 
     paths: set[str] = field(default_factory=set)
     """The files that were read, or were looked for and are not there."""

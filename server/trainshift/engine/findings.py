@@ -25,7 +25,7 @@ _LOGGED: set[tuple[str, str, str]] = set()
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the restrictions say of a program, in text order.
+    """The findings of the restrictions in a program, in text order.
 
     `defects` say which restrictions failed and how, `failed` are their codes.  `by_hand` tells how a program
     that uses Horovod already was distributed, where its own file starts it.
@@ -37,7 +37,7 @@ class Judgement:
     by_hand: str = ""
 
     def joined(self, other: Judgement) -> Judgement:
-        """What this and another judgement say; only the other knows how a program was distributed."""
+        """Merge two judgements; only the other one has the summary of how a program was distributed."""
         found = sorted((*self.found, *other.found), key=lambda each: (each.span, each.code))
         defects = (*self.defects, *other.defects)
         return Judgement(tuple(found), defects, self.failed | other.failed, other.by_hand)
@@ -71,7 +71,7 @@ def find(
 
 
 def _by_hand(whole: Program, hazards: Judgement) -> str:
-    """How a program was distributed by hand, with the number of its mistakes."""
+    """A summary of how a program was distributed by hand, with the number of its mistakes."""
     from trainshift.core.ranks.branches import Branches
     from trainshift.core.ranks.by_hand import ByHand
 
@@ -105,7 +105,9 @@ def hazards_of(
 
 
 def own_of(whole: Program, found: Collection[Finding], path: str) -> Iterator[Finding]:
-    """Those findings of a program of several files that stand in the file at `path`, by its own places."""
+    """The findings of a program of several files that are in the file at `path`, with offsets in that
+    file.
+    """
     for each in found:
         script, _ = whole.script.at(each.span.start)
         if script.path != path:
@@ -140,7 +142,7 @@ def _of_file(change: Change, start: int, size: int) -> Change | None:
 def _asked(
     rules: Collection[Restriction | StaticCode], program: Program, pause: Callable[[], None]
 ) -> Judgement:
-    """What some restrictions say of a program."""
+    """The findings of some restrictions in a program."""
     found: list[Finding] = []
     defects: list[str] = []
     failed: set[str] = set()

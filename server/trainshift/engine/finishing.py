@@ -1,4 +1,4 @@
-"""What edits come to, written as a person would: neighbouring guards are one, and no line is too long.
+"""Tidy the edited text as a person would: neighbouring guards are merged, and long lines are broken.
 
 These are edits of the edited text, made one with those that led to it.  They depend on that text alone, so
 that changes made one after another still end in the same text as all of them at once (spec.md 4).
@@ -29,14 +29,14 @@ _ROOT = re.compile(r"if ([\w.]+\.rank\(\) == 0):\s*\Z")
 
 @dataclass(frozen=True)
 class Manner:
-    """How a file is written: one level of its indentation, and how long its lines may be."""
+    """The format of a file: one level of its indentation, and the longest line allowed."""
 
     unit: str
     longest: int
 
 
 def longest_line(script: Script, changed: Sequence[Span], modules: Collection[str]) -> int:
-    """How long the lines are of a file that somebody could have broken and has not; 88 at least, 120 at most.
+    """The longest line of a file that somebody could have broken and did not; between 88 and 120.
 
     A statement that has changed or is to change does not count, so that one change after another finds the
     same length: those at the `changed` places, and those that name one of Horovod's `modules`.
@@ -63,7 +63,7 @@ def _names(statement: Statement, modules: Collection[str]) -> bool:
 
 
 class _Edited:
-    """A text after edits, and what of it these have written."""
+    """A text after edits, with the spans that the edits have written."""
 
     def __init__(self, text: str, edits: Sequence[Edit], apart: Sequence[int]) -> None:
         self.before = text
@@ -82,7 +82,9 @@ class _Edited:
         self.apart += [each + grown for each in reversed(starts)]
 
     def origin(self, start: int, end: int) -> int | None:
-        """Where the first code point of a stretch was that edits have left; None where they wrote it all."""
+        """The original offset of the first code point of a span that edits left alone; None if they wrote all
+        of it.
+        """
         index = bisect_right(self.written, start, key=lambda each: each.start) - 1
         while index >= 0 and index < len(self.written) and self.written[index].end > start:
             start = self.written[index].end
@@ -274,12 +276,12 @@ def _broken(
 
 
 def _comments(code: str) -> list[str]:
-    """The comments of a stretch, in order; what stands behind one line may be two of them."""
+    """The comments of a stretch, in order; one line may have two after a change."""
     found = comments_by_line(code)
     return [each for line in sorted(found) for each in re.split(r" {2,}(?=#)", found[line].text)]
 
 
 def _alike(one: str, other: str) -> int:
-    """How many code points two texts begin with alike."""
+    """The length of the common prefix of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))

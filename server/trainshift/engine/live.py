@@ -54,7 +54,9 @@ _STEPS = (4096, 256, 16, 1)
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Where the code points of a text are after the edit from `start` to `end` (of the old text)."""
+    """A map of offsets from the text before an edit to the text after it; `start` and `end` are of the old
+    text.
+    """
 
     start: int
     end: int
@@ -76,13 +78,13 @@ class Shift:
         return cls(start, len(old) - end, len(new) - len(old))
 
     def offset(self, at: int, *, is_end: bool = False) -> int | None:
-        """Where an offset of the old text is now; None inside of what was edited."""
+        """The new offset of an old offset; None inside the edited part."""
         if at < self.start or (is_end and at == self.start):
             return at
         return at + self.distance if at >= self.end else None
 
     def span(self, span: Span) -> Span | None:
-        """Where a stretch of the old text is now, grown or shrunk by an edit inside; None if it was cut."""
+        """The new span of an old span, resized by an edit inside it; None if the edit cut it."""
         start, end = self.offset(span.start), self.offset(span.end, is_end=True)
         return None if start is None or end is None or end < start else Span(start, end)
 
@@ -130,7 +132,7 @@ class Live:
         demanded: Demanded = lambda: None,
         weigh: Weigh | None = None,
     ) -> CheckReport:
-        """What `check` says of a version, as far as `weigh` tells the effects of what is found.
+        """Check a version in full, with the effects of findings if `weigh` knows them.
 
         `pause` may raise to give up.
         """
@@ -165,7 +167,7 @@ class Live:
             program.forget()
 
     def weighed(self, source: Source, settings: Settings, weigh: Weigh) -> CheckReport | None:
-        """What `check` says of the version that was checked in full, by effects that are known since then.
+        """Report the version that was checked in full again, with the effects that became known since then.
 
         None where they do not matter.
         """
@@ -181,7 +183,7 @@ class Live:
         return report
 
     def code(self, source: Source) -> Code | None:
-        """What a version says, and nothing of what its names stand for; None if it is not Python."""
+        """The syntax of a version, without resolved names; None if it is not Python."""
         chunks = self._chunks(source)
         return None if isinstance(chunks, ParseFailure) else Code(source, chunks)
 
@@ -198,7 +200,7 @@ class Live:
         return linked(Code(source, chunks), self.path, self.files, MOST_CONVERTED)
 
     def of_code(self, source: Source, settings: Settings, code: str) -> CheckReport:
-        """What `check` says of a version under one restriction alone."""
+        """Check a version for one restriction alone."""
         read = self._read(source)
         if isinstance(read, ParseFailure):
             return unread(read, self.path, settings)
@@ -206,7 +208,7 @@ class Live:
         return report_on(read[1], judge(Program(read[1]), only, files=self.files), only, self.path)
 
     def _read(self, source: Source) -> tuple[list[Chunk], Script] | ParseFailure:
-        """The chunks of a version, and the script that they are, linked to what it imports."""
+        """The chunks of a version, and its script, linked to the modules that it imports."""
         chunks = self._chunks(source)
         if isinstance(chunks, ParseFailure):
             return chunks
@@ -220,7 +222,7 @@ class Live:
             return parse(source.text, self._cache)
 
     def at_once(self, source: Source, settings: Settings, weigh: Weigh | None = None) -> CheckReport | None:
-        """What is said of a version before it is checked in full; None if that cannot be told quickly."""
+        """A quick report of a version before it is checked in full; None if there is no quick way."""
         full = self._full
         if full is None or full.settings != settings:
             return None
@@ -286,7 +288,7 @@ class Live:
 
 
 def kept(found: Iterable[Diagnostic], path: str, old: Source, new: Source) -> tuple[Diagnostic, ...]:
-    """What was found in a text, as it is shown while the next text of the file at `path` cannot be read.
+    """Diagnostics of a text, moved to the next text of the file at `path` while that has a syntax error.
 
     Nothing fixes it meanwhile, and what it underlined may have been cut.
     """
@@ -323,7 +325,7 @@ def _changed(old: Sequence[Chunk], new: Sequence[Chunk]) -> tuple[int, int, int]
 def _alone(
     source: Source, chunks: Sequence[Chunk], wanted: Sequence[Chunk], settings: Settings
 ) -> tuple[Finding, ...]:
-    """What is found in some chunks of a text when they are read with what they name and nothing else."""
+    """The findings in some chunks, read together with the chunks that they name and nothing else."""
     if not wanted:
         return ()
     program = Program(Script(Code(source, _with_named(chunks, wanted))), is_excerpt=True)
@@ -334,7 +336,7 @@ def _alone(
 
 
 def _with_named(chunks: Sequence[Chunk], wanted: Sequence[Chunk]) -> list[Chunk]:
-    """The chunks, and those that bind what they name, nearest first up to a limit, in text order."""
+    """Those chunks and the ones that bind their names, nearest first up to a limit, in text order."""
     binding: dict[str, list[Chunk]] = {}
     for chunk in chunks:
         for name in chunk.facts.module.bindings:
@@ -362,7 +364,7 @@ def _key(finding: Finding) -> tuple[object, ...]:
 
 
 class _Moves:
-    """Where what was found in a text is after an edit."""
+    """A map of findings and diagnostics from the text before an edit to the text after it."""
 
     def __init__(self, path: str, old: Source, new: Source) -> None:
         self._path = path
@@ -374,7 +376,7 @@ class _Moves:
         self._lines = len(new.line_starts) - len(old.line_starts)
 
     def finding(self, finding: Finding) -> Finding | None:
-        """A finding where it is now; None if what it underlines was cut."""
+        """A finding at its new place; None if the edit cut its span."""
         span = self.span(finding.span)
         if span is None:
             return None
@@ -386,7 +388,7 @@ class _Moves:
         return finding.at(span, tuple(related))
 
     def diagnostic(self, diagnostic: Diagnostic) -> Diagnostic | None:
-        """What was told of a finding, where it is now; None if it stands on a line that was edited."""
+        """A diagnostic at its new place; None if it is on an edited line."""
         before = diagnostic.span
         span = self._shift.span(before) if before is not None else None
         region = self._region(diagnostic.region)
@@ -409,7 +411,9 @@ class _Moves:
         return region.down(self._lines) if region.line > last else None
 
     def span(self, span: Span) -> Span | None:
-        """A stretch where it is now; between two edits it is what still reads the same, if only that does."""
+        """A span at its new place; between two edits it is the part that reads the same, if that is
+        unique.
+        """
         there = self._shift.span(span)
         if there is not None:
             return there

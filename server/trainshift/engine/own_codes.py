@@ -1,4 +1,4 @@
-"""The checker's own codes: what it reports beside the restrictions."""
+"""The checker's own codes (TS..), which it reports beside the restrictions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class OwnCode:
 
     @property
     def title(self) -> str:
-        """What the code tells, in one sentence."""
+        """The meaning of the code, in one sentence."""
         return one_line(self.doc.partition("\n\n")[0])
 
 

@@ -24,7 +24,7 @@ def packed(value: object) -> Any:
 
 
 def unpacked(kind: type[T], data: Any) -> T:
-    """The value of a type that was packed; raises ValueError for what is none of it."""
+    """Unpack a value of a type; raises ValueError if the data do not fit the type."""
     return _unpacked(kind, data)  # type: ignore[no-any-return]
 
 

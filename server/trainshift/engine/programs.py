@@ -120,7 +120,7 @@ class Programs:
 
 @dataclass(frozen=True)
 class Claims:
-    """What a program wants of the files that it does not start with, by place and rule, and what it leaves.
+    """The edits that a program needs in shared files, by place and rule, and the places that it leaves alone.
 
     `left` are the statements that it runs as they are.
     """
@@ -131,7 +131,7 @@ class Claims:
 
 
 def claims_of(analysis: Analysis) -> Claims | None:
-    """What a program claims of the files that it shares; None for one that does not train."""
+    """The edits that a program needs in files that it shares; None if it trains nothing."""
     if not analysis.outlook.convertible or not analysis.program.fact(Loops).own:
         return None
     wanted = {place: edits for place, (_, edits) in _wanted(analysis).items()}
@@ -144,7 +144,7 @@ def claims_of(analysis: Analysis) -> Claims | None:
 def claims_from(
     start: str, files: ParsedFiles, choices: Choices, pause: Callable[[], None] = lambda: None
 ) -> Claims | None:
-    """What the program that a file starts claims under `choices`; None where that cannot be read."""
+    """The claims under `choices` of the program that a file starts; None if it cannot be read."""
     code = files.read(start)
     if code is None:
         return None
@@ -156,7 +156,7 @@ def claims_from(
 
 
 class KeptClaims:
-    """What programs claim of the files that they share, each asked once for as long as its files stay.
+    """The claims of programs on shared files, each computed once until one of its files changes.
 
     `choices_of` tells the choices for the program that the file at a path starts.
     """
@@ -169,7 +169,7 @@ class KeptClaims:
         self._known: dict[str, tuple[Claims | None, dict[str, Code | None]]] = {}
 
     def of(self, start: str) -> Claims | None:
-        """What the program that a file starts claims; None where that cannot be read."""
+        """The claims of the program that a file starts; None if it cannot be read."""
         known = self._known.get(start)
         if known is None or any(self._files.read(path) is not code for path, code in known[1].items()):
             with self._files.noting() as noted:

@@ -41,7 +41,7 @@ CODES = (*CHECKED_CODES, *(each.code for each in _OWN))
 
 
 class Severity(IntEnum):
-    """How loud a finding is; OFF is not reported at all."""
+    """The severity of a finding; OFF is not reported at all."""
 
     OFF = 0
     HINT = 1
@@ -80,7 +80,7 @@ _DEFAULTS: Mapping[str, SeverityByVerdict] = {
 
 
 class SettingsError(Exception):
-    """A setting that cannot be used: where it stands, its key, what is wrong."""
+    """A setting that cannot be used: its file and line, its key, and the problem."""
 
     def __init__(self, where: str, key: str, problem: str) -> None:
         super().__init__(f"{where}: `{key}` {problem}" if key else f"{where}: {problem}")
@@ -88,7 +88,7 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """What to check.
+    """The settings of a check.
 
     Codes may be prefixes: "TF" stands for all that begin so.  `severity` maps codes and prefixes to a
     severity by verdict; the longest match decides.  `per_file_ignores` pairs a pattern of files with
@@ -113,11 +113,11 @@ class Settings:
 
     @cached_property
     def _severities(self) -> dict[tuple[str, Verdict, Effect], Severity]:
-        """Those that were asked for: every edit asks for all codes."""
+        """The severities computed so far: every edit asks for all codes."""
         return {}
 
     def severity_of(self, code: str, verdict: Verdict, effect: Effect = Effect.NONE) -> Severity:
-        """How loud a finding is; OFF also for a code that is not selected, or is ignored.
+        """The severity of a finding; OFF also for a code that is not selected, or is ignored.
 
         A file that cannot be read is told of whatever is selected, since nothing else is said of it.
         """
@@ -157,7 +157,7 @@ class Settings:
 
     @property
     def choices(self) -> Choices:
-        """What was chosen of conversions, and people's own libraries."""
+        """The options of conversions, and the project's own libraries."""
         return Choices(**self.chosen, libraries=self.libraries)  # type: ignore[arg-type]
 
     def is_on(self, code: str) -> bool:
@@ -268,7 +268,7 @@ def _severities(where: str, key: str, value: object) -> dict[str, SeverityByVerd
 
 
 def _by_verdict(where: str, key: str, value: object) -> SeverityByVerdict:
-    """One severity for what is violated, which the rest never exceeds; or a severity for each verdict."""
+    """Read a severity: one for violated findings, which the others never exceed, or one for each verdict."""
     if isinstance(value, dict):
         verdicts = {verdict.value: verdict for verdict in Verdict}
         for name in value:

@@ -41,7 +41,7 @@ _WORDS = ("ignore", "ignore-file")
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """One comment: `span` is its own part of a comment, `codes` what it names (None for every code).
+    """One suppression: `span` is its part of a comment, `codes` are those it names (None for every code).
 
     `whole_file` tells `ignore-file`; `problem` is why it cannot be read, and then it silences nothing.
     """
@@ -58,7 +58,7 @@ class Suppression:
 
 @dataclass(frozen=True)
 class Suppressed:
-    """What is left of the findings, how many were silenced, and which codes each comment silenced."""
+    """The remaining findings, how many were silenced, and which codes each comment silenced."""
 
     kept: tuple[Finding, ...]
     number: int
@@ -113,7 +113,7 @@ def problems(
     known: Collection[str],
     judged: Collection[str],
 ) -> Iterator[Finding]:
-    """What is wrong with the comments: unused ones (with a fix), and codes that nobody knows.
+    """Yield the problems of suppression comments: unused ones (with a fix), and unknown codes.
 
     `judged` are the codes that were checked without failing, of all the `known` ones: only they can
     be told to be unused.  What a project demands is not judged where nobody asked.

@@ -143,7 +143,7 @@ def _makes_operation(program: Program, site: Site) -> bool:
 
 
 def unseen_training(program: Program) -> tuple[Site, str] | None:
-    """A call of `train` of what may be an Estimator, or of anything else."""
+    """A call of `train` on an object that may be an Estimator, as its class is unknown."""
     for site in program.fact(Loops).unseen:
         text = program.script.text(site.node.func, site)
         return site, f"Trainshift cannot tell whether {text}(...) trains; convert the file that has the loop"

@@ -26,7 +26,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of a file, and the start files of other programs that it belongs to, by absolute path."""
+    """The diagnostics of a file, and the absolute paths of the start files of its other programs."""
 
     report: CheckReport
     programs: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Entry:
-    """A packed verdict, what it was asked `under`, the rows that it rests on, and the day it was last of use.
+    """A packed verdict, the settings it was asked `under`, its evidence, and the day of its last use.
 
     `demand` is what was demanded of versions, if that was asked.
     """
@@ -105,7 +105,7 @@ class Verdicts:
 
     @classmethod
     def from_json(cls, data: Any) -> Verdicts:
-        """The table that JSON holds; raises ValueError for what is none."""
+        """Read the table from JSON data; raises ValueError if they do not fit."""
         found = cls()
         if not isinstance(data, dict) or data.get("format") != _FORMAT:
             raise ValueError("it has another format")
@@ -134,7 +134,7 @@ def _leads_back(numbers: Any, end: int) -> bool:
 
 
 class Holding:
-    """Tells which of the `verdicts` hold for `files` as they are, each observation made once."""
+    """The `verdicts` that are still valid for `files` as they are; each observation is made once."""
 
     def __init__(self, verdicts: Verdicts, files: ParsedFiles) -> None:
         self.verdicts = verdicts
@@ -143,7 +143,9 @@ class Holding:
         self._known: dict[int, bool] = {}
 
     def of(self, path: str, under: str, demanded: Callable[[], str]) -> Verdict | None:
-        """What was found in the file at `path`, if it was asked `under` the same and nothing has changed."""
+        """The verdict on the file at `path`, if it was asked `under` the same settings and no evidence
+        changed.
+        """
         entry = self.verdicts.entries.get(path)
         if entry is None or entry.under != under:
             return None

@@ -84,7 +84,7 @@ class ParsedFiles:
         return self._answers is not None
 
     def once(self, question: Hashable, find: Callable[[], T]) -> T:
-        """What `find` gives, for all who ask the same `question`; found anew where files may change."""
+        """The result of `find`, computed once for each `question`, and again where files may have changed."""
         if self._answers is None:
             return find()
         known = self._answers.get(question)
@@ -99,7 +99,7 @@ class ParsedFiles:
         return cast("T", known[0])
 
     def observe(self, asked: Observation) -> str:
-        """What an observation comes to, in short; raises KeyError for an unknown kind."""
+        """The short form of an observation's result; raises KeyError for an unknown kind."""
         known = self._observed.get(asked)
         if known is None:
             known = _OBSERVED[asked.kind](self, asked)
@@ -112,7 +112,7 @@ class ParsedFiles:
             self._noted.others.add(asked)
 
     def _text(self, path: str) -> str | None:
-        """What a file holds, if it can be read."""
+        """The text of a file, if it can be read."""
         text = self._text_of(path)
         now = digest(text.removeprefix(BOM)) if text is not None else ""
         self.is_torn |= self.are_steady and self._digests.get(path, now) != now
@@ -120,13 +120,13 @@ class ParsedFiles:
         return text
 
     def digest(self, path: str) -> str:
-        """The digest of what a file holds; "" if it cannot be read."""
+        """The digest of a file's text; "" if it cannot be read."""
         if path not in self._digests:
             self._text(path)
         return self._digests[path]
 
     def read(self, path: str) -> Code | None:
-        """What a file says; None if it cannot be read or is not Python."""
+        """The parsed file; None if it cannot be read or is not Python."""
         self.note((path,))
         if path in self._parsed:
             self._parsed.move_to_end(path)
@@ -157,7 +157,7 @@ class ParsedFiles:
 
     @contextmanager
     def noting(self) -> Iterator[Noted]:
-        """What is asked of files until this ends."""
+        """Record the observations of files made inside the `with` block."""
         before, self._noted = self._noted, Noted()
         try:
             yield self._noted
@@ -179,7 +179,7 @@ class ParsedFiles:
             self._noted.paths.update(paths)
 
     def failure(self, path: str) -> ParseFailure | None:
-        """Why a file that was read is no Python; None if it is, or cannot be read at all."""
+        """The syntax error of a file that was read; None if it is Python, or cannot be read at all."""
         return self._failures.get(path)
 
     def forget(self, path: str, *, is_edit: bool = False) -> None:
@@ -421,7 +421,7 @@ def read_linked(
 
 
 def linked(code: Code, path: str, files: ParsedFiles | None, most: int = MOST_FILES) -> Script:
-    """The script that some code at the absolute `path` is, linked to what it imports if there are `files`.
+    """The script for some code at the absolute `path`, linked to its imports if there are `files`.
 
     Of these so many are read at `most`.
     """

@@ -24,7 +24,7 @@ _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
 class ConfigurationProblem(Exception):
-    """Why a file of settings cannot be used: its place, what is wrong."""
+    """An error in a settings file: its place, and the problem."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ _MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
 class Declarations:
-    """What the projects of the scripts of one run declare; `way_out` is how to convert anyway.
+    """The versions that projects require, for the scripts of one run; `way_out` says how to convert anyway.
 
     `is_ignored` tells that somebody wants it ignored, `shown` what files are called, `environment` what the
     Python has that the script at a path runs on, for scripts of which nothing is declared.
@@ -43,7 +43,7 @@ class Declarations:
         self._of_directories: dict[str, Runtime | None] = {}
 
     def of(self, path: str) -> Runtime | None:
-        """What the nearest directory that decides says about the script at `path`, if any does.
+        """The requirements from the nearest directory that has some, for the script at `path`.
 
         Standard input (``-``) counts as a file of the current directory.
         """
@@ -56,7 +56,9 @@ class Declarations:
         return self._of_scripts[directory]
 
     def _decided(self, directories: list[str]) -> Runtime | None:
-        """What the nearest that decides says; one that only speaks of Paddle decides that, and no more."""
+        """The requirements of the nearest directory that has some; one that names only Paddle decides only
+        that.
+        """
         found = Runtime(is_open=True)
         for each in directories:
             runtime = self._in(each)
@@ -81,7 +83,7 @@ class Declarations:
 
 
 def _over(installed: Runtime | None, found: Runtime | None) -> Runtime | None:
-    """What is installed, with what else the declarations say that leave the version open."""
+    """The installed versions, overridden by declarations that leave the version open."""
     if installed is None or found is None:
         return installed or found
     return replace(installed, is_paddle2=found.is_paddle2, problem=found.problem, backend=found.backend)
@@ -119,7 +121,7 @@ def _declaring(directory: str) -> Iterator[str]:
 
 
 def _demands(paths: list[str]) -> Iterator[Demand]:
-    """What files demand, and the files that they include; each is read once."""
+    """Yield the requirements in files and in the files that they include; each is read once."""
     seen: set[str] = set()
     while paths:
         path, *paths = paths

@@ -60,7 +60,7 @@ def absolute(path: str) -> str:
 
 
 def text_on_disk(path: str) -> str | None:
-    """What a file holds; None where it is no file, cannot be read, or is too long for a module."""
+    """The text of a file; None if it is not a file, cannot be read, or is too long for a module."""
     try:
         info = os.stat(path)
         # A pipe would be waited for, and no module that a script trains with is that long.

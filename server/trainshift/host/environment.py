@@ -21,7 +21,7 @@ _INSTALLED = re.compile(
 
 
 def environment(path: str = "", python: str = "") -> Runtime | None:
-    """What the TensorFlow comes to that the Python has which the script at `path` runs on; None without one.
+    """The versions installed in the Python that runs the script at `path`; None if it has no TensorFlow.
 
     That is `python`, a path or a name.  Else it is the first that has TensorFlow of these: the active
     environment, one in the script's project (`.venv` or `venv`), the first Python on the search path, and the

@@ -21,7 +21,7 @@ _FOREIGN_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE,
 
 
 class FileProblem(Exception):
-    """Why a file could not be read or written: a phrase that continues "FILE: error: ...".
+    """An error in reading or writing a file: a phrase that continues "FILE: error: ...".
 
     `position` is the 1-based (line, column) it concerns, where there is one.  `path` is the file, where
     several are at work.

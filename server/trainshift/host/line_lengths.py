@@ -1,4 +1,4 @@
-"""How long a project lets lines be: what its formatter and its linters are set to."""
+"""Read the line length of a project from the settings of its formatter and its linters."""
 
 from __future__ import annotations
 

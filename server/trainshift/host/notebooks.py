@@ -41,7 +41,7 @@ class Token:
 
     @cached_property
     def text(self) -> str:
-        """What it says."""
+        """The text of the token."""
         return str(json.loads(f'"{self.raw}"'))
 
     def place(self, at: int) -> tuple[int, int]:
@@ -111,7 +111,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Notebook:
-    """A notebook file: its JSON, its Python cells, and `languages`, what its cells of code are written in.
+    """A notebook file: its JSON, its Python cells, and `languages`, the languages of its code cells.
 
     `at` are the indices of the Python cells among all cells.
     """

@@ -109,7 +109,7 @@ def _replace(folder: str, name: str, text: str) -> None:
 
 @cache
 def _maker() -> str:
-    """What tells this version of ours, and of Python, from others: an edited file of ours is another one."""
+    """A fingerprint of this version of Trainshift and of Python; editing a source file changes it."""
     package = Path(trainshift.__file__).parent
     stamps = []
     waiting = [str(package)]

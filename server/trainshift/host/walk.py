@@ -22,7 +22,7 @@ _WHAT_IS_SKIPPED = (
 
 @dataclass(frozen=True)
 class Input:
-    """One file to convert, or what to say instead.
+    """One file to convert, or the message to print instead.
 
     `named`: the user gave this very path.  `problem`: a directory that cannot be listed, and why.
     `nothing`: a directory that holds no Python file, and what was looked for.
@@ -115,7 +115,7 @@ class _IgnoreFiles:
 
     @classmethod
     def above(cls, root: str) -> _IgnoreFiles:
-        """Those of the directories above `root` in the same Git repository.
+        """The ignore files of the directories above `root` in the same Git repository.
 
         None when they ignore `root` itself: it was named, so it is wanted.
         """
@@ -175,7 +175,7 @@ def _is_pattern(pattern: str) -> bool:
 
 
 def verdict_of(spec: GitIgnoreSpec | None, base: str, path: str, is_directory: bool) -> bool | None:
-    """What `spec` in the directory `base` says of `path`: ignored, kept (by a "!"), or nothing."""
+    """The verdict of `spec`, from the directory `base`, on `path`: ignored, kept (by a "!"), or neither."""
     absolute = os.path.abspath(path)
     prefix = base if base.endswith(os.sep) else base + os.sep
     if spec is None or not absolute.startswith(prefix):

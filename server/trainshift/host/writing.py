@@ -122,7 +122,7 @@ def write_output(path: str, source: SourceFile, text: str) -> None:
 
 @dataclass
 class _Pending:
-    """What is to be put at `target`, which messages call `name`.
+    """New content for `target`, which messages call `name`.
 
     The file gets the mode and owner in `keep`, else `mode`.  When `expected` is given, `target` must hold
     these bytes before anything is replaced.

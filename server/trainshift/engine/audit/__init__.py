@@ -40,7 +40,7 @@ _DOUBTED, _AUDITED = (
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with a result; not `certain` where that cannot be seen.
+    """A defect of a conversion's result; not `certain` where the script does not show enough.
 
     `span` is the place in the text that was converted, of a program all files one after another.  `code` is
     that of the hazard that it is, "" for none.
@@ -55,7 +55,7 @@ class Fault:
 def faults_of(
     program: Program, changes: Iterable[Change], said: frozenset[str] = frozenset()
 ) -> tuple[Fault, ...]:
-    """What is wrong with the text that changes of a program come to together, but for what is `said`."""
+    """The defects of the text after all changes of a program, except those in `said`."""
     plan = merge(changes)
     edits, result = plan.edits, edited(program, plan.edits)
     nowhere = min((each.target for each in plan.changes), default=Span(0, 0))
@@ -89,7 +89,7 @@ def _hazards(result: Program, edits: tuple[Edit, ...], said: frozenset[str]) -> 
 
 
 def _flaws(result: Program) -> list[Flaw]:
-    """What is wrong with a converted program, in no order."""
+    """The defects of a converted program, in no order."""
     trains = next((site for loop in result.fact(Loops).own for site in loop.sites), None)
     if not result.fact(Averaging).calls:
         return [Flaw(_UNAVERAGED, trains)]

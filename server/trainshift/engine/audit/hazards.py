@@ -48,7 +48,7 @@ def serious(program: Program, answered: frozenset[str] = frozenset()) -> tuple[F
 
 
 def original(span: Span, edits: tuple[Edit, ...]) -> Span:
-    """Where a place of a result stood before the edits, which are in text order."""
+    """Map a span of a result back to the text before the edits, which are in text order."""
     at = span.start
     for edit in edits:
         if edit.start >= at:

@@ -29,7 +29,7 @@ _GUARDED = {rule.code: frozenset(guard.code for guard in rule.guards) for rule i
 
 
 def outcomes_of(analysis: Analysis) -> tuple[Outcome, ...]:
-    """What the conversion of a program refuses, withholds and doubts, by place."""
+    """The refusals, withheld changes and doubts of a program's conversion, by place."""
     found = [
         Outcome(script.path, place, codes, effect)
         for span, codes, effect in _done(analysis)
@@ -56,7 +56,7 @@ def _done(analysis: Analysis) -> Iterator[tuple[Span, frozenset[str], Effect]]:
 
 
 def _causes(rule: str, reason: str) -> frozenset[str]:
-    """What a change may be withheld or doubted for: the restriction that the reason names, if any."""
+    """The codes of the restrictions that a withheld change or doubt names as its cause."""
     named = frozenset({reason.partition(":")[0]}) & ALL_CODES
     return named or _GUARDED[rule] & _SEEN_BY_RULES
 
@@ -64,7 +64,7 @@ def _causes(rule: str, reason: str) -> frozenset[str]:
 def outcomes_around(
     program: Program, files: ParsedFiles | None, codes: Collection[str]
 ) -> tuple[Outcome, ...]:
-    """What a conversion does in the script of a program, by its choices, because of findings of some `codes`.
+    """The outcomes of converting a program, by its choices, that findings of the given `codes` cause.
 
     That is the conversion of the first program that trains of those which it is part of, as `files` tell.
     """
@@ -89,7 +89,7 @@ def outcomes_around(
 def _outcomes(
     script: Script, codes: Collection[str], choices: Choices, known: Program | None = None
 ) -> tuple[Outcome, ...] | None:
-    """What a conversion of the program that a script starts does; None where it does not train."""
+    """The outcomes of converting the program that a script starts; None if it trains nothing."""
     analysis = analyze_script(
         script, choices=choices, relying_on=frozenset(codes), is_shared=True, known=known
     )

@@ -44,7 +44,7 @@ _MISSED = (
 
 
 class _Elsewhere(NamedTuple):
-    """What a program that one file starts is made of, and the hazards of each of its files."""
+    """The files of a program that one file starts, and the hazards of each."""
 
     paths: frozenset[str]
     found: dict[str, tuple[Finding, ...]]
@@ -55,7 +55,7 @@ class _Elsewhere(NamedTuple):
 def found_around(
     program: Program, codes: Collection[str], files: ParsedFiles | None, pause: Callable[[], None]
 ) -> Judgement:
-    """What `find` says of a program's script, as a part of the program that another file may start."""
+    """The result of `find` for a program's script, as a part of each program that contains it."""
     hazards = frozenset(each for each in codes if each in HAZARD_CODES)
     wholes = _started_elsewhere(program, hazards, files, pause) if hazards else {}
     if wholes:
@@ -78,7 +78,7 @@ def unsearched(program: Program, files: ParsedFiles) -> list[Finding]:
 
 
 def _of_programs(wholes: Mapping[str, _Elsewhere], path: str) -> Judgement:
-    """What is found in a file by the programs that it is a part of, by the files that start these.
+    """The hazards of a file, grouped by the start file of each program that contains it.
 
     What all of them have is told once; of what only some have, these are named.
     """
@@ -180,7 +180,7 @@ def _with_fixes(
 
 
 class _Mending:
-    """Tells which change fixes which hazard: none that leaves it, or brings another one."""
+    """Find the change that fixes a hazard: it removes this hazard and adds no other."""
 
     def __init__(self, program: Program, changes: list[Change]) -> None:
         self._program = program
@@ -235,5 +235,5 @@ def _is_of_file(change: Change, size: int) -> bool:
 
 
 def _distance(one: Span, other: Span) -> int:
-    """How far two stretches are apart; 0 where they meet."""
+    """The distance of two spans; 0 if they meet."""
     return max(one.start - other.end, other.start - one.end, -1) + 1

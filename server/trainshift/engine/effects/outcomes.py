@@ -15,7 +15,7 @@ from trainshift.python.source.source import Span
 
 
 class Outcome(NamedTuple):
-    """What a conversion does at a place of the file at `path`, and the codes of what it may do it for.
+    """An outcome of the conversion at a place of the file at `path`, and the codes that may have caused it.
 
     One without codes tells that all of the program is refused.
     """
@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
 
 
 class Effects:
-    """What a conversion does in one file, to be asked by finding: a long file has hundreds of both."""
+    """The outcomes of a conversion in one file, indexed by place: a long file has hundreds of findings."""
 
     def __init__(self, outcomes: Iterable[Outcome]) -> None:
         self._by_code: dict[str, list[Outcome]] = {}
@@ -45,7 +45,7 @@ class Effects:
         }
 
     def of(self, finding: Finding) -> Effect | None:
-        """What the conversion does because of a finding; None where it does nothing for another reason."""
+        """The largest effect of a finding on the conversion; the default if no outcome is due to it."""
         own = self._by_code.get(finding.code)
         if own is None or finding.settled:
             return self._otherwise

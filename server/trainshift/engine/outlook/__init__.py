@@ -1,4 +1,4 @@
-"""Tells which training loops of a script cannot be converted, with the reason and the place."""
+"""Find the training loops of a script that cannot be converted, with the reason and the place."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Outlook:
 
 
 def look(program: Program, pause: Callable[[], None] = lambda: None) -> Outlook:
-    """Tell whether the loops of a program can be converted.
+    """Test whether the loops of a program can be converted.
 
     `pause` is called again and again, and may raise to give the answer up.
     """
@@ -136,7 +136,7 @@ def look(program: Program, pause: Callable[[], None] = lambda: None) -> Outlook:
 
 
 def _without_text(program: Program) -> Outlook | None:
-    """A refusal of what the rules cannot write for TensorFlow 2.16 and later, or for what was chosen."""
+    """Refuse code that the rules cannot write for TensorFlow 2.16 and later, or for the options chosen."""
     if told := contradiction(program.choices):
         return Outlook(False, True, told, code=UNSUPPORTED_VERSION.code)
     target = program.fact(Target)
@@ -184,7 +184,7 @@ def _is_loops(program: Program, step: Step) -> bool:
 
 
 def _perhaps(program: Program) -> Outlook | None:
-    """A refusal where the only call that may train is a `fit` of what nobody sees."""
+    """Refuse a program whose only possible training call is a `fit` of an unknown object."""
     for loop in program.fact(Loops).possible:
         reason = (
             f"Trainshift cannot tell whether {loop.call} trains a Keras model; make the model in this program"
@@ -220,7 +220,7 @@ def _foreign_loop(program: Program) -> tuple[Site, str] | None:
 
 
 def _foreign_setup(program: Program) -> tuple[Site, str] | None:
-    """What only a loop of another pattern needs, where the loop itself is not seen."""
+    """A call that only a loop of another pattern needs, where that loop itself was not found."""
     foreign_names = api.last_names(
         *(f"tensorflow.{prefix}{name}" for prefix in ("", "compat.v1.") for name in _FOREIGN)
     )
@@ -237,7 +237,7 @@ def _foreign_setup(program: Program) -> tuple[Site, str] | None:
 
 
 def _librarys_training(program: Program) -> tuple[Site, str] | None:
-    """What trains by a library in a way that is not converted."""
+    """A call that trains through a library in a way that Trainshift does not convert."""
     for site, known in program.fact(Libraries).sites(Role.TRAINS):
         if not program.fact(Horovod).site_on_root(site):
             return site, known.text("reason")

@@ -73,7 +73,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a file demands, and the paths of the files that it includes, relative to it."""
+    """The requirements in a file, and the paths of the files that it includes, relative to it."""
 
     demands: tuple[Demand, ...] = ()
     includes: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ def is_declaration(path: str) -> bool:
 
 
 def read_demands(path: str, text: str) -> Declared:
-    """What the file at `path` demands; one of an unknown name is read as a list of requirements.
+    """Read the requirements in the file at `path`; a file of unknown name is read as a requirements list.
 
     What cannot be read is left out.
     """

@@ -47,7 +47,7 @@ Shown: TypeAlias = Callable[[str], str]
 
 
 class Problem(NamedTuple):
-    """What is wrong with demands, and the file and line of the one that it is about."""
+    """A contradiction among requirements, with the file and line of the requirement concerned."""
 
     told: str
     path: str
@@ -57,7 +57,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What a workspace declares about the versions that its scripts run on.
+    """The versions of TensorFlow and Keras that a workspace declares.
 
     `too_new` names the declaration of a version that is too new, and is empty where the declared
     versions fit.  `way_out` says how to convert anyway.  The declaration is at a `line`, from 1, of the
@@ -103,7 +103,7 @@ class Runtime:
         return self if self.problem or self.is_paddle2 or self.backend[1] else None
 
     def refusal(self, *, estimator: bool = False, fit: bool = False, newer: bool = False) -> str:
-        """Why a script is not converted for these versions; empty if they fit.
+        """The reason why a script is not converted for these versions; empty if they fit.
 
         `estimator` and `fit` tell how it trains, `newer` that it is written for these versions.  Where they
         are ignored, `fit` is still refused: Horovod's optimizer runs on Keras 3, and averages nothing.
@@ -150,7 +150,7 @@ def settled(choices: Choices, runtime: Runtime | None) -> Choices:
 
 
 def contradiction(choices: Choices) -> str:
-    """Why a Keras and a TensorFlow that a person chose do not go together; empty if they do."""
+    """The reason why the chosen Keras and TensorFlow do not go together; empty if they do."""
     if choices.keras == KERAS_AUTO or choices.why_keras or not choices.tensorflow:
         return ""
     asked = judge([demand_for(TENSORFLOW, choices.tensorflow)])
@@ -164,7 +164,7 @@ def contradiction(choices: Choices) -> str:
 
 
 class _Reach(Enum):
-    """Which versions a demand allows."""
+    """The versions that a requirement allows."""
 
     FITTING = "none that is too new"
     TOO_NEW = "only versions that are too new"
@@ -173,7 +173,7 @@ class _Reach(Enum):
 
 
 def judge(demands: Iterable[Demand], shown: Shown = str) -> Runtime | None:
-    """What the demands of one directory come to; None where they leave the version open.
+    """The versions that the requirements of one directory lead to; None if they leave the version open.
 
     What a lock file holds decides over what the other files allow.  Demands that exclude each other
     are of environments to choose from, and one that fits is enough.
@@ -213,7 +213,7 @@ def judge(demands: Iterable[Demand], shown: Shown = str) -> Runtime | None:
 
 
 def installed(demand: Demand) -> Runtime | None:
-    """What a Python has, told as a demand for that version in its folder."""
+    """The versions that a Python has installed, as if its folder required them."""
     found = judge([demand], posixpath.basename)
     return replace(found, path="", is_installed=True) if found is not None else None
 
@@ -234,7 +234,7 @@ def _problem(
     decided: Mapping[str, tuple[Demand | None, _Reach]],
     shown: Shown,
 ) -> Problem | None:
-    """What is wrong with the demands for TensorFlow and Keras."""
+    """The problem with the requirements for TensorFlow and Keras, if any."""
     for each, reach in reaches.items():
         if reach is _Reach.NONE:
             what = "no version is" if each.allowed else "cannot be read"
@@ -258,7 +258,7 @@ def _problem(
 
 
 def _contrary(demand: Demand, other: Demand, shown: Shown) -> Problem:
-    """What is wrong with two demands that ask for both Kerases."""
+    """The problem of two requirements, one for Keras 2 and one for Keras 3."""
     there = f"{shown(other.path)}:{other.line}"
     told = f"{_told(demand, shown)}, and {there} for {_shown(other)}: they conflict"
     return _problem_of(other, told)

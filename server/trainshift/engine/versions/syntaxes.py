@@ -13,7 +13,7 @@ _CARET_PIECE = re.compile(r"(\^|~=|~|===|==|!=|>=|<=|<|>|=)?\s*(\d[\w.+!*]*|\*)[
 
 
 def pep440(asks: str) -> Iterator[str]:
-    """What is written so already."""
+    """Requirements that already have the syntax of PEP 440."""
     yield asks
 
 

@@ -17,7 +17,9 @@ _PACKAGES = ("tensorflow", "keras", "tf_keras")
 
 
 def told_of(program: Program, runtime: Runtime, choices: Choices) -> Iterator[Finding]:
-    """What demands come to for a program whose first script trains: too new for a choice, or wrong."""
+    """Yield a finding if a program's requirements are wrong or too new for a choice, at its TensorFlow
+    import.
+    """
     keras = settled(choices, runtime).keras
     if runtime.refusal(newer=keras != KERAS_2):
         name = posixpath.basename(runtime.path)

@@ -23,7 +23,7 @@ _SUPPORTED = f"{'.'.join(map(str, LINES[0].first))} to {'.'.join(map(str, LINES[
 
 @dataclass(frozen=True)
 class Recipe:
-    """One way to what is missing: the build, and its commands in order."""
+    """One way to install the missing parts: the build, and its commands in order."""
 
     build: Build
     commands: tuple[str, ...]
@@ -31,7 +31,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Advice:
-    """What an installation comes to.
+    """The result of an inspection: what the installation lacks, and how to get it.
 
     `ready`: Horovod works with its TensorFlow.  `says`: the result and why, a sentence or two each.
     `recipes`: ways to what is missing, the one to begin with first; none if nothing helps but another Python.
@@ -75,7 +75,7 @@ _NAMES = {"gloo": "Gloo", "mpi": "MPI", "nccl": "NCCL"}
 
 
 def _lacking(installed: Installed) -> str:
-    """What is in the way of a run, and empty if nothing is."""
+    """The reason why scripts cannot run in an installation; empty if they can."""
     version, horovod = installed.tensorflow, installed.horovod
     if not version:
         if line_for(installed.python):
@@ -98,7 +98,7 @@ def _lacking(installed: Installed) -> str:
 
 
 def _notes(installed: Installed) -> Iterator[str]:
-    """What else matters to converted scripts."""
+    """Yield further facts of an installation that matter to converted scripts."""
     version = installed.tensorflow
     if not version:
         return
@@ -123,7 +123,7 @@ def _notes(installed: Installed) -> Iterator[str]:
 
 
 def _recipes(installed: Installed) -> Iterator[Recipe]:
-    """For each build the commands that lead to a Horovod that works."""
+    """Yield the commands, for each build, that lead to a Horovod that works."""
     line = line_for(installed.python)
     keep = installed.tensorflow and not installed.tensorflow_problem
     if keep and release(installed.tensorflow) >= LINES[0].first:

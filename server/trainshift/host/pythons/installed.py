@@ -16,12 +16,12 @@ _TIME_LIMIT = 180
 
 
 class NoAnswer(Exception):
-    """Why a Python cannot be asked, as a sentence without its full stop."""
+    """The reason why a Python cannot be inspected, as a sentence without its full stop."""
 
 
 @dataclass(frozen=True)
 class Installed:
-    """What the Python at `path` has; a version is empty where there is none.
+    """The packages installed in the Python at `path`; a version is empty if the package is missing.
 
     `loads` tells that Horovod could be imported with this TensorFlow, else `problem` says why not, if
     both are there.  `built` are the ways to communicate that it was built with: gloo, mpi, nccl.
@@ -42,7 +42,7 @@ class Installed:
 
 
 def ask(python: str) -> Installed:
-    """What a Python has, a path or a name on the PATH; raises NoAnswer if it cannot be run.
+    """Inspect a Python, given by path or by name; raises NoAnswer if it cannot be run.
 
     TensorFlow and Horovod are loaded only if both are installed, in a process that may crash.
     """

@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def packages() -> dict[str, object]:
-    """The versions of what is installed, and the programs that a build needs."""
+    """The versions of installed packages, and the programs that a build needs."""
     from importlib.metadata import version
 
     told: dict[str, object] = {

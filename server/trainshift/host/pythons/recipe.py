@@ -35,7 +35,9 @@ LINES = (
 
 @dataclass(frozen=True)
 class Build:
-    """A way to build Horovod: for what, the variables that ask for it, what it needs, whether it was run."""
+    """A way to build Horovod: its purpose, environment variables and requirements, and whether we have run
+    it.
+    """
 
     name: str
     variables: str
@@ -63,7 +65,7 @@ BUILDS = (
 
 
 def release(version: str) -> tuple[int, int]:
-    """The first two numbers of a version, 0 for what is not one."""
+    """The first two numbers of a version, with 0 for a part that is not a number."""
     first, second, *_ = [*version.split("."), "", ""]
     return (int(first) if first.isdecimal() else 0, int(second) if second.isdecimal() else 0)
 
