@@ -30,13 +30,13 @@ _VERSION = rf"\d+(\.\d+){{1,2}}|{_COMPARED}(, *{_COMPARED})*"
 
 
 def _choice(default: Any, says: str, **values: str) -> Any:
-    """A choice: what it does; of a word, each of its values and what that one does."""
+    """A field for an option: its description and, for an option with named values, that of each value."""
     return field(default=default, metadata={"says": says, "values": values})
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What was chosen of one conversion (spec.md 8)."""
+    """The options of one conversion (spec.md 8)."""
 
     compression: str = _choice(
         NONE,
@@ -126,11 +126,11 @@ class Choice(NamedTuple):
 
     @property
     def least(self) -> int:
-        """The least number that it may be: what it is where nobody chose."""
+        """The smallest value allowed for a number: its default."""
         return int(self.default)
 
     def problem(self, value: object) -> str:
-        """What is wrong with a value for it; empty if nothing is."""
+        """The problem with a value for the option; empty if there is none."""
         if self.is_switch:
             return "" if isinstance(value, bool) else f"must be true or false, not {value!r}."
         if self.values:

@@ -11,7 +11,7 @@ from trainshift.python.source.source import Span
 
 
 class Verdict(Enum):
-    """How a finding is judged (spec.md 1 and 3); what is `ok` gives no finding.
+    """The verdict on a finding (spec.md 1 and 3); code that is fine gives no finding.
 
     VIOLATED breaks the restriction; HARMLESS breaks its letter, but no rewrite can come out
     otherwise for it; UNKNOWN means that the script does not show enough to tell.
@@ -26,7 +26,7 @@ class Verdict(Enum):
 
 
 class Effect(IntEnum):
-    """What the conversion of the program does because of a finding, the worst last."""
+    """The effect of a finding on the conversion of its program, the worst last."""
 
     NONE = 0
     DOUBTS = 1

@@ -193,7 +193,7 @@ class Layout:
         return (Edit(span.start, span.end, code + "".join(f"  {each}{newline}" for each in kept)),)
 
     def enclosed(self, node: ast.expr, within: Statement | Site) -> Span:
-        """Where an expression stands with all the parentheses that are its own and not a call's."""
+        """The span of an expression with all parentheses around it, except those of a call."""
         return self._spans(node, within)[1][-1]
 
     def _spans(self, node: ast.expr, within: Statement | Site) -> tuple[list[ast.AST], list[Span]]:
@@ -292,7 +292,7 @@ def _in_case(statement: Statement) -> bool:
 
 
 def _string_rows(text: str) -> list[tuple[int, int]]:
-    """For each string of several lines: the rows, from 1, that begin inside it (half-open)."""
+    """The rows, from 1, that begin inside each string of several lines (half-open ranges)."""
     rows = []
     opened: list[int] = []
     starts = {getattr(tokenize, name, -1) for name in ("FSTRING_START", "TSTRING_START")}

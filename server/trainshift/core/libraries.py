@@ -69,7 +69,7 @@ class Libraries:
         self._stating: dict[str, frozenset[str]] = {}
 
     def entry(self, full_name: str) -> Entry | None:
-        """Return what is known of a library's member, by its full name; None if nothing is."""
+        """The entry of a library's member, by its full name; None if it has none."""
         return entries.of_people(full_name, self._own) or entries.entry(api.canonical(full_name) or full_name)
 
     def roles(self, package: str) -> set[Role]:
@@ -82,12 +82,12 @@ class Libraries:
         return entries.of_people(full_name, self._own) is not None
 
     def callback(self, full_name: str) -> Entry | None:
-        """Return what is known of a class of callbacks; None if nothing is."""
+        """The entry of a callback class; None if it has none."""
         found = self.entry(full_name)
         return found if found is not None and found.role is Role.CALLBACK else None
 
     def of(self, value: Value) -> Entry | None:
-        """Return what is known of a value: a function, a method, an object by its class, or a class."""
+        """The entry of a value: a function, a method, an object by its class, or a class."""
         if isinstance(value, Library):
             return self.entry(value.name)
         if isinstance(value, Instance):
@@ -117,13 +117,13 @@ class Libraries:
 
     @cached_property
     def for_root(self) -> frozenset[str]:
-        """The names of calls that rank 0 alone may have to make, by what they are of or by themselves."""
+        """The names of calls that only rank 0 may have to make, with or without their owner."""
         own = FOR_ROOT | {alias for alias, real in self._aliases if real in FOR_ROOT}
         stated = (self.names_stating(each) for each in ("verbose", "writes", "level"))
         return own.union(self.names(*entries.ACTING, Role.PRINTS, Role.OPENER), *stated)
 
     def names_stating(self, key: str) -> frozenset[str]:
-        """Return what the script's calls are named that may be of something whose entry states a fact."""
+        """The names in the script's calls that may belong to an entry which states a fact."""
         found = self._stating.get(key)
         if found is None:
             wanted = (
@@ -136,7 +136,7 @@ class Libraries:
         return found
 
     def names(self, *roles: Role) -> frozenset[str]:
-        """Return what the script's calls are named that may be of something with one of some roles."""
+        """The names in the script's calls that may belong to an entry with one of some roles."""
         found = self._named.get(roles)
         if found is None:
             found = self._named[roles] = self._find_names(roles)

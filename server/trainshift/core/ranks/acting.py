@@ -37,7 +37,7 @@ class Acting:
         self._libraries = program.fact(Libraries)
 
     def entry(self, value: Value) -> Entry | None:
-        """Return the entry of what acts, None for any other value.
+        """The entry of a value that writes, sends or tracks; None for any other value.
 
         A method of a writer has that of its object.
         """
@@ -49,7 +49,7 @@ class Acting:
         return known if known is not None and known.role in ACTING else None
 
     def acts(self, site: Site, value: Value, known: Entry) -> bool:
-        """Return whether a call does what must be done once, as far as its arguments tell."""
+        """Return whether a call does something that only one rank may do, as far as its arguments show."""
         if known.role is Role.WRITER:
             harmless = self._is_harmless(site, known) or (
                 known.flag("folder") and is_forgiven(site.statement)
@@ -62,14 +62,16 @@ class Acting:
     # Writers
 
     def opens_for_writing(self, site: Site, known: Entry) -> bool:
-        """Return whether what a call makes writes, as far as its mode and its path tell."""
+        """Return whether the object that a call opens is for writing, as far as its mode and its path
+        show.
+        """
         path = known.text("path")
         if path and argument(site.node, 0, path) is None and not hides_arguments(site.node):
             return False
         return not known.text("mode") or any(set(each) & set(_WRITING) for each in self._modes(site, known))
 
     def reads_too(self, site: Site, known: Entry) -> bool:
-        """Return whether what a call opens for writing may be read by it as well."""
+        """Return whether an object that a call opens for writing may also be read."""
         return any(set(each) & set(_READING_TOO) and "w" not in each for each in self._modes(site, known))
 
     def _modes(self, site: Site, known: Entry) -> list[str]:
@@ -103,7 +105,7 @@ class Acting:
     # What goes beyond this machine, or runs other programs
 
     def acts_outside(self, site: Site, known: Entry) -> bool:
-        """Return whether a call does beyond this program what must be done once."""
+        """Return whether a call acts outside this program, which only one rank may do."""
         if begins := known.listed("begins"):
             given = argument(site.node, 0)
             shown = texts(self._names.site_values(given, site)) if given is not None else []
@@ -167,7 +169,7 @@ class Acting:
         return self._libraries.called(site, *acting) is not None
 
     def _places_of(self, site: Site) -> set[str]:
-        """The words and names in what a call is given, and what it is called on."""
+        """The words and names in a call's arguments and in its receiver."""
         given = arguments(site.node)
         if isinstance(site.node.func, ast.Attribute):
             given = [*given, site.node.func.value]
@@ -182,7 +184,7 @@ class Acting:
 
 
 def is_method(site: Site) -> bool:
-    """Return whether what is called is read off something: ``table.save``."""
+    """Return whether the called function is an attribute: ``table.save``."""
     return isinstance(site.node.func, ast.Attribute)
 
 

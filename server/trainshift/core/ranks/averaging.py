@@ -31,7 +31,7 @@ _TAKING = (*GRADIENT_METHODS, "compute_gradients", "get_gradients", "_compute_gr
 
 
 class Averaging:
-    """What averages gradients in one program."""
+    """The averaging of gradients in one program."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -43,7 +43,7 @@ class Averaging:
         self._unheeded = {site.node: site for site in calls if site.node in unheeded}
 
     def flaws(self) -> Iterator[Flaw]:
-        """The steps whose gradients are not averaged, and what averages them again."""
+        """Yield the steps whose gradients are not averaged, and the calls that average them again."""
         yield from self._unaveraged()
         yield from self._averaged_twice()
 
@@ -65,7 +65,7 @@ class Averaging:
                 yield from self._of_estimator(loop)
 
     def _of_step(self, step: Step, wrapped: dict[Site, bool]) -> Iterator[Flaw]:
-        """What is wrong with a call of `apply_gradients`."""
+        """Yield the defects of a call of `apply_gradients`."""
         assert step.pairs is not None
         pairs = at(step.pairs, step.site)
         if step.reduced or self._program.fact(OwnHorovod).averages(pairs._replace(node=step.receiver)):
@@ -86,7 +86,7 @@ class Averaging:
                 return
 
     def _of_fit(self, loop: Loop) -> Iterator[Flaw]:
-        """What is wrong with the fit of a Keras model."""
+        """Yield the defects of the `fit` of a Keras model."""
         site = loop.sites[0]
         if self.has_own_step(loop) or any(map(self.averages, loop.models)) or self.is_distributed(loop):
             return
@@ -103,7 +103,7 @@ class Averaging:
             yield Flaw("the optimizer of this model does not average its gradients", site)
 
     def _of_estimator(self, loop: Loop) -> Iterator[Flaw]:
-        """What is wrong with the training of an Estimator, unless the script has steps of its own."""
+        """Yield the defects of an Estimator's training, unless the script has steps of its own."""
         if any(map(self.averages, (*loop.models, *self._of_heads))):
             return
         if not (self.minimizers or self._program.fact(Steps).steps):
@@ -137,7 +137,7 @@ class Averaging:
         return self._program.fact(OwnHorovod).is_distributed(compile.node.func.value, compile)
 
     def is_given_average(self, loop: Loop) -> bool:
-        """Tell that a model certainly has an averaging optimizer when `fit` starts.
+        """Return whether a model certainly has an averaging optimizer when `fit` starts.
 
         So it is for a loaded one: ``model.optimizer = hvd.DistributedOptimizer(model.optimizer)``.
         """
@@ -157,7 +157,7 @@ class Averaging:
         return False
 
     def _stands_before(self, statement: Statement, site: Site) -> bool:
-        """Tell that a statement comes before a call, in the same block or an enclosing one."""
+        """Return whether a statement comes before a call, in the same block or an enclosing one."""
         for each in site.statement.path():
             if each.scope.function() is site.scope.function():
                 block, index = self._script.siblings(each)
@@ -214,11 +214,13 @@ class Averaging:
         return bool(origins.inside_and_out(at(compile.node.func.value, compile)) & origins.creations(model))
 
     def takes(self, pairs: Occurrence) -> bool:
-        """Return whether a call that takes gradients is seen to reach what a step applies."""
+        """Return whether the arguments of `apply_gradients` certainly come from a call that computes
+        gradients.
+        """
         return is_reached(self._script, self._taking, *pairs[:3])
 
     def plain_gradients(self, pairs: Occurrence) -> Iterator[Site]:
-        """The calls of ``tf.gradients`` that reach what a step applies, and nothing averages."""
+        """Yield the calls of ``tf.gradients`` whose results reach a step without being averaged."""
         for site in self._reaching(self._taking, pairs):
             names = self._names.full_names(site.node.func, site.scope, site.statement)
             is_function = any(name.endswith(".gradients") and name.startswith("tensorflow") for name in names)
@@ -272,7 +274,7 @@ class Averaging:
         return any(isinstance(value, Function) for value in self._names.callee(site))
 
     def averages(self, at: Occurrence) -> bool:
-        """Return whether what averages reaches an expression, on any way."""
+        """Return whether an expression's value has been averaged, on any path."""
         return is_reached(self._script, self.calls, *at[:3]) or self._program.fact(OwnHorovod).averages(at)
 
     def unheeded(self, of: Occurrence) -> Site | None:
@@ -280,7 +282,7 @@ class Averaging:
         return next(iter(self._reaching(self._unheeded, of)), None) if self._unheeded else None
 
     def reached(self, wanted: dict[ast.Call, Site], of: Occurrence) -> list[Site]:
-        """Those of some calls whose results reach an expression."""
+        """The calls among `wanted` whose results reach an expression."""
         return self._reaching(wanted, of)
 
     def _reaching(self, wanted: dict[ast.Call, Site], of: Occurrence) -> list[Site]:
@@ -289,7 +291,7 @@ class Averaging:
     # Averaged twice
 
     def _averaged_twice(self) -> Iterator[Flaw]:
-        """What averages what is averaged already."""
+        """Yield the calls that average gradients or optimizers that are averaged already."""
         reason = "the gradients are averaged here, and were before"
         for site in self.calls.values():
             given = argument(site.node, 0, "gradtape", "optimizer")
@@ -310,7 +312,7 @@ class Averaging:
         return {node: site for node, site in self.calls.items() if site.name in _REDUCTIONS}
 
     def _is_wrapped(self, at: Occurrence, outer: Site) -> bool:
-        """Return whether what a call wraps is wrapped already."""
+        """Return whether the argument of a wrapping call is wrapped already."""
         if isinstance(at.node, ast.Call):
             return at.node in self.calls
         for binding in self._names.bindings(at):

@@ -43,7 +43,7 @@ _COMMON = frozenset({"self", "cls", *VARIABLE_LISTS})
 
 
 class Beginning:
-    """What gives all ranks of one program the same variables."""
+    """The broadcasts that give all ranks of one program the same initial variables."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -70,9 +70,7 @@ class Beginning:
         return bool(found) and self._begun_sessions != frozenset()
 
     def _is_started(self, site: Site) -> bool:
-        """Return whether a broadcast near a step of the script's own names what it trains, or its
-        optimizer.
-        """
+        """Return whether a broadcast near a step of the script names its variables or its optimizer."""
         trained = self._trained.get(site, frozenset())
         return any(
             (not named or not trained or named & trained) and self._is_near(each, site)
@@ -80,7 +78,7 @@ class Beginning:
         )
 
     def _is_begun(self, site: Site) -> bool:
-        """Return whether a call that trains is handed what broadcasts, or a broadcast near it names its
+        """Return whether a training call gets a callback that broadcasts, or a broadcast near it names its
         model.
         """
         if not isinstance(site.node.func, ast.Attribute):
@@ -96,8 +94,8 @@ class Beginning:
         )
 
     def _was_begun(self, fit: Site) -> bool:
-        """Return whether each run comes to a fit of the same model before, which is handed what
-        broadcasts.
+        """Return whether an earlier `fit` of the same model, which every run reaches, has a broadcasting
+        callback.
         """
         assert isinstance(fit.node.func, ast.Attribute)
         model = fit.node.func.value
@@ -142,17 +140,17 @@ class Beginning:
         return found
 
     def _is_handed_broadcast(self, site: Site) -> bool:
-        """Return whether an argument of a call, or what it is a method of, leads to a broadcast."""
+        """Return whether an argument of a call, or its receiver, leads to a broadcast."""
         called = site.node.func
         parts = [*arguments(site.node), *([called.value] if isinstance(called, ast.Attribute) else [])]
         return any(self._leads(each, site) for each in parts)
 
     def _leads(self, node: ast.expr, site: Site) -> bool:
-        """Return whether an expression may hold what broadcasts."""
+        """Return whether an expression's value may be a broadcasting callback or hook."""
         return is_reached(self._script, self._broadcasting, node, site.scope, site.statement)
 
     def _is_near(self, broadcast: Site, site: Site) -> bool:
-        """Return whether one function, or what calls it, comes to both calls."""
+        """Return whether one function, or one of its callers, reaches both calls."""
         one, other = (self._functions_above(each.scope.function()) for each in (broadcast, site))
         inside = broadcast.scope.function()
         callers = self._names.callers(inside)[0] if inside is not None else ()
@@ -208,7 +206,7 @@ class Beginning:
         return frozenset[str]().union(*(_words(each.node) for each in named))
 
     def _naming(self, of: Occurrence) -> Iterable[Occurrence]:
-        """What tells further words of the variables that an expression stands for."""
+        """Yield the expressions that give further names to the variables of an expression."""
         match of.node:
             case ast.ListComp(generators=generators) | ast.GeneratorExp(generators=generators):
                 return [of.part(each.iter) for each in generators]
@@ -233,7 +231,9 @@ class Beginning:
 
     @cached_property
     def _trained(self) -> dict[Site, frozenset[str]]:
-        """The words of what each step trains; of its optimizer and pairs where the models cannot be seen."""
+        """The names of the variables that each step trains; those of its optimizer and pairs if its models
+        are unknown.
+        """
         return {
             step.site: frozenset().union(
                 *(self._words_of(at(each, step.site)) for each in step.models or _unseen(step))
@@ -243,7 +243,9 @@ class Beginning:
 
 
 def _unseen(step: Step) -> Iterator[ast.expr]:
-    """What tells what a step trains where its models cannot be seen: its optimizer and its pairs."""
+    """Yield the expressions that hint at a step's variables if its models are unknown: its optimizer and its
+    pairs.
+    """
     yield step.receiver
     if step.pairs is not None:
         yield step.pairs

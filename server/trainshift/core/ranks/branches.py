@@ -59,7 +59,7 @@ class Branches:
         return self.of(of_call(site))
 
     def of(self, at: Occurrence) -> Branch | None:
-        """As `of_call`, for any expression."""
+        """Like `of_call`, for any expression."""
         if not self.is_judged or at.statement is None:
             return None
         for test in self._inside(at):
@@ -68,7 +68,7 @@ class Branches:
         return self._of_handed(at) or self.of_statement(at.statement)
 
     def of_statement(self, statement: Statement) -> Branch | None:
-        """As `of_call`, for a statement."""
+        """Like `of_call`, for a statement."""
         if not self.is_judged:
             return None
         if statement not in self._statements:
@@ -108,7 +108,7 @@ class Branches:
         return None
 
     def _calls_of_given(self, site: Site, function: Scope, given: ast.Lambda) -> Iterator[Site]:
-        """The calls that a function makes of what it is given for one of its parameters."""
+        """Yield the calls of a callable parameter inside a function."""
         for name, bindings in function.bindings.items():
             if bindings[0].kind == "parameter" and self._names.argument(site, function, name) is given:
                 yield from (
@@ -127,7 +127,7 @@ class Branches:
             yield from self._of_function(function)
 
     def _is_near_test(self, statement: Statement) -> bool:
-        """Tell that a test of the rank stands in the function, class or file that a statement is part of."""
+        """Return whether the function, class or file around a statement tests the rank."""
         return self._code_of(statement) in self._tested
 
     @cached_property
@@ -159,7 +159,7 @@ class Branches:
             yield first
 
     def _of_decorators(self, function: Scope) -> Iterator[Branch]:
-        """The branch in which a decorator of the script makes all calls of what it decorates."""
+        """Yield the branch in which a decorator of the script makes all calls of the decorated function."""
         for decorator in getattr(function.node, "decorator_list", ()):
             assert function.parent is not None
             values = self._names.values(decorator, function.parent, function.statement)
@@ -169,7 +169,7 @@ class Branches:
                     yield found[0]
 
     def _calls_of_first(self, decorator: Scope) -> Iterator[Site]:
-        """The calls of a decorator's first parameter, in it or in what it defines."""
+        """Yield the calls of a decorator's first parameter, in the decorator or in functions inside it."""
         names = [each for each, found in decorator.bindings.items() if found[0].kind == "parameter"]
         for site in self._script.sites_named(*names[:1]):
             inside = site.scope.function()

@@ -94,7 +94,7 @@ class Broadcasts:
                 yield Spoiled(site, reason, is_empty=True)
 
     def is_unbuilt(self, model: Occurrence) -> bool:
-        """Tell that a model creates its variables only when it is first called."""
+        """Return whether a model creates its variables only when it is first called."""
         values, name = self._names.values(*model[:3]), dotted(model.node)
         is_bare = bool(name) and all(self._is_shapeless(each, name) for each in values)
         return bool(values) and (is_bare or all(map(self._is_unbuilt_class, values)))
@@ -324,7 +324,7 @@ class Broadcasts:
         )
 
     def _made_later(self, site: Site) -> Site | None:
-        """What makes variables further down in the same function, or before the operation runs."""
+        """The call that creates variables further down in the same function, or before the operation runs."""
         if self._is_inline(site):
             return None
         order = self._program.fact(Course).index

@@ -1,4 +1,4 @@
-"""By hand: what a program that uses Horovod already does for its ranks, in a line."""
+"""Summarize in one line how a program that already uses Horovod is distributed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainshift.python.lazy import cached_property
 
 
 class ByHand:
-    """How one program was distributed by hand."""
+    """A summary of how one program was distributed by hand."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -22,7 +22,7 @@ class ByHand:
 
     @cached_property
     def text(self) -> str:
-        """The loops and what is done for them: ``1 GradientTape loop, averaged, broadcast, work divided``."""
+        """The loops and their distribution: ``1 GradientTape loop, averaged, broadcast, work divided``."""
         loops = self._together.loops
         return ", ".join((*self._counted(loops), *self._done(loops))) if loops else ""
 

@@ -84,7 +84,7 @@ Parts: TypeAlias = tuple[Occurrence, ...] | None
 
 
 class Certainty:
-    """Which values of one program the text shows to be made of what all ranks share."""
+    """The values of one program that certainly come from data which all ranks share."""
 
     def __init__(self, program: Program) -> None:
         self._script = program.script
@@ -116,7 +116,9 @@ class Certainty:
         return self._known[key]
 
     def _rests_on(self, at: Occurrence) -> Parts:
-        """Return what a value rests on, one step back; None where the text does not show it."""
+        """The expressions that a value is computed from, one step back; None if the script does not show
+        them.
+        """
         key = _place(at)
         if key not in self._parts:
             self._parts[key] = self._read(at)
@@ -151,7 +153,7 @@ class Certainty:
         return (*given, at.part(node.func.value)) if isinstance(node.func, ast.Attribute) else None
 
     def _is_setting(self, at: Occurrence) -> bool:
-        """Return whether an expression is, or comes from, what the run is started with."""
+        """Return whether an expression is, or comes from, a setting of the run (arguments, environment)."""
         values = self._names.values(at.node, at.scope, at.statement)
         known = values - {UNKNOWN}
         if len(known) != 1 or not all(map(is_given, known)):
@@ -162,7 +164,7 @@ class Certainty:
         return known == values or (bool(bound) and all(each.kind == "import" for each in bound))
 
     def _of_binding(self, at: Occurrence) -> Parts:
-        """Return what a name or an attribute has its value from."""
+        """The expressions that a name or an attribute gets its value from."""
         if isinstance(at.node, ast.Attribute):
             if self.is_shown(at.part(at.node.value)):
                 return ()
@@ -178,7 +180,9 @@ class Certainty:
         return self._of_sources(at)
 
     def _of_element(self, binding: Binding) -> Parts:
-        """Return what a loop takes the value of its target from; a count is the same anyhow."""
+        """The expressions that a loop takes its target from; a loop over a count gives all ranks the same
+        values.
+        """
         if binding.value is None:
             return None
         at = Occurrence(binding.value, binding.scope, binding.statement)
@@ -209,7 +213,7 @@ class Certainty:
         return _joined([step.sources, *(self._controls_of(each.statement) for each in step.sources)])
 
     def _controls_of(self, statement: Statement | None) -> Parts:
-        """Return what decides whether a rank runs a statement, up to where the program begins."""
+        """The tests that decide whether a rank runs a statement, up to the start of the program."""
         if statement is None:
             return ()
         if statement not in self._controls:
@@ -227,7 +231,7 @@ class Certainty:
         return self._controls[statement]
 
     def _around(self, statement: Statement) -> Parts:
-        """Return what decides in a statement's own function whether it runs."""
+        """The tests in a statement's own function that decide whether it runs."""
         found: list[Parts] = []
         for below, above in pairwise([*_within(statement), None]):
             assert below is not None
@@ -238,7 +242,7 @@ class Certainty:
         return _joined(found)
 
     def _passes(self, statement: Statement) -> Parts:
-        """Return what decides whether ranks that come to a statement go on behind it."""
+        """The tests that decide whether ranks continue after a statement."""
         leaves = any(
             isinstance(each.node, _LEAVING) and each.scope is statement.scope
             for block in statement.branches.values()
@@ -250,7 +254,7 @@ class Certainty:
         return _tested(statement) if isinstance(statement.node, ast.If) else None
 
     def _enters(self, above: Statement, below: Statement) -> Parts:
-        """Return what decides whether ranks that come to a compound statement come to one of its block."""
+        """The tests that decide whether ranks at a compound statement reach one of its block."""
         node = above.node
         if isinstance(node, ast.If):
             return _tested(above)
@@ -292,7 +296,7 @@ def _within(statement: Statement) -> Iterator[Statement]:
 
 
 def is_given(value: Value) -> bool:
-    """Return whether a value is, or comes from, what a run is started with."""
+    """Return whether a value is, or comes from, a setting of the run."""
     name = ""
     if isinstance(value, Library):
         name = value.name

@@ -60,7 +60,7 @@ class ChosenRows:
         self._known: dict[tuple[ast.expr, Scope, int], tuple[tuple[Occurrence, _Of | None], ...]] = {}
 
     def draws(self, at: Occurrence) -> dict[ast.AST, Cause]:
-        """Return what a rank draws for itself, or asks its clock or machine, to choose the rows of data."""
+        """The random draws, clock readings and the like by which a rank chooses its rows of data."""
         found: dict[ast.AST, Cause] = {}
         values: list[Occurrence] = []
 
@@ -101,7 +101,9 @@ class ChosenRows:
         return cause if is_shuffled is (reached.of is _Of.ORDER) and reached.of is not _Of.ROWS else None
 
     def _behind(self, reached: _Reached) -> Iterator[tuple[Occurrence, _Of | None]]:
-        """Yield what an expression has its rows from, one step back; with None what matters by its value."""
+        """Yield the expressions that an expression's rows come from, one step back; with None if by their
+        values.
+        """
         at, of = reached
         node = at.node
         if isinstance(node, ast.Call):

@@ -31,7 +31,7 @@ class Collectives:
 
     @cached_property
     def sites(self) -> dict[Site, str]:
-        """The calls that wait for all ranks by themselves, each with what they do."""
+        """The calls that wait for all ranks themselves, each with a description."""
         found = {site: site.name for site in self._program.fact(Horovod).calls(*COLLECTIVE)}
         for gradient in self._program.fact(Steps).gradients:
             if gradient.wraps and not gradient.bare - gradient.wrapped:
@@ -49,7 +49,7 @@ class Collectives:
 
     @cached_property
     def runs(self) -> dict[Site, list[Site]]:
-        """The calls that have a session run operations which wait for all ranks, with what makes these."""
+        """The session calls that run collective operations, with the calls that create these operations."""
         averaging = self._program.fact(Averaging)
         made = self._program.fact(Horovod).calls(*COLLECTIVE)
         for site in (*averaging.minimizers, *self._script.sites_named("compute_gradients")):
@@ -77,7 +77,9 @@ class Collectives:
                 yield each.node
 
     def _parts(self, at: Occurrence) -> Iterable[Occurrence]:
-        """What an operation is made of; which of several results a function gives, its arguments decide."""
+        """The inputs of an operation; for a function's result, also the arguments that choose among
+        several.
+        """
         node = at.node
         if isinstance(node, ast.Call):
             functions = self._names.called_functions(self._script.site_of(node))

@@ -51,7 +51,7 @@ class Course:
         return {site: number for number, site in enumerate(self.calls())}
 
     def _run_by(self, code: _Run) -> Iterator[_Run]:
-        """Return what a piece of code runs directly, in order."""
+        """The code that a piece of code runs directly, in order."""
         if isinstance(code, Script):
             return self._in_block(code.top, started=code is self._script.scripts[0])
         if isinstance(code, Scope):

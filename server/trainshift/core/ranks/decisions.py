@@ -158,7 +158,9 @@ def _is_together(
 
 
 def _is_met(program: Program, statement: Statement, name: ast.Name) -> bool:
-    """Return whether an environment gave what a name holds: episodes of different ranks end independently."""
+    """Return whether a name holds a result of an environment: episodes of different ranks end
+    independently.
+    """
     trains = program.fact(WhatTrains).site_trains
     return any(
         isinstance(each.value, ast.Call)
@@ -196,7 +198,7 @@ def _is_passed_over(
 
 
 def _is_agreed(program: Program, test: ast.expr) -> bool:
-    """Return whether the ranks have exchanged what a test asks for."""
+    """Return whether the ranks have exchanged the value that a test reads."""
     calls = (part for part in ast.walk(test) if isinstance(part, ast.Call))
     horovod = program.fact(Horovod)
     return any(horovod.is_call(program.script.site_of(each), *_AGREED) for each in calls)
@@ -225,7 +227,7 @@ def _decided(
 
 
 def _decides(program: Program, statement: Statement, loops: Container[Statement | None]) -> Decides | None:
-    """What a test decides about the training around it or inside it; None for nothing."""
+    """The effect of a test on the training around it or inside it; None if it has none."""
     if isinstance(statement.node, ast.While):
         return Decides.END if statement in loops else None
     if _leaves(program, statement, loops):
@@ -318,7 +320,7 @@ def _batch_in(program: Program, at: Occurrence, inside: Container[Statement | No
 
 
 def _batches(program: Program, loop: Statement, inside: list[Statement]) -> set[Binding]:
-    """The bindings in a loop that hold its batches, or what the batches are taken from."""
+    """The bindings in a loop that hold its batches, or the data that the batches come from."""
     held = set(inside)
     given = ((site, each) for site, found in _trained(program, loop).items() for each in found)
     starts = {each for site, given in given for each in _batch_in(program, of_call(site).part(given), held)}
@@ -388,7 +390,7 @@ def _leaves(program: Program, statement: Statement, loops: Container[Statement |
 
 
 def _is_of_library(program: Program, statement: Statement) -> bool:
-    """Return whether a statement raises what the calling library catches: ``TrialPruned()``."""
+    """Return whether a statement raises an exception that the calling library catches: ``TrialPruned()``."""
     raised = statement.node.exc if isinstance(statement.node, ast.Raise) else None
     raised = raised.func if isinstance(raised, ast.Call) else raised
     names = program.names.full_names(raised, statement.scope, statement) if raised is not None else ()

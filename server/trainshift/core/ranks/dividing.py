@@ -34,7 +34,7 @@ _MANY = 1_000_000
 
 
 class Dividing:
-    """How the data of one program are divided among the ranks."""
+    """The division of one program's data among the ranks."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -64,7 +64,9 @@ class Dividing:
         return [at(each, site) for each in nodes if each is not None and not isinstance(each, ast.Constant)]
 
     def _returned(self, loop: Loop) -> Iterator[Occurrence]:
-        """What the input functions return that an Estimator is given, and what those are made of."""
+        """Yield the datasets that an Estimator's input functions return, and the datasets those are built
+        from.
+        """
         for site in told_what_to_train_on(self._script, loop):
             node = argument(site.node, 0, "input_fn")
             if node is not None:
@@ -75,7 +77,7 @@ class Dividing:
                             yield Occurrence(returned, value.scope, where or value.scope.statement)
 
     def _iterated(self, site: Site) -> list[Occurrence]:
-        """What the loops go through that stand around a step, in its function or around a call of that."""
+        """The iterables of the loops around a step, in its function or around a call of that function."""
         found: list[Occurrence] = []
         for each in calls_leading_to(self._names, site):
             loops = (above for above in each.statement.path() if isinstance(above.node, ast.For))
@@ -86,7 +88,7 @@ class Dividing:
         return found
 
     def _times(self, of: Occurrence) -> int:
-        """How often the data that an expression stands for were divided, at most, on any way."""
+        """The number of times that the data of an expression are divided, at most, on any path."""
         return self._divisions.ask((id(of.node), id(of.scope)), self._times_of, of)
 
     def _times_of(self, of: Occurrence) -> int:
@@ -114,7 +116,7 @@ class Dividing:
         return max((self._times(each) for each in inside), default=0)
 
     def _shards(self, call: ast.Call, of: Occurrence) -> int:
-        """How often a method of a dataset divides it by rank."""
+        """The number of times that a method of a dataset divides it by rank."""
         assert isinstance(call.func, ast.Attribute)
         if call.func.attr == "shard":
             return int(any(self._depends(each, of) for each in arguments(call)))

@@ -93,7 +93,7 @@ class Draws:
         return name in _SHUFFLES and not _is_off(told)
 
     def of(self, site: Site) -> Verdict:
-        """Return whether what a call draws or shuffles is the same on all ranks."""
+        """The verdict on a call that draws or shuffles: is its result the same on all ranks?"""
         if site not in self._known:
             self._known[site] = Unknown()  # A seed that it draws itself tells nothing.
             self._known[site] = self._read(site)
@@ -188,7 +188,7 @@ class Draws:
         return NUMPY if site.name == "next_batch" or self.generator(site) is not None else ""
 
     def is_of_frame(self, site: Site) -> bool:
-        """Return whether rows of a table of pandas are sampled: of what it has made, or a part of them."""
+        """Return whether a call samples rows of a pandas table, or of a part of one."""
         if site.name != "sample" or not isinstance(site.node.func, ast.Attribute):
             return False
         values = self._names.site_values(site.node.func.value, site)

@@ -63,7 +63,7 @@ _ROUNDS = ("range", "trange", "xrange")
 
 @dataclass(eq=False)
 class Feed:
-    """What one training loop goes through.
+    """The input of one training loop: the data or the counts that it iterates over.
 
     `trail` is all that its data come from.  `steps`, `epochs` and `batches` are the expressions that say how
     long it goes on, and how much it takes at once.
@@ -94,7 +94,7 @@ class Feeds:
         self._known: dict[Loop, Feed] = {}
 
     def of(self, loop: Loop) -> Feed:
-        """What a loop goes through."""
+        """The input of a loop."""
         if loop not in self._known:
             self._known[loop] = self._read(loop)
         return self._known[loop]
@@ -191,7 +191,7 @@ class Feeds:
                     yield of
 
     def _counts(self, of: Occurrence) -> bool:
-        """Return whether a loop goes through numbers: ``range(n)``, also counted by what shows progress."""
+        """Return whether a loop iterates over numbers: ``range(n)``, also wrapped in a progress bar."""
         node = of.node
         if isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -204,7 +204,7 @@ class Feeds:
         return step is not None and bool(step.sources) and all(map(self._counts, step.sources))
 
     def _inside(self, loop: Loop) -> Iterator[Occurrence]:
-        """What a step without iterated data takes: its arguments, and what its loss is made of."""
+        """Yield the inputs of a step outside a data loop: its arguments, and the inputs of its loss."""
         for site in loop.sites:
             yield from self._handed(site)
             for step in self._program.fact(Steps).steps:
@@ -218,13 +218,13 @@ class Feeds:
                 yield from (self._at(word.value, site) for word in site.node.keywords)
 
     def _cuts_by_rank(self, at: Occurrence) -> bool:
-        """Return whether a rank takes its part of what a value is made of."""
+        """Return whether a rank selects its part of the data that a value comes from."""
         cuts = {each.node for each in self.cuts}
         return bool(cuts) and any(each.node in cuts for each in self._trails.behind(at, True))
 
     @cached_property
     def cuts(self) -> list[Occurrence]:
-        """The subscripts by the number of a rank: what takes its rows, but not its GPU or its variables."""
+        """The subscripts by rank that select rows of data, rather than a GPU or variables."""
         subscripts = self._program.fact(ExpressionsByKind).of(ast.Subscript)
         return [
             at
@@ -236,7 +236,7 @@ class Feeds:
         ]
 
     def _handed(self, site: Site) -> Iterator[Occurrence]:
-        """What the calls hand to the function of a step that is no model and no optimizer."""
+        """Yield the arguments that calls pass to the function of a step, except models and optimizers."""
         for each in calls_leading_to(self._names, site):
             for caller in callers_around(self._names, each):
                 for given in caller.node.args:
@@ -247,7 +247,7 @@ class Feeds:
                         yield self._at(given, caller)
 
     def _divided_rounds(self, around: list[Statement]) -> Iterator[Occurrence]:
-        """How often calls that are whole loops are made, where that follows the number of ranks."""
+        """Yield the counts of repeated whole loops (rounds) that depend on the number of ranks."""
         for statement in around:
             if isinstance(statement.node, ast.For | ast.AsyncFor):
                 for call in ast.walk(statement.node.iter):
@@ -257,7 +257,7 @@ class Feeds:
                             yield of
 
     def _bounds(self, feed: Feed, around: list[Statement]) -> None:
-        """What says how long loops of the script go on: the innermost by steps, those around it by epochs.
+        """Find the bounds of loops of the script: the innermost counts steps, those around it count epochs.
 
         One that takes a step beside those of a loop in it, as of a critic, goes on by steps too.
         """
@@ -348,7 +348,7 @@ class Feeds:
         return True
 
     def _handed_back(self, call: Site) -> Iterator[ast.Name]:
-        """Where functions read their parameters that a call hands to a library: ``ds.map(parse)``."""
+        """Yield the parameter reads in functions that a call passes to a library: ``ds.map(parse)``."""
         if any(isinstance(each, Function) for each in self._names.callee(call)):
             return
         for given in arguments(call.node):
@@ -360,7 +360,9 @@ class Feeds:
 
     @staticmethod
     def _is_handed_by_library(name: ast.Name, at: Occurrence) -> bool:
-        """Return whether a name is what a library calls a method with: the index of ``__getitem__``."""
+        """Return whether a name is an argument that a library passes to a method: the index of
+        ``__getitem__``.
+        """
         function = at.scope.function()
         if function is None or function.owner() is None or function.name == "__init__":
             return False
@@ -391,7 +393,9 @@ class Feeds:
         return [each for each in found if each is not None]
 
     def _orderings(self, feed: Feed) -> Iterator[Site]:
-        """The calls that draw an order or data, those that shuffle in place what the data are made of too."""
+        """Yield the calls that draw an order or data, including those that shuffle the source data in
+        place.
+        """
         for call in feed.calls:
             if self._draws.shuffles(call) or self._draws.is_draw(call):
                 yield call
@@ -416,7 +420,7 @@ class Feeds:
         return self._draws.of_library(TENSORFLOW, feed.site)
 
     def _is_generator(self, data: Occurrence) -> bool:
-        """Return whether the data of a `fit` are what a generator of the script yields."""
+        """Return whether the data of a `fit` come from a generator of the script."""
         if isinstance(data.node, ast.Call):
             functions = self._names.called_functions(self._script.site_of(data.node))
             return any(each.is_generator for each in functions)
@@ -433,7 +437,7 @@ class Feeds:
         return any(self._is_unseen(each) for each in feed.steps)
 
     def _is_of_settings(self, at: Occurrence) -> bool:
-        """Return whether a value comes of what the run is started with."""
+        """Return whether a value comes from a setting of the run."""
         behind = self._trails.behind(at)
         values = (self._names.values(*each[:3]) for each in behind if isinstance(each.node, _READ))
         return any(is_given(value) for found in values for value in found)
@@ -458,7 +462,7 @@ class Feeds:
         return any(self._divides(at) for batch in feed.batches for at in sliced(batch, self._computed_from))
 
     def _computed_from(self, at: Occurrence) -> Iterable[Occurrence]:
-        """What a number is computed from: not the code of objects that it is an attribute of."""
+        """The expressions that a number is computed from, but not the code behind an attribute's object."""
         step = self._names.steps_back(at)
         if step is not None:
             return step.sources

@@ -25,5 +25,5 @@ def at(node: ast.expr, site: Site) -> Occurrence:
 
 
 def reaching(program: Program, wanted: dict[ast.Call, Site], of: Occurrence) -> list[Site]:
-    """Those of the `wanted` calls whose results reach an expression."""
+    """The calls among `wanted` whose results reach an expression."""
     return reaching_calls(program.script, wanted, of.node, of.scope, of.statement)

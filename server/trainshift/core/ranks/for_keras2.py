@@ -1,4 +1,4 @@
-"""For Keras 2: what a program uses of Horovod that does not do on Keras 3 what it does there.
+"""Find uses of Horovod that work on Keras 2 and not on Keras 3.
 
 Horovod's optimizer runs there and averages nothing; its tape, its callbacks and what broadcasts Keras' own
 variables end with an error.  Its ops work, on TensorFlow's tensors and variables.
@@ -46,7 +46,9 @@ _BACKEND = "K"
 
 
 class Failing(NamedTuple):
-    """A call of Horovod's, of this `name`, that ends with an `error`; `told` says what of."""
+    """A call of a Horovod function of this `name` that fails with an `error`; `told` completes the
+    message.
+    """
 
     site: Site
     name: str
@@ -55,7 +57,7 @@ class Failing(NamedTuple):
 
 
 class ForKeras2:
-    """What of Horovod's one program cannot use, for the Keras that it runs on."""
+    """The uses of Horovod in one program that fail on the Keras that it runs on."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -72,12 +74,12 @@ class ForKeras2:
 
     @property
     def is_certain(self) -> bool:
-        """Return whether somebody asks for that Keras; else it is what is installed."""
+        """Return whether somebody asks for that Keras; otherwise it is merely installed."""
         return self._which.is_demanded
 
     @property
     def because(self) -> str:
-        """For which Keras that is and why, as a clause."""
+        """The target Keras and the reason for it, as a clause."""
         return f"for {self._which.name}, {self._which.because}"
 
     @cached_property

@@ -44,7 +44,7 @@ _PUTTING = ("update", "setdefault", "putenv", "__setitem__")
 
 
 class By(Enum):
-    """What chooses a GPU."""
+    """The way in which a GPU is chosen."""
 
     LOCAL_RANK = "local rank"
     RANK = "rank"
@@ -54,7 +54,7 @@ class By(Enum):
 
 
 class Choice(NamedTuple):
-    """One place that chooses GPUs: the expression that says which, and by what."""
+    """A place that chooses a GPU: the index expression, and the kind of choice."""
 
     at: Occurrence
     by: By
@@ -110,7 +110,7 @@ class Gpus:
                     yield Choice(at, self._by(at), site)
 
     def _by(self, at: Occurrence) -> By:
-        """What a choice goes by."""
+        """The kind of a choice: by local rank, by rank, or the same for all."""
         calls = {
             site.name for site in self._program.fact(Trails).calls(self._program.fact(Trails).behind(at))
         }
@@ -186,7 +186,9 @@ class Gpus:
         return not self._is_read(root.id, set())
 
     def _is_read(self, name: str, seen: set[Scope]) -> bool:
-        """Return whether a call is given what a name stands for, or what a function gives that returns it."""
+        """Return whether an object is used: a call gets it, or gets the result of a function that returns
+        it.
+        """
         # Whoever else is given the configuration may use it.
         handed = (
             each
@@ -204,7 +206,7 @@ class Gpus:
         return False
 
     def _is_result_read(self, function: Scope, seen: set[Scope]) -> bool:
-        """Return whether something has use of what a function returns."""
+        """Return whether the result of a function is used anywhere."""
         sites, elsewhere = self._names.callers(function)
         for site in sites:
             node = site.statement.node
@@ -217,7 +219,9 @@ class Gpus:
 
 
 def _put(node: ast.Call) -> Iterator[tuple[object, ast.expr]]:
-    """What a call puts into the environment: ``environ.update(A=1)``, ``environ.setdefault("A", "1")``."""
+    """Yield the environment variables that a call sets: ``environ.update(A=1)``, ``environ.setdefault("A",
+    "1")``.
+    """
     if last_name(node.func) == "putenv" or "environ" in ast.unparse(node.func):
         yield from ((word.arg, word.value) for word in node.keywords)
         for given in node.args:

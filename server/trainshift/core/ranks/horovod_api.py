@@ -51,6 +51,6 @@ def homes(member: str) -> list[str]:
 
 @cache
 def signature(name: str) -> api.Signature | None:
-    """What a function or class takes, by its full name; None if it is unknown."""
+    """The signature of a function or class, by its full name; None if it is unknown."""
     module, _, member = name.rpartition(".")
     return api.read_signature(_modules().get(module, {}).get(member))

@@ -41,7 +41,9 @@ _SETTING = ("setdefault", "putenv", "update", "set_backend")
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """What speaks for a Keras: `keras` is which, `shown` what it is, at a 1-based `line` of a file."""
+    """A sign that a program is written for the version `keras`: the code `shown`, at a 1-based `line` of a
+    file.
+    """
 
     keras: str
     shown: str
@@ -55,7 +57,7 @@ class Sign:
 
 
 class KerasSigns:
-    """What the files of one program say of the Keras that they are written for."""
+    """The signs in the files of one program of the Keras that they are written for."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -96,7 +98,7 @@ class KerasSigns:
 
     @cached_property
     def of_backend(self) -> Sign | None:
-        """What names the backend of Keras, which Keras 2 may be told too, and does not ask for."""
+        """A setting of the Keras backend; Keras 2 ignores it, so it is only a weak sign."""
         return self._set(_BACKEND, KERAS_3)
 
     @cached_property
@@ -131,7 +133,7 @@ class KerasSigns:
 
     @cached_property
     def _imports(self) -> list[tuple[str, str, int]]:
-        """Of each import the package, the name as it is written, and where."""
+        """The package, the name as written, and the line of each import."""
         found = []
         for each in self._script.imports:
             node = each.statement.node if each.statement is not None else None
@@ -212,12 +214,12 @@ class KerasSigns:
         return [self._set(FLAG, KERAS_LEGACY)] if not is_off else []
 
     def _set(self, word: str, keras: str) -> Sign | None:
-        """What speaks of a variable of the environment."""
+        """A sign by a setting of an environment variable."""
         return self._sign(keras, word, self._script.source.text.index(word)) if self._has(word) else None
 
     @property
     def _distributed(self) -> list[Sign]:
-        """What an earlier conversion has written for Keras 3 alone."""
+        """The code that an earlier conversion has written for Keras 3 only."""
         calls = (site for site, _ in self._own.distributed)
         return [self._sign(KERAS_3, site.name, self._script.span(site.node, site).start) for site in calls]
 
@@ -238,7 +240,7 @@ def _parts(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _given(site: Site, key: str) -> Iterator[ast.expr]:
-    """What a call may set a variable of the environment to."""
+    """Yield the values that a call may set an environment variable to."""
     first = argument(site.node, 0)
     if site.name == "set_backend":
         given = {_BACKEND: first}
@@ -253,7 +255,7 @@ def _given(site: Site, key: str) -> Iterator[ast.expr]:
 
 
 def _text(node: ast.expr | None) -> str:
-    """What a constant says; "" for anything else."""
+    """The text of a string constant; "" for anything else."""
     return str(node.value) if isinstance(node, ast.Constant) else ""
 
 

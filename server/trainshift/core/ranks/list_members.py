@@ -21,7 +21,7 @@ _COPYING = frozenset({"builtins.list", "builtins.tuple", "builtins.sorted"})
 
 @dataclass(eq=False, slots=True)
 class Members:
-    """What an expression for a list may hold.
+    """The possible members of a list.
 
     An element that an `append` adds has that call as its `site`.
     `complete` is false where some of it cannot be seen, `may_be_none` tells that there may be no list at
@@ -35,7 +35,7 @@ class Members:
 
 
 def members(script: Script, node: ast.expr, scope: Scope, statement: Statement | None) -> Members:
-    """What the list that `node` stands for may hold, read in `scope` at `statement`."""
+    """The possible members of the list that `node` stands for, read in `scope` at `statement`."""
     reader = _Reader(script)
     reader.read(Occurrence(node, scope, statement))
     reader.read_additions()
@@ -43,7 +43,7 @@ def members(script: Script, node: ast.expr, scope: Scope, statement: Statement |
 
 
 def callbacks(script: Script, site: Site) -> list[Occurrence]:
-    """What the callbacks of a `fit` are, in their order."""
+    """The callbacks of a `fit`, in order."""
     given = script.names.given(site, 5 if site.name == "fit" else None, "callbacks")
     return [each for at in given for each in members(script, *at[:3]).elements]
 
@@ -154,7 +154,7 @@ class _Reader:
                 self.found.complete = False
 
     def read_additions(self) -> None:
-        """What `append` and its like add to the lists that have been found."""
+        """Read the members that `append` and the like add to the lists found so far."""
         done: set[Site] = set()
         while True:  # A list that is added may be added to in turn.
             fresh = [site for site in self._additions() if site not in done]
@@ -174,7 +174,7 @@ class _Reader:
                     self.found.elements[at:at] = added
 
     def _handed_on(self, given: ast.expr, site: Site) -> list[Occurrence]:
-        """What the callers of a function add whose whole body is to append its parameter."""
+        """The arguments that callers pass to a function whose whole body appends its parameter."""
         function = site.scope.function()
         if not isinstance(given, ast.Name) or function is None or function.statement is None:
             return []

@@ -28,7 +28,7 @@ _BEGINS, _IN_SESSION = "begin", "after_create_session"
 
 
 class OwnHorovod:
-    """The callbacks and hooks of one script that do what Horovod's do, and its functions that distribute."""
+    """The callbacks and hooks of one script that replace Horovod's, and its functions that distribute."""
 
     def __init__(self, program: Program) -> None:
         self._script = program.script
@@ -36,7 +36,9 @@ class OwnHorovod:
         self._horovod = program.fact(Horovod)
 
     def role(self, cls: Scope) -> str:
-        """What of Horovod's a class stands in for: `BROADCAST`, `AVERAGE` or `HOOK`; "" for none."""
+        """The callback or hook of Horovod that a class replaces: `BROADCAST`, `AVERAGE` or `HOOK`; "" if
+        none.
+        """
         family = [each for each in self._names.ancestry(cls) if isinstance(each, Scope)]
         if any(each in self._broadcasting for each in family):
             return BROADCAST
@@ -45,7 +47,7 @@ class OwnHorovod:
         return AVERAGE if any(each in self._averaging for each in family) else ""
 
     def role_of(self, value: Value) -> str:
-        """What of Horovod's an object stands in for."""
+        """The callback or hook of Horovod that an object replaces."""
         return self.role(value.scope) if isinstance(value, UserInstance) else ""
 
     def distributes(self, function: Scope) -> bool:
@@ -53,7 +55,7 @@ class OwnHorovod:
         return function in self._distributors
 
     def averages(self, at: Occurrence) -> bool:
-        """Return whether an expression is an optimizer that the script has average what it applies."""
+        """Return whether an expression is an optimizer whose gradients the script itself averages."""
         if not self._applying:
             return False
         values = self._names.values(at.node, at.scope, at.statement)
@@ -112,7 +114,7 @@ class OwnHorovod:
         return found
 
     def reductions(self, model: ast.expr, site: Site) -> list[Site]:
-        """The calls that average the gradients of a compiled model, in what is given that model."""
+        """The calls in the script that average the gradients of a compiled model."""
         function = site.scope.function()
         called = {
             each

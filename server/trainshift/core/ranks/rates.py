@@ -56,7 +56,9 @@ class Rates:
 
     @cached_property
     def shared(self) -> dict[Site, list[Site]]:
-        """The calls that make optimizers which take averaged gradients, with what wraps or averages them."""
+        """The calls that create optimizers for averaged gradients, with the calls that wrap or average
+        them.
+        """
         found: dict[Site, list[Site]] = {}
         for wrap in self._horovod.calls(*WRAPS):
             given = argument(wrap.node, 0, "optimizer")
@@ -87,7 +89,7 @@ class Rates:
 
     @property
     def _told_to_average(self) -> Iterator[tuple[Site, list[Site]]]:
-        """The calls of `compile` of models that the script tells to average, with what averages."""
+        """Yield the `compile` calls of models that the script makes average, with the calls that do so."""
         own = self._program.fact(OwnHorovod)
         for site in self._script.sites_named("compile") if own.distributed else ():
             if isinstance(site.node.func, ast.Attribute):
@@ -194,7 +196,7 @@ class Rates:
         return False
 
     def is_known(self, at: Occurrence, depth: int = 0) -> bool:
-        """Return whether the script says itself what a rate is: numbers, and schedules made of numbers."""
+        """Return whether the script shows a learning rate in full: numbers, and schedules made of numbers."""
         node = at.node
         if depth > _DEEPEST:
             return False
@@ -236,7 +238,7 @@ class Rates:
         return self._names.may_be(values, *api.SCHEDULE)
 
     def factors(self, at: Occurrence) -> Iterator[Occurrence]:
-        """What a rate is a product of, through names."""
+        """Yield the factors of a learning rate, followed through names."""
         for each in reachable([at], self._factors, lambda one: (id(one.node), id(one.scope))):
             if not _is_product(each.node):
                 yield each

@@ -29,7 +29,7 @@ _AT_BEGIN = ("BroadcastGlobalVariablesCallback", "BroadcastGlobalVariablesHook")
 
 
 class Restore(NamedTuple):
-    """A load of weights on some ranks only, and what decides on which."""
+    """A load of weights on some ranks only, and the test that selects these ranks."""
 
     site: Site
     branch: Branch
@@ -88,7 +88,7 @@ class Restores:
         return site in order and any(order.get(each, -1) > order[site] for each in sites)
 
     def _is_broadcast(self, load: Site) -> bool:
-        """Return whether something broadcasts what was loaded, after it and with effect."""
+        """Return whether a broadcast after a load gives all ranks the loaded values."""
         horovod, order = self._program.fact(Horovod), self._program.fact(Course).index
         spoiled = {each.site for each in self._program.fact(Broadcasts).spoiled}
         places = self._places

@@ -30,7 +30,7 @@ _MANY = 1_000_000
 
 
 class Scaling:
-    """How the rates of one program are scaled."""
+    """The scaling of one program's learning rates."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -59,7 +59,7 @@ class Scaling:
                     yield Flaw("the rate of this optimizer is scaled twice", site)
 
     def count(self, of: Occurrence) -> int:
-        """How often a number is multiplied by the number of ranks, at most, on any way that it is made.
+        """The number of factors `hvd.size()` in a number, at most, on any path that computes it.
 
         It is 0 where that cannot be seen.
         """
@@ -70,7 +70,7 @@ class Scaling:
         return isinstance(value, Instance) and api.is_subclass(value.cls, *api.OPTIMIZERS)
 
     def _scaling(self, of: Occurrence) -> int:
-        """How often a number is multiplied by the number of ranks, at most, on any way that it is made."""
+        """Compute `count` without its cache."""
         return self._scalings.ask((id(of.node), id(of.scope)), self._scaling_of, of)
 
     def _scaling_of(self, of: Occurrence) -> int:

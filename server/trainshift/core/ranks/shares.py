@@ -202,12 +202,12 @@ class Shares:
 
     @cached_property
     def _sent(self) -> set[ast.AST]:
-        """What collectives are given, so that all ranks have the same of it."""
+        """The arguments of collective calls, which give all ranks the same result."""
         calls = self._program.fact(Horovod).calls(*COLLECTIVE)
         return {part for site in calls for given in site.node.args for part in ast.walk(given)}
 
     def _is_behind(self, part: Part, call: Site) -> bool:
-        """Return whether a method is called of what a part was taken of before: ``ds.shard(n,
+        """Return whether a method is called on data after a part was taken of them: ``ds.shard(n,
         i).shuffle(k)``.
         """
         called = call.node.func
@@ -271,7 +271,7 @@ class Shares:
         return False
 
     def _looks_ahead(self, loop: Statement) -> bool:
-        """Return whether a test asks for what the last rank is given: by ``hvd.size() - 1 - hvd.rank()``."""
+        """Return whether a test reads the index of the last rank: ``hvd.size() - 1 - hvd.rank()``."""
         assert isinstance(loop.node, ast.While)
         for part in ast.walk(loop.node.test):
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub):

@@ -56,7 +56,7 @@ _NOISE = ("Dropout", "Noise", "Random")
 
 
 class Sink(Enum):
-    """What a value decides, as one says it of the ranks that differ in it."""
+    """A use of a value that decides how a rank trains, as messages name it."""
 
     HYPERPARAMETER = "ranks would train by different optimizers"
     SHAPE = "ranks would build different models"
@@ -73,7 +73,7 @@ class Sink(Enum):
 
 
 class Divergence(NamedTuple):
-    """A place where a divergent value decides how the ranks train, with what makes it so.
+    """A place where a divergent value decides how the ranks train, with its cause.
 
     `is_test` tells that what diverges is the test that decides it, and not a value.
     """
@@ -85,7 +85,7 @@ class Divergence(NamedTuple):
 
 
 class _Arrival(NamedTuple):
-    """A place at which values arrive, and what of them matters there."""
+    """A place at which values arrive, and the aspect of them that matters there (value, length, order)."""
 
     sink: Sink
     at: Occurrence
@@ -133,7 +133,7 @@ class Sinks:
         return list(found.values())
 
     def _of_splits(self) -> Iterator[Divergence]:
-        """Yield what is drawn to choose both the rows to train on and those to test on."""
+        """Yield the draws that split data into rows for training and rows for testing."""
         if not self._program.fact(Uniformity).asks_any or not self._trained:
             return
         draws = self._program.fact(ChosenRows).draws
@@ -155,7 +155,7 @@ class Sinks:
 
     @cached_property
     def _leading(self) -> set[ast.AST]:
-        """What losses and targets are computed of: a model may judge data in order to learn of them."""
+        """The inputs of losses and targets: a model may evaluate data in order to learn from them."""
         behind = self._program.fact(Trails).behind
         losses = (
             of_call(each.site).part(given)
@@ -192,7 +192,7 @@ class Sinks:
 
     @cached_property
     def _trained(self) -> list[Occurrence]:
-        """What models are trained on."""
+        """The data that models are trained on."""
         found: list[Occurrence] = []
         for loop in self._program.fact(Loops).own:
             for site in loop.sites if loop.is_call else ():
@@ -209,7 +209,7 @@ class Sinks:
 
     @cached_property
     def _tested(self) -> list[Occurrence]:
-        """What models are tested on."""
+        """The data that models are tested on."""
         found: list[Occurrence] = []
         for site in self._script.sites_named(*_JUDGING):
             found += (of_call(site).part(each) for each in _data_of(site))
@@ -259,7 +259,7 @@ class Sinks:
         yield from self._of_weights()
 
     def _of_weights(self) -> Iterator[_Arrival]:
-        """Yield what steps apply, and what weights are set to while ranks train."""
+        """Yield the gradients that steps apply, and the values that weights are set to during training."""
         for step in self._program.fact(Steps).steps:
             if step.pairs is not None and step.gradients:
                 yield _Arrival(Sink.UPDATE, of_call(step.site).part(step.pairs))
@@ -278,7 +278,7 @@ class Sinks:
                 yield from (_Arrival(Sink.WEIGHTS, each, is_test=True) for each in tests)
 
     def _is_averaged(self, node: ast.AST) -> bool:
-        """Tell that an expression gives gradients, which ranks average, or weights, which they begin with."""
+        """Return whether an expression yields gradients, which ranks average, or initial weights."""
         return node in self._gradients or (isinstance(node, ast.Attribute) and node.attr in VARIABLE_LISTS)
 
     @cached_property
@@ -292,7 +292,7 @@ class Sinks:
                 yield from self._deciding(Sink.SHAPE, of_call(site))
 
     def _deciding(self, sink: Sink, at: Occurrence) -> Iterator[_Arrival]:
-        """Yield what decides whether and how often an expression is worked out."""
+        """Yield the values that decide whether and how often an expression is evaluated."""
         tests = tests_around(at.statement, None)
         yield from (_Arrival(sink, each, is_test=True) for each in tests)
         for each in _turns(at):
@@ -338,18 +338,18 @@ class Sinks:
                     yield self._of_turns(inner)
 
     def _of_turns(self, at: Occurrence) -> _Arrival:
-        """Return what arrives where a loop that trains goes through something."""
+        """The values that arrive where a training loop iterates over something."""
         counts = self._counts(at)
         return _Arrival(Sink.TURNS, at) if counts else _Arrival(Sink.LENGTH, at, of=Of.LENGTH)
 
     @cached_property
     def rates_set(self) -> list[Occurrence]:
-        """What the rates of optimizers that are made are set to later on."""
+        """The values that the rates of existing optimizers are set to later."""
         settings = RateSettings(self._program, RateCases(self._program))
         return [each.value for each in settings.of_attributes()]
 
     def _counts(self, at: Occurrence) -> bool:
-        """Tell that a loop goes through numbers, so that what is behind these decides how often."""
+        """Return whether a loop iterates over numbers, so that the values behind these decide its length."""
         while isinstance(at.node, ast.Call):
             called = self._names.full_names(at.node.func, at.scope, at.statement)
             is_around = any(map(is_bar, called))
@@ -372,14 +372,14 @@ class Sinks:
 
 
 def _given(site: Site, without: frozenset[str] = frozenset()) -> Iterator[Occurrence]:
-    """Yield what a call is given, but for keywords that nothing hangs on."""
+    """Yield the arguments of a call, except keywords that cannot affect its result."""
     at = of_call(site)
     yield from map(at.part, site.node.args)
     yield from (at.part(each.value) for each in site.node.keywords if each.arg not in without)
 
 
 def _data_of(site: Site) -> Iterator[ast.expr]:
-    """Yield what a call has a model go through."""
+    """Yield the data arguments of a call of a model."""
     for position, name in ((0, "x"), (1, "y")):
         given = argument(site.node, position, name)
         if given is not None:
@@ -387,7 +387,7 @@ def _data_of(site: Site) -> Iterator[ast.expr]:
 
 
 def _turns(at: Occurrence) -> Iterator[Occurrence]:
-    """Yield what the loops around an expression go through, which decides how often it is evaluated."""
+    """Yield the iterables of the loops around an expression, which decide how often it is evaluated."""
     for above in at.statement.ancestors() if at.statement is not None else ():
         if isinstance(above.node, ast.For | ast.While) and above.scope is at.scope:
             node = above.node.iter if isinstance(above.node, ast.For) else above.node.test

@@ -53,7 +53,7 @@ class Stranger(NamedTuple):
 
 
 class Strangers:
-    """What one program asks of Horovod that Horovod does not have."""
+    """The names and arguments in one program that Horovod does not have."""
 
     def __init__(self, program: Program) -> None:
         self._program = program

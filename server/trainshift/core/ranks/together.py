@@ -50,7 +50,7 @@ class Plain(NamedTuple):
 
 
 class Together:
-    """What the ranks of one program train together."""
+    """The loops that the ranks of one program train together."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -73,21 +73,19 @@ class Together:
         ]
 
     def _trains_distributed(self, loop: Loop) -> bool:
-        """Return whether what may be a model, for all that is seen, is compiled with an optimizer that
-        averages.
-        """
+        """Return whether a possible model is compiled with an optimizer that averages."""
         averages = self._program.fact(Averaging).averages
         return loop.likely and loop.pattern is Pattern.OPTIMIZER and any(map(averages, loop.optimizers))
 
     @cached_property
     def averaged(self) -> list[Loop]:
-        """Those of the loops whose gradients are averaged, as far as can be seen."""
+        """The loops whose gradients are averaged, as far as the script shows."""
         without = {each.loop for each in (*self.plain_tapes, *self.plain_optimizers)}
         return [loop for loop in self.loops if loop not in without and self._averages_any]
 
     @cached_property
     def to_average(self) -> list[Loop]:
-        """Those whose gradients are averaged, or are said to have to be."""
+        """The loops whose gradients are averaged or should be."""
         plain = [each.loop for each in (*self.plain_tapes, *self.plain_optimizers)]
         return [loop for loop in self.loops if loop in plain or loop in self.averaged]
 
@@ -237,8 +235,8 @@ class Together:
                 yield Plain(site, self._loop_of(step.site))
 
     def _is_overridden(self, scope: Scope) -> bool:
-        """Return whether code is of a method that an heir of its class defines anew, which may be what
-        runs.
+        """Return whether a subclass overrides the method that code belongs to, so that the override may run
+        instead.
         """
         function = scope.function()
         while function is not None and function.owner() is None:

@@ -23,7 +23,7 @@ _PARTS = (*api.VARIABLE, *api.OPTIMIZERS, *api.METRIC, *api.CHECKPOINT)
 
 
 class Trails:
-    """What leads to the values of one program."""
+    """The backward slices of values in one program."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -34,7 +34,8 @@ class Trails:
         self._inner: dict[Scope, list[Site]] = {}
 
     def behind(self, at: Occurrence, of_data: bool = False, whole: bool = False) -> list[Occurrence]:
-        """What leads to an expression, itself first; without what makes weights where it is `of_data`.
+        """The expressions that lead to an expression, itself first; `of_data` leaves out those that create
+        weights.
 
         With objects taken as a `whole`, all that one holds leads to each of its attributes.
         """
@@ -49,7 +50,9 @@ class Trails:
         entered: set[Scope] = set()
 
         def run_for(each: Occurrence) -> Iterator[Occurrence]:
-            """Yield what functions read and call that run to compute a value, though it is not made of it."""
+            """Yield the reads and calls in functions that run to compute a value, although it is not made
+            from them.
+            """
             for at in occurrences_behind(self._script, *each[:3], stops, whole, seen):
                 found.append(at)
                 if at.node not in stops:
@@ -74,7 +77,7 @@ class Trails:
         return {site.node: site for site in (*self._script.sites_named(*_WEIGHTS), *made)}
 
     def _run_by(self, at: Occurrence) -> Iterator[Scope]:
-        """The functions whose whole code has to do with a value: generators, methods, what is handed over."""
+        """Yield the functions whose whole code affects a value: generators, methods, callbacks."""
         if not isinstance(at.node, ast.Name | ast.Attribute | ast.Lambda | ast.Call):
             return
         if isinstance(at.node, ast.Lambda):
@@ -98,11 +101,11 @@ class Trails:
                     )
 
     def calls_in(self, function: Scope) -> list[Site]:
-        """The calls of a function's own code, what is nested in it included."""
+        """The calls in a function's own code, including nested functions."""
         return self._by_function.get(function, [])
 
     def _read_in(self, function: Scope) -> Iterator[Occurrence]:
-        """What a function yields, iterates and cuts."""
+        """Yield the values that a function yields, iterates over and slices."""
         for statement in self._statements.get(function, ()):
             node = statement.node
             value: ast.expr | None = None

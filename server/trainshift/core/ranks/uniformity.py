@@ -75,7 +75,8 @@ _GIVING = ("Get_rank",)
 
 
 class Of(Enum):
-    """What of an expression matters: its value, its length, or, if it is a mask, how many rows it chooses.
+    """The aspect of an expression that matters: its value, its length or, for a mask, how many rows it
+    selects.
 
     COUNT is a length that the script asks for, of files say, of which a rank's own disk may have more.
     """
@@ -95,7 +96,7 @@ Key: TypeAlias = tuple[ast.expr, Scope, int]
 
 
 class Uniformity:
-    """What the ranks of one program have in common."""
+    """The values that all ranks of one program share."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -120,7 +121,7 @@ class Uniformity:
         return Uniform() if self._certainty.is_shown(at) else Unknown()
 
     def is_uniform(self, at: Occurrence) -> bool:
-        """Tell that all ranks surely have one value, so that none decides otherwise by it."""
+        """Return whether all ranks certainly have one value, so that a decision by it is the same on all."""
         return self._certainty.is_shown(at) and not self.causes(at)
 
     def causes(
@@ -147,13 +148,15 @@ class Uniformity:
         return list(found.values())
 
     def behind(self, at: Occurrence) -> Iterator[Occurrence]:
-        """Yield what a value is computed of, itself first; nothing behind a cause, or what all share."""
+        """Yield the expressions that a value is computed from, itself first; stops at causes and at shared
+        values.
+        """
         return (each for each, _ in reachable([(at, Of.VALUE)], self._steps, _key))
 
     def _behind_unless(
         self, is_uniform: Callable[[ast.AST], bool] | None
     ) -> Callable[[Reached], Iterable[Reached]]:
-        """Return one step back; nothing behind what is known to be uniform, or to come of no cause."""
+        """Return a function for one step back that stops at values known to be uniform."""
 
         def behind(reached: Reached) -> Iterable[Reached]:
             if _key(reached) in self._clean or (is_uniform and is_uniform(reached[0].node)):
@@ -203,12 +206,16 @@ class Uniformity:
 
     @cached_property
     def _is_told_numbers(self) -> bool:
-        """Return whether the text names what else tells a process its number."""
+        """Return whether the text names another source of a process's number, such as an environment
+        variable.
+        """
         text = self._script.source.text
         return any(each in text for each in (*_NUMBERS, *_GIVING))
 
     def _hides_rank(self, at: Occurrence) -> bool:
-        """Return whether the rank's number in what an expression is computed of makes it no other."""
+        """Return whether an expression has the same value on all ranks although it is computed from the
+        rank.
+        """
         node = at.node
         if isinstance(node, ast.Compare) and _asks_none(node):
             # Whether a launcher tells a process its number, it tells all of them.
@@ -261,7 +268,9 @@ class Uniformity:
         return cause_of(kind, site) if kind is not None else None
 
     def _behind(self, reached: Reached) -> Iterator[Reached]:
-        """What an expression has its value from, one step back; nothing behind a cause or a count."""
+        """Yield the expressions that an expression's value comes from, one step back; nothing behind a cause
+        or a count.
+        """
         at, of = reached
         node = at.node
         if isinstance(node, ast.Attribute) and self._is_alike(node, at):
@@ -285,7 +294,7 @@ class Uniformity:
             yield from self._measured(at, of)
 
     def _behind_call(self, node: ast.Call, at: Occurrence, of: Of) -> Iterator[Reached]:
-        """Yield what the result of a call depends on, one step back."""
+        """Yield the expressions that the result of a call depends on, one step back."""
         site = self._script.site_of(node)
         functions = self._names.called_functions(site)
         is_value = of is Of.VALUE or (of is Of.CHOICE and is_mask(node))
@@ -307,7 +316,7 @@ class Uniformity:
             yield from self._length_of(site, of)
 
     def _is_alike(self, node: ast.Attribute, at: Occurrence) -> bool:
-        """Tell that an attribute is the same on all ranks, though what it is read from may differ.
+        """Return whether an attribute is the same on all ranks, even if its object differs.
 
         That is a shape, the epochs of a history, and what data tell besides their order, such as a number.
         """
@@ -321,7 +330,7 @@ class Uniformity:
 
     @staticmethod
     def _turns_of(function: Scope) -> Iterator[Reached]:
-        """Yield what decides how often a generator yields: its loops and the tests around them."""
+        """Yield the loops and tests that decide how often a generator yields."""
         for _, where in function.yields:
             yield from ((each, Of.VALUE) for each in tests_around(where, None))
             for above in where.ancestors() if where is not None else ():
@@ -331,7 +340,7 @@ class Uniformity:
                     yield Occurrence(above.node.iter, above.scope, above), Of.LENGTH
 
     def _measured(self, at: Occurrence, of: Of) -> Iterator[Reached]:
-        """What the length of an expression that is no call comes of."""
+        """Yield the expressions that decide the length of an expression that is not a call."""
         node = at.node
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
             bounds = (each for each in (node.slice.lower, node.slice.upper, node.slice.step) if each)
@@ -344,7 +353,7 @@ class Uniformity:
             yield from ((each, Of.VALUE if each.node in tests else of) for each in self._flow.computed_of(at))
 
     def _length_of(self, site: Site, of: Of) -> Iterator[Reached]:
-        """What the length of a call's result comes of."""
+        """Yield the expressions that decide the length of a call's result."""
         at, function = of_call(site), site.node.func
         given = list(map(at.part, arguments(site.node)))
         if isinstance(function, ast.Attribute) and not self._names.full_names(function, *at[1:3]):
@@ -366,7 +375,7 @@ class Uniformity:
             yield from ((each, of) for each in given)
 
     def _kind(self, site: Site) -> CauseKind | None:
-        """Return why a call gives each rank something else; None if what it is given decides."""
+        """The reason why a call returns a different value on each rank; None if its arguments decide."""
         if (self.draws.is_draw(site) or self.draws.shuffles(site)) and self.draws.of(site).diverges:
             return CauseKind.DRAW
         names = self._names.full_names(site.node.func, site.scope, site.statement)
@@ -384,7 +393,7 @@ class Uniformity:
 
     @cached_property
     def _models(self) -> frozenset[ast.AST]:
-        """The calls that put layers together; what the layers are given is a sink of its own."""
+        """The calls that assemble layers; the inputs of layers are a sink of their own."""
         return frozenset(
             site.node
             for site, values in self._program.fact(MadeObjects).all
@@ -399,12 +408,12 @@ class Uniformity:
         return self._program.fact(Libraries).names_stating("differs")
 
     def _is_seeded(self, site: Site) -> bool:
-        """Tell that a call is given a seed that all ranks share."""
+        """Return whether a call gets a seed that all ranks share."""
         seed = self.draws.given(site)
         return seed is not None and self.draws.of_seed(seed, site).is_uniform
 
     def _judges(self, site: Site) -> bool:
-        """Tell that a call has a model make something of data."""
+        """Return whether a call evaluates a model on data."""
         if site.name in _JUDGING:
             return True
         return isinstance(site.node.func, ast.Name | ast.Attribute) and self._names.may_be(
@@ -412,7 +421,7 @@ class Uniformity:
         )
 
     def _is_of_own_rows(self, site: Site) -> bool:
-        """Tell that a model is given the batch that a loss comes of, or other rows of the rank's own."""
+        """Return whether a model gets the batch that a loss comes from, or other rows of the rank itself."""
         return self.is_under_tape(site) or any(
             self.causes(of_call(site).part(each)) for each in site.node.args[:2]
         )
@@ -426,7 +435,7 @@ class Uniformity:
         return {each.with_statement for each in self._program.fact(Steps).tapes}
 
     def _is_result(self, site: Site) -> bool:
-        """Tell that a call asks a metric for what it has come to."""
+        """Return whether a call asks a metric for its result."""
         return (
             site.name == "result"
             and isinstance(site.node.func, ast.Attribute)
@@ -488,11 +497,11 @@ class Uniformity:
         return {each for each in found if isinstance(each, ast.Call) and last_name(each.func) in _INPUTS}
 
     def is_fed(self, cause: Cause) -> bool:
-        """Tell that a cause is an input of a graph, which has its value when the graph is run."""
+        """Return whether a cause is an input of a graph, which has its value when the graph runs."""
         return cause.at.node in self._inputs
 
     def is_meant(self, cause: Cause) -> bool:
-        """Tell that a cause is a number of Horovod's own, which is meant to differ."""
+        """Return whether a cause is a rank number, which is meant to differ."""
         return cause.at.node in self._ranks or isinstance(cause.at.node, ast.Name | ast.Attribute)
 
     @cached_property

@@ -41,7 +41,7 @@ _GIVING_RESULTS = frozenset({"fit", "fit_generator", "evaluate", "predict", "tra
 
 
 class ValueFlow:
-    """Where the values of one program come from."""
+    """The sources of the values of one program."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -50,7 +50,9 @@ class ValueFlow:
         self._known: dict[tuple[ast.expr, Scope], tuple[Occurrence, ...]] = {}
 
     def parts(self, at: Occurrence) -> tuple[Occurrence, ...]:
-        """Return what an expression has its value from, one step back, and the tests that choose it."""
+        """The expressions that an expression's value comes from, one step back, and the tests that choose
+        among them.
+        """
         key = at.node, at.scope
         if key not in self._known:
             self._known[key] = tuple(self._parts(at))
@@ -86,7 +88,7 @@ class ValueFlow:
                     yield from (inner._replace(node=test) for test in child.ifs)
 
     def computed_of(self, at: Occurrence) -> Iterator[Occurrence]:
-        """Yield what an expression is computed of, what chooses it, and what is put into it later."""
+        """Yield the inputs of an expression, the tests that choose it, and the values put into it later."""
         yield from self.parts(at)
         if isinstance(at.node, ast.Call):
             if any(map(divergence.applies, self._names.full_names(at.node.func, *at[1:3]))):
@@ -105,13 +107,15 @@ class ValueFlow:
             yield from map(of_call, self.shuffled_in_place(at))
 
     def added(self, at: Occurrence) -> Iterator[Occurrence]:
-        """Yield what is put into the container that a name or an attribute holds."""
+        """Yield the values put into the container that a name or an attribute holds."""
         if isinstance(at.node, ast.Name | ast.Attribute):
             for item in (*self._names.additions(at), *self.nested(at)):
                 yield from self._names.source_of(item.binding).sources
 
     def _of_step(self, at: Occurrence) -> Generator[Occurrence, None, bool]:
-        """Yield what may be bound to a name or an element, and what chooses; return if there is any."""
+        """Yield the values that may be bound to a name or an element, and the tests; return whether there are
+        any.
+        """
         step = self._names.steps_back(at)
         sources = step.sources if step is not None else ()
         yield from sources
@@ -146,7 +150,7 @@ class ValueFlow:
         return {site.node for site in self._program.fact(Horovod).calls(*COLLECTIVE)}
 
     def returned(self, at: Occurrence) -> Iterator[Occurrence]:
-        """What a function gives that is handed on, be it a lambda."""
+        """Yield the results of a function or lambda that is passed on."""
         if isinstance(at.node, ast.Lambda):
             yield Occurrence(at.node.body, at.scope.facts.scope_of[at.node], at.statement)
         for value in self._names.values(*at[:3]):
@@ -162,7 +166,7 @@ class ValueFlow:
             yield Occurrence(decides, binding.scope, binding.statement)
 
     def nested(self, at: Occurrence) -> Iterator[ItemBinding]:
-        """Yield what is put into one of the containers that a name holds: ``folds[n].append(row)``."""
+        """Yield the values put into one of the containers that a name holds: ``folds[n].append(row)``."""
         for item, place in self._nested.get(dotted(at.node), ()) if self._nested else ():
             bound = self._names.bindings(at)
             if any(each in bound for each in self._names.bindings(place)):
@@ -170,7 +174,7 @@ class ValueFlow:
 
     @cached_property
     def _nested(self) -> dict[str, list[tuple[ItemBinding, Occurrence]]]:
-        """What is put into containers that others hold, by the names of these."""
+        """The values put into nested containers, by the name of the outer container."""
         found: dict[str, list[tuple[ItemBinding, Occurrence]]] = {}
         for item in self._script.item_bindings(""):
             if isinstance(item.base, ast.Subscript) and (name := dotted(item.base.value)):
@@ -179,7 +183,7 @@ class ValueFlow:
         return found
 
     def shuffled_in_place(self, at: Occurrence) -> Iterator[Site]:
-        """Yield the calls that shuffle what a name stands for: ``random.shuffle(files)``."""
+        """Yield the calls that shuffle the object of a name in place: ``random.shuffle(files)``."""
         for site in self._shuffling.get(last_name(at.node), ()) if self._shuffling else ():
             bound = self._names.bindings(of_call(site).part(site.node.args[0]))
             if any(each in bound for each in self._names.bindings(at)):
@@ -187,7 +191,7 @@ class ValueFlow:
 
     @cached_property
     def _shuffling(self) -> dict[str, list[Site]]:
-        """The calls of libraries that shuffle in place, by the name of what they shuffle."""
+        """The library calls that shuffle in place, by the name of their argument."""
         found: dict[str, list[Site]] = {}
         for site in self._script.sites_named("shuffle"):
             if site.node.args and isinstance(site.statement.node, ast.Expr):
@@ -202,7 +206,9 @@ class ValueFlow:
         return not self._script.identifiers.isdisjoint(_OF_SESSIONS)
 
     def fetched(self, at: Occurrence) -> Iterator[Occurrence]:
-        """What a session was asked for where a name holds its answer: ``v, _ = session.run([loss, op])``."""
+        """Yield the fetches behind a name that holds a session's result: ``v, _ = session.run([loss,
+        op])``.
+        """
         key = at.node.slice if isinstance(at.node, ast.Subscript) else None
         name = at.part(at.node.value) if isinstance(at.node, ast.Subscript) else at
         if not self.has_session or not isinstance(name.node, ast.Name):
@@ -229,7 +235,7 @@ def tests_around(statement: Statement | None, beside: Statement | None) -> Itera
 
 
 def _element_of(display: ast.List | ast.Tuple | ast.Dict, key: ast.expr | None) -> ast.expr | None:
-    """Return what a constant picks out of a list or a dict that is written out."""
+    """The element of a literal list or dict that a constant key selects."""
     if not isinstance(key, ast.Constant):
         return None
     if isinstance(display, ast.Dict):

@@ -16,7 +16,7 @@ from trainshift.python.syntax.chunk_syntax import Site
 
 
 class Cause(NamedTuple):
-    """Why a value may diverge, and the expression that it comes of; `site` is that, where it is a call."""
+    """The reason why a value may diverge, and the expression that it comes from; `site` if that is a call."""
 
     kind: CauseKind
     at: Occurrence
@@ -61,7 +61,7 @@ def joined(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def divergent(kind: CauseKind, site: Site) -> Divergent:
-    """Return the verdict on what a call gives each rank for a cause of its own."""
+    """The verdict on the result of a call that differs between ranks for a reason of its own."""
     return Divergent((cause_of(kind, site),))
 
 

@@ -1,4 +1,4 @@
-"""Which Keras: by which one a program runs, and what tells it."""
+"""Find the Keras that a program runs on, and the reason for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trainshift.python.lazy import cached_property
 
 
 class WhichKeras:
-    """The Keras of one program: what a person chose, the project asks for, or the script's own signs tell."""
+    """The Keras of one program: chosen by a person, required by the project, or shown by the script."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -17,22 +17,22 @@ class WhichKeras:
 
     @property
     def keras(self) -> str:
-        """Which it is, as choices name it."""
+        """The version, as options name it."""
         return self._found[0]
 
     @property
     def why(self) -> str:
-        """What asks for it; "" where somebody chose it, or nothing tells."""
+        """The evidence for it; "" if it was chosen, or if there is none."""
         return self._found[1]
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name that messages use."""
         return KERAS_NAMES[self.keras]
 
     @property
     def because(self) -> str:
-        """What asks for it, as a clause: "because requirements.txt:1 asks for tensorflow 2.18"."""
+        """The reason, as a clause: "because requirements.txt:1 asks for tensorflow 2.18"."""
         if not self.why and not self.is_chosen:
             return "as nothing asks for 3"
         _, but, against = self._choices.doubt_keras.partition(", but ")
@@ -56,7 +56,7 @@ class WhichKeras:
 
     @property
     def is_guessed(self) -> bool:
-        """Return whether it is told by nothing but what files and a few methods are called."""
+        """Return whether the only evidence is the names of files and of a few methods."""
         return not self.is_demanded and not self._choices.installed[0]
 
     @property
@@ -66,7 +66,7 @@ class WhichKeras:
 
     @property
     def _signs(self) -> KerasSigns:
-        """What the person's text says, by its own lines; edits make it no program for another Keras."""
+        """The signs in the original text; edits do not turn it into a program for another Keras."""
         program = self._program.whole
         while program.origin is not None:
             program = program.origin[0].whole
@@ -74,7 +74,7 @@ class WhichKeras:
 
     @cached_property
     def _found(self) -> tuple[str, str]:
-        """Which Keras, and what asks for it."""
+        """The Keras, and the evidence for it."""
         asked, why = self._choices.keras, self._choices.why_keras
         if self.is_chosen:
             return asked, ""
@@ -96,7 +96,7 @@ class WhichKeras:
         return KERAS_2, ""
 
     def _open(self, signs: KerasSigns) -> tuple[str, str]:
-        """Which Keras where nobody says so and none is installed: by what files are called, else 2."""
+        """The Keras if nothing asks for one and none is installed: by the names of files, otherwise 2."""
         if (sign := signs.of_2 or signs.of_names) is not None:
             return sign.keras, sign.told
         return KERAS_2, ""

@@ -48,7 +48,7 @@ class Writes:
 
     @cached_property
     def by_all(self) -> list[Occurrence]:
-        """What every rank writes at one path: calls, and callbacks where they are made."""
+        """The writes that every rank makes to one path: calls, and callbacks where they are created."""
         found = [Occurrence(site.node, site.scope, site.statement) for site in self._calls()]
         found += self._callbacks()
         calls = {each.node for each in found}
@@ -61,7 +61,7 @@ class Writes:
         return {site.node for site, _ in sites}
 
     def _is_into(self, write: Occurrence, calls: set[ast.expr]) -> bool:
-        """Return whether a call writes into what another one of these has opened."""
+        """Return whether a call writes into an object that one of the other calls has opened."""
         assert isinstance(write.node, ast.Call)
         trails = self._program.fact(Trails)
         behind = (part.node for each in arguments(write.node) for part in trails.behind(write.part(each)))
@@ -137,7 +137,7 @@ class Writes:
                             yield Occurrence(made.node, made.scope, made.statement)
 
     def _on_some(self, element: Occurrence) -> bool:
-        """Return whether what adds an element to its list does so on some ranks only."""
+        """Return whether an element is added to its list on some ranks only."""
         return element.site is not None and self._branches.of_call(element.site) is not None
 
     def _keeps(self, value: Instance) -> bool:

@@ -64,7 +64,7 @@ class Conditions:
         self._solved: dict[Cfg, Solution[_Outcomes]] = {}
 
     def of(self, at: Occurrence) -> Iterator[Condition]:
-        """What holds wherever an expression is evaluated, as its own function shows it."""
+        """Yield the conditions that hold wherever an expression is evaluated, as its own function shows."""
         statement = at.statement
         assert statement is not None
         for outer, inner in pairwise(expression_path(statement.node, at.node)):
@@ -86,7 +86,7 @@ class Conditions:
         return self._solved[cfg].before(statement.node) or frozenset()
 
     def _read(self, test: Occurrence, holds: bool) -> Iterator[Condition]:
-        """What follows from a test that comes out true (or false, if not `holds`)."""
+        """Yield the conditions that follow from a test that is true (or false, if not `holds`)."""
         node = test.node
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             yield from self._read(test.part(node.operand), not holds)
@@ -100,7 +100,9 @@ class Conditions:
             yield Condition(f"bool({same})", frozenset({True}), holds)
 
     def _compared(self, node: ast.Compare, test: Occurrence, holds: bool) -> Iterator[Condition]:
-        """What follows from ``mode == "fit"``, ``mode in ("fit", "both")`` and their like."""
+        """Yield the conditions that follow from ``mode == "fit"``, ``mode in ("fit", "both")`` and the
+        like.
+        """
         if len(node.ops) != 1:
             return
         known: list[ast.expr]
@@ -118,7 +120,7 @@ class Conditions:
             yield Condition(value, frozenset(constants), positive is holds)
 
     def _unchanging(self, at: Occurrence, depth: int = 0) -> str:
-        """What a value is read from that is the same throughout the run; empty if it may change."""
+        """The source of a value that is constant throughout the run; empty if it may change."""
         node = at.node
         if depth > _DEEPEST:
             return ""
@@ -130,7 +132,9 @@ class Conditions:
         return self._bound_to(bindings[0], depth) if len(bindings) == 1 else ""
 
     def _attribute(self, node: ast.Attribute, at: Occurrence, depth: int) -> str:
-        """As `_unchanging`, of an attribute that nobody sets, or only the making of a class's one object."""
+        """Like `_unchanging`, for an attribute that is never set, or only when a class's one object is
+        created.
+        """
         given = [each.binding for each in self._script.attribute_bindings(node.attr)]
         owners = self._names.values(node.value, at.scope, at.statement)
         if any(isinstance(each, UserInstance) for each in owners):
@@ -146,7 +150,7 @@ class Conditions:
         return f"{owner}.{node.attr}" if owner else ""
 
     def _bound_to(self, binding: Binding, depth: int) -> str:
-        """As `_unchanging`, of a name that has one binding alone."""
+        """Like `_unchanging`, for a name that has a single binding."""
         if binding.kind == "import":
             return f"import {binding.full_name}"
         step = self._names.source_of(binding) if binding.kind in ("value", "parameter") else None

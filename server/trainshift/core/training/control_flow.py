@@ -43,13 +43,14 @@ class ControlFlow:
     # What the names of the program tell
 
     def ends(self, call: ast.Call) -> bool:
-        """Tell that a call never comes back: it ends the process, or runs a function that always does or
-        raises."""
+        """Return whether a call never returns: it ends the process, or its function always does so or
+        raises.
+        """
         return call in self._ending
 
     @property
     def _ends(self) -> Ends:
-        """As `ends`, of which code without any such call need not be asked."""
+        """Like `ends`, for code that contains such a call."""
         return self.ends if self._ending else never_ends
 
     @cached_property
@@ -90,8 +91,7 @@ class ControlFlow:
         return _LEFT.isdisjoint(found) and (function.owner() is None or exits.END in found)
 
     def swallows(self, item: ast.withitem) -> bool:
-        """Tell that a manager of a `with` may suppress exceptions; one of a library that is not known to does
-        not."""
+        """Return whether the manager of a `with` may suppress exceptions; an unknown library's does not."""
         statement = self._managing.get(item)
         if statement is None:
             return False
@@ -117,7 +117,7 @@ class ControlFlow:
     # How blocks complete
 
     def succeeds(self, block: Sequence[Statement]) -> bool:
-        """Tell that a block may end the process as one that is done: `sys.exit()`, and not `sys.exit(1)`."""
+        """Return whether a block may end the process successfully: `sys.exit()`, and not `sys.exit(1)`."""
         return any(self._ends_well(each.node, set()) for each in block)
 
     def _ends_well(self, node: ast.AST, seen: set[Scope]) -> bool:
@@ -143,12 +143,13 @@ class ControlFlow:
         return exits.completions([each.node for each in block], self._ends, self.swallows)
 
     def leaves(self, block: Sequence[Statement]) -> bool:
-        """Tell that what follows a block never runs after it."""
+        """Return whether the code after a block never runs after it."""
         return exits.FALL not in self.completions(block)
 
     def never_falls(self, statement: Statement, outer: Statement) -> bool:
-        """Tell that what follows `outer` never runs after `statement`, which is it or stands in it, in one
-        turn."""
+        """Return whether the code after `outer` never runs after `statement`, which is `outer` or inside it,
+        in one iteration.
+        """
         cfg = build([outer.node], self._ends, self.swallows)
         passed = reached(cfg.starts(statement.node))
         return not any(edge.source in passed for edge in cfg.ends(outer.node))
@@ -170,7 +171,7 @@ class ControlFlow:
         return _topmost(statement).parent
 
     def has_tests(self, statement: Statement) -> bool:
-        """Tell that a test stands in the function, class or file whose own code a statement is part of."""
+        """Return whether a test occurs in the function, class or file around a statement."""
         scope = statement.scope
         chunks = self._script.home(scope).facts if scope.kind == "module" else ()
         scopes = [facts.module for facts in chunks] or [scope]
@@ -197,7 +198,7 @@ class ControlFlow:
         yield from dict.fromkeys(each for each in found if each is not None)
 
     def repeats(self, statement: Statement) -> bool:
-        """Tell that a loop of its own function may come to a statement again."""
+        """Return whether a loop of its own function may reach a statement again."""
         if not any(isinstance(each.node, LOOPS) for each in _within(statement)):
             return False
         cfg = self.graph(statement)
@@ -276,7 +277,7 @@ def _with_tests(facts: ChunkSyntax) -> set[Scope]:
 
 
 def _only_fails(cfg: Cfg, edge: Edge, test: Point) -> bool:
-    """Tell that an edge of a test leads to nothing but an error that is raised."""
+    """Return whether an edge of a test leads only to an error that is raised."""
     beyond = reached([edge.target], implicit=False)
     if cfg.exit in beyond or test in beyond or cfg.raised not in beyond:
         return False
@@ -292,7 +293,7 @@ def _raises_error(point: Point) -> bool:
 
 
 def _yields_in_try(function: Scope) -> bool:
-    """Tell that a generator, as of `contextlib.contextmanager`, handles what is raised where it yields."""
+    """Return whether a generator, as of `contextlib.contextmanager`, handles exceptions where it yields."""
     for _, statement in function.yields:
         for each in statement.path() if statement is not None else ():
             if each.scope.function() is not function:

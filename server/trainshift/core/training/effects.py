@@ -53,19 +53,19 @@ class Effects:
         self._effects = EffectAnalysis(program.script, self._of_site)
 
     def of_call(self, site: Site) -> SideEffect | None:
-        """What the call does, its arguments left aside; None if it only gives a value."""
+        """The side effect of a call without its arguments; None if it only returns a value."""
         return self._effects.of_call(site)
 
     def of_function(self, function: Scope) -> SideEffect | None:
-        """What running a function of the workspace does; None if it only gives a value."""
+        """The side effect of running a function of the workspace; None if it only returns a value."""
         return self._effects.of_function(function)
 
     def of_expression(self, node: ast.expr) -> SideEffect | None:
-        """What evaluating an expression of the script does; None if it only gives a value."""
+        """The side effect of evaluating an expression of the script; None if it only returns a value."""
         return self._effects.of_expression(node)
 
     def acts(self, site: Site) -> bool:
-        """Return whether the call is known to change what later code sees, so that every rank must make
+        """Return whether a call is known to change state that later code reads, so that every rank must make
         it.
         """
         found = self.of_call(site)
@@ -74,7 +74,7 @@ class Effects:
     # One call
 
     def _of_site(self, site: Site) -> OwnEffect:
-        """What a call does itself, and the functions of the workspace that it may run."""
+        """The own effect of a call, and the functions of the workspace that it may run."""
         if self._program.fact(WhatTrains).site_trains(site):
             return SideEffect(Effect.ACTS, _TRAINS, site.node, site.scope), ()
         fetched = self._fetched(site)
@@ -102,7 +102,9 @@ class Effects:
     # What a session runs
 
     def _fetched(self, site: Site) -> ast.expr | None:
-        """What a call runs or reads of a graph (``sess.run(x)``, ``x.eval()``); None for other calls."""
+        """The part of a graph that a call runs or reads (``sess.run(x)``, ``x.eval()``); None for other
+        calls.
+        """
         if site.name not in ("run", "eval") or not isinstance(site.node.func, ast.Attribute):
             return None
         receiver = self._script.names.site_values(site.node.func.value, site)
@@ -114,7 +116,7 @@ class Effects:
         return site.node.func.value if graphs and len(graphs) == len(receiver) else None
 
     def _of_fetches(self, node: ast.expr, site: Site) -> tuple[Effect, str] | None:
-        """What running a part of a graph does."""
+        """The effect of running a part of a graph."""
         wanted = {each.node: each for each in self._script.sites_named(*named("graph_acting"))}
         found = reaching_calls(self._script, wanted, node, site.scope, site.statement)
         if found:
@@ -122,7 +124,7 @@ class Effects:
         return None if self._isshown(node, site) else _UNSEEN
 
     def _isshown(self, node: ast.expr, site: Site) -> bool:
-        """Return whether the script shows what an operation is made by."""
+        """Return whether the script shows how an operation is created."""
         if isinstance(node, ast.List | ast.Tuple):
             return all(self._isshown(part, site) for part in node.elts)
         if isinstance(node, ast.Name):
@@ -174,7 +176,7 @@ class Effects:
         return None if isinstance(value, Literal) else _UNSEEN
 
     def _of_entry(self, value: Value, site: Site) -> tuple[Effect, str] | None:
-        """What a call does by its library's entry: it writes, moves, sends or tracks."""
+        """The effect of a call by its library's entry: it writes, moves, sends or tracks."""
         libraries = self._program.fact(Libraries)
         entry = libraries.of(value)
         sets_up = entry is not None and entry.flag("shows") and entry.text("path")
@@ -220,7 +222,7 @@ _CHANGES = (Effect.ACTS, "changes")
 
 
 def _of_library(name: str) -> tuple[Effect, str] | None:
-    """What a call of the library's function or class `name` does."""
+    """The effect of calling the library's function or class `name`."""
     root, _, _ = name.partition(".")
     last = name.rpartition(".")[2]
     if opener(name) is not None:
@@ -249,7 +251,7 @@ def _of_library(name: str) -> tuple[Effect, str] | None:
 
 
 def _of_method(cls: str, name: str, site: Site) -> tuple[Effect, str] | None:
-    """What the method `name` of an object of the library's class (or made by its function) `cls` does."""
+    """The effect of the method `name` of an object of the library's class (or factory function) `cls`."""
     root = cls.partition(".")[0]
     if opener(cls) is not None or cls.endswith(".open"):
         return _of_file(name, site)
@@ -279,7 +281,7 @@ def _of_method(cls: str, name: str, site: Site) -> tuple[Effect, str] | None:
 
 
 def _of_file(name: str, site: Site) -> tuple[Effect, str] | None:
-    """What the method `name` of an open file does; one that is opened for this call alone is soon gone."""
+    """The effect of the method `name` of an open file; a file opened for this call alone is soon closed."""
     assert isinstance(site.node.func, ast.Attribute)
     if name in named("file_reading"):
         return None if isinstance(site.node.func.value, ast.Call) else (Effect.ACTS, "reads on in a file")
@@ -287,7 +289,7 @@ def _of_file(name: str, site: Site) -> tuple[Effect, str] | None:
 
 
 def _of_name(name: str, site: Site) -> tuple[Effect, str] | None:
-    """What the method `name` does of an object of which nothing is known."""
+    """The effect of the method `name` of an unknown object, by its name."""
     if name in named("training"):
         return Effect.ACTS, _TRAINS
     if name in named("taking"):

@@ -21,7 +21,7 @@ _LAUNCHERS = ("run", "Fire", "command")
 
 
 class Executions:
-    """How the code of one script runs."""
+    """The order and number of executions of one script's code."""
 
     def __init__(self, program: Program) -> None:
         self._script = program.script
@@ -239,7 +239,9 @@ def _function_around(function: Scope) -> Scope | None:
 
 
 def counted_in(statement: Statement) -> str:
-    """What a statement counts in: ``step += 1``, ``step.assign_add(1)``, ``for step, x in enumerate(ds)``."""
+    """The counter that a statement counts in: ``step += 1``, ``step.assign_add(1)``, ``for step, x in
+    enumerate(ds)``.
+    """
     node, value = statement.node, getattr(statement.node, "value", None)
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
         return dotted(node.target) if _is_one(node.value) else ""

@@ -167,7 +167,9 @@ class Fits:
         return takes or bool(members) or any(isinstance(value, Unknown) for value in values)
 
     def _optimizer_of(self, site: Site) -> ast.expr | None:
-        """What a `compile` is given as its optimizer, by the parameters of the script's own if it has one."""
+        """The optimizer argument of a `compile`, by the parameters of the script's own `compile` if it has
+        one.
+        """
         own = [each.scope for each in self._names.callee(site) if isinstance(each, Function)]
         if not own:
             return method_argument(site, "optimizer")
@@ -186,7 +188,7 @@ class Fits:
         return not fitted.isdisjoint(given) or None in fitted or None in given
 
     def _identity(self, node: ast.expr, site: Site) -> frozenset[ast.AST | Scope | None]:
-        """What tells a model from others: the calls that make it, its own class; None for what is unseen."""
+        """The identity of a model: the calls that create it, its own class; None for unknown parts."""
         known = self._identities.get(node)
         if known is None:
             values = self._names.site_values(node, site)
@@ -260,7 +262,7 @@ class Fits:
         return len(self._own_tapes(compile.site.node.func.value, compile.site)) > 1
 
     def _own_tapes(self, model: ast.expr, site: Site) -> set[Scope | None]:
-        """For each class that the model may be of: the class if its step has its own tape, else None."""
+        """The class with a tape of its own in its step, or None, for each class that the model may have."""
         values = self._names.site_values(model, site)
         found = {self._with_own_tape(value) for value in values}
         if len(found) > 1:

@@ -37,7 +37,7 @@ def reaching_calls(
     statement: Statement | None,
     through_objects: bool = True,
 ) -> list[T]:
-    """Those of the `wanted` calls whose results reach `node`, in the order found.
+    """The calls among `wanted` whose results reach `node`, in the order found.
 
     Without `through_objects` what a library's object is made of is not taken to reach what is read of it.
     """
@@ -56,7 +56,7 @@ def is_reached(
     statement: Statement | None,
     through_objects: bool = True,
 ) -> bool:
-    """Tell that the result of one of the `wanted` calls reaches `node`, as `reaching_calls` would."""
+    """Return whether the result of one of the `wanted` calls reaches `node`, like `reaching_calls`."""
     flow = _Slice(script, wanted, through_objects)
     if wanted:
         flow.follow(Occurrence(node, scope, statement), is_first_enough=True)
@@ -128,7 +128,9 @@ class _Slice(Generic[T]):
                         return
 
     def _before(self, keyed: Keyed) -> tuple[Keyed, ...]:
-        """What leads to an occurrence, one step back, last first; a script's slices are many: it is kept."""
+        """The occurrences one step back from an occurrence, last first; cached, since a script has many
+        slices.
+        """
         key, at = keyed
         if isinstance(at.node, ast.Call) and at.node in self._wanted:
             return ()

@@ -1,4 +1,4 @@
-"""The use of Horovod in a script: its import, what runs on the root rank only, what is scaled.
+"""Find the use of Horovod in a script: its import, the code of the root rank, the scaled values.
 
 spec.md 5.20: statements that are distributed already are recognised here and left alone.
 """
@@ -185,7 +185,8 @@ class Horovod:
         return {node: site for node, site in self._sizes.items() if not self.moves_step(site)}
 
     def moves_step(self, site: Site) -> bool:
-        """Return whether a call stands in ``step * hvd.size()``: of a counter, or what a `__call__` gets.
+        """Return whether a call stands in ``step * hvd.size()``, of a counter or of a parameter of
+        `__call__`.
 
         So it does in ``steps // hvd.size()``.
         """
@@ -211,11 +212,11 @@ class Horovod:
 
     @cached_property
     def _counted(self) -> set[str]:
-        """What the script counts in, one by one."""
+        """The names that the script counts in, one by one."""
         return {counted_in(statement) for statement in self._script.statements} - {""}
 
     def sets_weights(self, site: Site) -> bool:
-        """Return whether what a call broadcasts becomes the weights of something."""
+        """Return whether the values that a call broadcasts become weights."""
         wanted = {site.node: site}
         return any(
             is_reached(self._script, wanted, each, other.scope, other.statement)
@@ -245,13 +246,13 @@ class Horovod:
         return function is not None and self._called_on_root(function)
 
     def site_on_root(self, site: Site) -> bool:
-        """As `on_root`, for a call: also under ``... if hvd.rank() == 0 else ...`` or ``and``, or in a
-        comprehension that asks for the rank.
+        """Like `on_root`, for a call: also under ``... if hvd.rank() == 0 else ...`` or ``and``, or in a
+        comprehension that tests the rank.
         """
         return self.expression_on_root(site.node, site.statement)
 
     def expression_on_root(self, node: ast.expr, statement: Statement) -> bool:
-        """As `site_on_root`, for any expression of a statement."""
+        """Like `site_on_root`, for any expression of a statement."""
         if not self.is_used:
             return False
         if self.on_root(statement):
@@ -312,7 +313,7 @@ class Horovod:
         return self._decides(test, lambda source: self._tells_root(source, holds))
 
     def _compares_rank(self, node: ast.Compare, test: Occurrence, holds: bool) -> bool:
-        """As `_tells_root`, of ``hvd.rank() == 0`` and its like."""
+        """Like `_tells_root`, for ``hvd.rank() == 0`` and the like."""
         if len(node.ops) != 1:
             return False
         sides = [node.left, node.comparators[0]]
@@ -336,7 +337,7 @@ class Horovod:
         return self._decides(at, self._is_rank)
 
     def tells_rank(self, site: Site) -> bool:
-        """Return whether what a call is given has the rank written in it, so that each rank's is its own."""
+        """Return whether the rank is written in a call's arguments, so that they differ on each rank."""
         parts = (part for each in arguments(site.node) for part in ast.walk(each))
         named = (each for each in parts if isinstance(each, ast.Call | ast.Name | ast.Attribute))
         return self.is_used and any(self._is_rank(_at(each, site.statement)) for each in named)
@@ -398,9 +399,7 @@ def _is_flag(statement: Statement) -> bool:
 
 
 def is_first_value(node: ast.expr) -> bool:
-    """Return whether an expression is what the flag of a broadcast is at first: False, a set, or a
-    variable.
-    """
+    """Return whether an expression is the initial value of a broadcast flag: False, a set, or a variable."""
     text = ast.unparse(node)
     return text in _NONE_YET or text.endswith(_NO_VALUE_YET)
 

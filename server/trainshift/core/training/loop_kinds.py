@@ -36,7 +36,7 @@ class Pattern(Enum):
 
     @property
     def words(self) -> str:
-        """What people call the pattern."""
+        """The name of the pattern in messages."""
         return _WORDS.get(self, self.value)
 
 
@@ -88,7 +88,7 @@ class Loop:
 
     @property
     def span(self) -> Span:
-        """What to point at, in `script`: the header of its `for` or `while`, or the call."""
+        """The span in `script` that messages point at: the header of the `for` or `while`, or the call."""
         site = self.sites[0]
         if not self.is_call and is_loop(self.statement) and self.statement.scope is site.statement.scope:
             return header(self.script, self.statement)
@@ -107,7 +107,9 @@ class Loop:
 
 
 def header(script: Script, statement: Statement) -> Span:
-    """The first line of a `for` or `while`, up to what it iterates or tests; any other statement's span."""
+    """The first line of a `for` or `while`, up to its iterable or test; the whole span of any other
+    statement.
+    """
     span, node = script.statement_span(statement), statement.node
     last = getattr(node, "iter", None) or (node.test if isinstance(node, ast.While) else None)
     return span if last is None else Span(span.start, script.span(last, statement).end)

@@ -64,7 +64,7 @@ def candidates(script: Script) -> list[Site]:
 
 
 def unseen_trainings(program: Program, root: Program) -> list[Site]:
-    """The calls of `train` of what may be an Estimator or the like, for all that the script shows."""
+    """The calls of `train` on objects of unknown classes, which may be Estimators."""
     return list(_Reader(program, root).unseen())
 
 
@@ -207,8 +207,8 @@ class _Reader:
         return bool(made) and all(made.isdisjoint(creations(each)) for each in others)
 
     def _is_told(self, model: Occurrence) -> bool:
-        """Return whether a model is handed to a function that averages and replaces what an optimizer steps
-        by.
+        """Return whether a model is passed to a function that averages its gradients and replaces its
+        optimizer's method.
         """
         name = dotted(model.node)
         replaced = (each for part in _REPLACED for each in self._script.attribute_bindings(part))
@@ -230,21 +230,21 @@ class _Reader:
         )
 
     def _fitted(self, receiver: ast.expr, site: Site) -> Values:
-        """What the object that is fitted may be; ``super()`` is an object of the class around it."""
+        """The possible objects of a `fit` call; ``super()`` is an object of the class around it."""
         owner = class_around(site.scope) if of_super(site) else None
         if owner is not None:
             return frozenset({UserInstance(owner, None)})
         return self._names.site_values(receiver, site)
 
     def _may_be_model(self, values: Values) -> bool:
-        """Return whether what is fitted may be a Keras model, for all that the script shows."""
+        """Return whether the object of a `fit` call may be a Keras model."""
         known = [value for value in values if isinstance(value, Instance | Library)]
         if not self._imports_tensorflow or not all(map(self._is_unseen, known)):
             return False
         return not values or any(self._is_unseen(value) for value in values)
 
     def _is_unseen(self, value: Value) -> bool:
-        """Return whether the script does not show what an object is."""
+        """Return whether the script does not show the class of an object."""
         if isinstance(value, Member):
             return isinstance(value.owner, UserInstance) or self._is_unseen(value.owner)
         if isinstance(value, Instance):
@@ -311,7 +311,7 @@ class _Reader:
 
     @cached_property
     def _compiles(self) -> list[tuple[Site, str, frozenset[ast.AST]]]:
-        """The calls of a model's `compile`: what the model is called, and what makes it."""
+        """The calls of a model's `compile`, each with the model's name and the calls that create it."""
         found = []
         for site in self._script.sites_named("compile"):
             if isinstance(site.node.func, ast.Attribute):
@@ -452,7 +452,7 @@ class _Reader:
     # What nobody sees
 
     def unseen(self) -> Iterator[Site]:
-        """The calls of `train` of what the script does not show."""
+        """Yield the calls of `train` on objects that the script does not show."""
         for site in self._script.sites_named("train"):
             if isinstance(site.node.func, ast.Attribute) and not self._is_own(self._names.callee(site)):
                 if self._may_be_model(self._names.site_values(site.node.func.value, site)):
@@ -496,7 +496,7 @@ def is_strange(full_name: str) -> bool:
 
 
 def _is_loaded_by_horovod(value: Value) -> bool:
-    """Return whether it is what ``hvd.load_model(...)`` gives."""
+    """Return whether a value is the result of ``hvd.load_model(...)``."""
     return isinstance(value, Instance) and value.cls.startswith("horovod.") and "load_model" in value.cls
 
 

@@ -100,12 +100,12 @@ class Loops:
 
     @cached_property
     def possible(self) -> list[Loop]:
-        """What may be loops in the first script, although nothing but a `fit` speaks for it."""
+        """The possible loops in the first script, of which only a `fit` is known."""
         return [loop for loop in self._read if not loop.likely]
 
     @cached_property
     def unseen(self) -> list[Site]:
-        """The calls of `train` in the first script that may train, of what nobody sees."""
+        """The calls of `train` in the first script that may train an object of an unknown class."""
         return unseen_trainings(self._program, self._program)
 
     @cached_property
@@ -135,7 +135,9 @@ class Loops:
         return set(functions_leading_to(starts, self.callers))
 
     def callers(self, function: Scope) -> list[Site]:
-        """The calls that run a function: of itself, and of what runs it as a main function or in a thread."""
+        """The calls that run a function: direct ones, and those that start it as a main function or in a
+        thread.
+        """
         found, elsewhere = self._program.names.callers(function)
         if not elsewhere or not function.name:
             return found
@@ -161,7 +163,7 @@ class Loops:
 
     @cached_property
     def _reach(self) -> Reachability:
-        """What runs by names alone: a method of a class that is never named does not, whoever calls it."""
+        """The code that runs by names alone: a method of a class that is never named does not run."""
         workspace = self._script.workspace
         return Reachability(workspace.reachable if workspace is not None else [self._script], seen=True)
 
@@ -339,7 +341,7 @@ class Loops:
 
 
 def _strategy_calls() -> frozenset[str]:
-    """What a call that makes a strategy, or uses one, may be named."""
+    """The names of calls that may create or use a distribution strategy."""
     return api.last_names(*api.STRATEGY).union(_STRATEGY_METHODS)
 
 

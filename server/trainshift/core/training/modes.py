@@ -31,7 +31,7 @@ _DEEPEST = 60
 
 
 class Modes:
-    """What excludes each other in one program."""
+    """The pairs of places in one program of which one run reaches only one."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -84,7 +84,7 @@ class Modes:
     # Where two ways part
 
     def _part(self, way: _Way, other: _Way, makers: Collection[Site]) -> bool:
-        """Return whether two ways part, so that what is at their ends does not run both."""
+        """Return whether two paths exclude each other, so that a run does not reach both ends."""
         for (depth, one), (level, two) in product(enumerate(way), enumerate(other)):
             if one.scope.function() is two.scope.function() and self._apart(one, two, makers):
                 return True
@@ -140,12 +140,12 @@ class Modes:
 
 
 def _of(statement: Statement) -> Occurrence:
-    """A statement as what is evaluated where it begins."""
+    """The occurrence of a statement's first evaluated expression."""
     return Occurrence(ast.Constant(None), statement.scope, statement)
 
 
 def _within(at: Occurrence) -> Iterator[Statement]:
-    """The statement of an expression and what this stands in, out to the body of its function."""
+    """Yield the statement of an expression and the statements around it, out to the body of its function."""
     assert at.statement is not None
     for each in at.statement.path():
         if each.scope.function() is not at.statement.scope.function():

@@ -26,7 +26,7 @@ _UNSEEN = frozenset[ast.AST | None]({None})
 
 
 class Origins:
-    """Where the objects of one program come from."""
+    """The calls that create the objects of one program."""
 
     def __init__(self, program: Program) -> None:
         self._script = program.script
@@ -34,7 +34,7 @@ class Origins:
         self._known = Questions(_NOWHERE, _UNSEEN, deepest=_DEEPEST)
 
     def creations(self, at: Occurrence) -> frozenset[ast.AST]:
-        """The calls that make what an expression stands for; empty if they cannot be seen."""
+        """The calls that create the object of an expression; empty if they are unknown."""
         return frozenset(node for node in self.of(at) if node is not None)
 
     def inside_and_out(self, at: Occurrence) -> frozenset[ast.AST]:
@@ -52,7 +52,7 @@ class Origins:
         return found
 
     def of(self, at: Occurrence) -> frozenset[ast.AST | None]:
-        """The calls that make what an expression stands for; None among them for what cannot be seen."""
+        """The calls that create the object of an expression; includes None if some are unknown."""
         return self._known.ask((id(at.node), id(at.scope)), lambda: frozenset(self._trace(at)))
 
     def _trace(self, at: Occurrence) -> Iterator[ast.AST | None]:
@@ -70,7 +70,9 @@ class Origins:
             yield None
 
     def _trace_call(self, node: ast.Call, at: Occurrence) -> Iterator[ast.AST | None]:
-        """A call makes an object of its own, unless its function gives what is made outside of it."""
+        """Yield the creations behind a call: the call itself, unless its function returns an object made
+        elsewhere.
+        """
         values = self._names.values(node.func, at.scope, at.statement)
         owner = class_around(at.scope)
         if owner is not None and _SUPER in values:
@@ -99,7 +101,7 @@ class Origins:
                 yield from self._trace_class(value.scope)
 
     def _trace_class(self, cls: Scope) -> Iterator[ast.AST | None]:
-        """What makes the objects of a class of the script, or of one that derives from it."""
+        """Yield the calls that create objects of a class of the script, or of its subclasses."""
         names = self._names
         for each in (cls, *names.heirs(cls)):
             # The class itself stands for an object whose making is not seen.

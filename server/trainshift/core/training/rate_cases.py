@@ -61,7 +61,7 @@ _CALCULATING = ("builtins", "math", "numpy", "tensorflow", "keras", "horovod")
 
 
 class _Form(Enum):
-    """How an expression comes of its parts."""
+    """The way in which an expression is computed from its parts."""
 
     CASES = auto()  # it is one of them
     ITEM = auto()  # it is one of them, as they stand in a container that may have other uses
@@ -102,7 +102,7 @@ class RateCases:
     # Questions
 
     def kinds(self, place: Occurrence, settled: frozenset[ast.expr] = frozenset()) -> RateKind:
-        """Everything that the expression may be; what is `settled` is scaled further back."""
+        """The possible kinds of an expression; parts in `settled` are scaled elsewhere."""
         if settled:
             return self._solve(place, settled, {})[self._reading(place)]
         if self._reading(place) not in self._kinds:
@@ -125,9 +125,7 @@ class RateCases:
         return mixed if len(mixed) == 1 else []
 
     def is_target(self, place: Occurrence) -> bool:
-        """Return whether the expression is only meant, and not written: what ``rate *= 0.5`` sets and
-        reads.
-        """
+        """Return whether an expression is implicit: the value that ``rate *= 0.5`` reads and sets."""
         statement = place.statement.node if place.statement is not None else None
         return isinstance(statement, ast.AugAssign) and all(
             part is not place.node for part in ast.walk(statement)
@@ -257,7 +255,7 @@ class RateCases:
         return found
 
     def _joined(self, reading: _Reading, kind_of: Callable[[Occurrence], RateKind]) -> RateKind:
-        """What an expression is by what its parts are."""
+        """The kind of an expression by the kinds of its parts."""
         kinds = [kind_of(part) for part in reading.parts]
         kind = reading.own
         for each in kinds:
@@ -361,7 +359,7 @@ class RateCases:
         return _Reading(place, _Form.CASES, tuple(parts), own)
 
     def _read_binding(self, place: Occurrence, binding: Binding) -> tuple[RateKind, tuple[Occurrence, ...]]:
-        """What one binding gives: a kind that cannot be taken apart, or expressions."""
+        """The value of one binding: a kind that has no parts, or expressions."""
         if binding.target in self._schedulers.current:
             return RateKind.CURRENT, ()
         if binding.kind == "deleted":
@@ -379,7 +377,7 @@ class RateCases:
         return hidden if step.unseen else RateKind.NONE, sources
 
     def _step(self, binding: Binding) -> Step:
-        """Where a binding has its value from; that of a parameter, from the calls of this script alone."""
+        """The sources of a binding's value; for a parameter, the arguments of calls in this script alone."""
         if binding.kind != "parameter" or binding.inner is None:
             return self._names.source_of(binding)
         assert isinstance(binding.target, ast.arg)
@@ -446,7 +444,7 @@ class RateCases:
         return _Reading(place, form, (*receiver, *given), own, () if known else given)
 
     def _branches(self, site: Site) -> list[Occurrence]:
-        """What the functions return of which `tf.cond` calls one."""
+        """The results of the functions among which `tf.cond` chooses."""
         values = [value for given in arguments(site.node) for value in self._names.site_values(given, site)]
         return [
             Occurrence(returned, value.scope, where)

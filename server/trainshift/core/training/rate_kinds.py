@@ -9,7 +9,7 @@ from trainshift.python.names.values import Function, Instance, UserInstance, Val
 
 
 class RateKind(Flag):
-    """What an expression may be: several at once, one for each case."""
+    """The possible kinds of an expression: several at once, one for each case."""
 
     NONE = 0
     NOTHING = auto()  # None or zero
@@ -36,7 +36,7 @@ def computes(value: Value) -> bool:
 
 
 def kind_of_values(values: frozenset[Value]) -> RateKind:
-    """What an expression may be by the objects that it may stand for."""
+    """The possible kinds of an expression by the objects that it may stand for."""
     computing = [value for value in values if computes(value)]
     kind = RateKind.SOURCE if computing else RateKind.NONE
     return kind if values and len(computing) == len(values) else kind | RateKind.NUMBER

@@ -19,7 +19,7 @@ ASSIGNING = ("assign", "assign_add", "assign_sub", "set_value")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RateSetting:
-    """A rate that is given to an optimizer which is there: what it is given, and the optimizer."""
+    """An assignment of a rate to an existing optimizer: the value and the optimizer."""
 
     value: Occurrence
     optimizer: Occurrence
@@ -35,7 +35,7 @@ class RateSettings:
         self._cases = cases
 
     def all(self) -> Iterator[RateSetting]:
-        """What is assigned to an optimizer's rate after its creation."""
+        """Yield the values assigned to an optimizer's rate after its creation."""
         for name in ATTRIBUTES:
             for attribute in self._script.attribute_bindings(name):
                 binding = attribute.binding
@@ -54,7 +54,8 @@ class RateSettings:
             yield from self._set_by_name(site)
 
     def multiplied(self) -> Iterator[RateSetting]:
-        """Where the script itself multiplies the rate of an optimizer that is there by the number of ranks.
+        """Yield the places where the script itself multiplies an existing optimizer's rate by the number of
+        ranks.
 
         It is made of the rate that the optimizer was given, which has to stay as it is then.
         """
@@ -63,13 +64,15 @@ class RateSettings:
                 yield RateSetting(value, value.part(optimizer))
 
     def of_attributes(self) -> Iterator[RateSetting]:
-        """What the rate of an optimizer that is there is set to, changed or multiplied by."""
+        """Yield the values that an existing optimizer's rate is set to, changed by or multiplied by."""
         for value, optimizer, _ in self._by_attribute():
             if last_name(optimizer) == "optimizer" or self._cases.is_optimizer(value.part(optimizer)):
                 yield RateSetting(value, value.part(optimizer))
 
     def _by_attribute(self) -> Iterator[tuple[Occurrence, ast.expr, bool]]:
-        """What rates are set to, of which optimizers, and whether they are multiplied by it."""
+        """Yield the values set to rates, the optimizers concerned, and whether the rate is multiplied by the
+        value.
+        """
         for name in ATTRIBUTES:
             for attribute in self._script.attribute_bindings(name):
                 binding = attribute.binding
@@ -86,7 +89,7 @@ class RateSettings:
                 yield Occurrence(given, site.scope, site.statement), target.value, False
 
     def _multiplies(self, value: Occurrence) -> bool:
-        """Tell that a rate is one that an optimizer has, by the number of ranks.
+        """Return whether a rate is one that an optimizer has, by the number of ranks.
 
         Steps of a schedule that are divided by that number come with the optimizer, and multiply nothing.
         """

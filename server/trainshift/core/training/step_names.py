@@ -16,7 +16,7 @@ STEPPING = ("minimize", "apply_gradients", "create_train_op", "optimize_loss")
 
 
 class StepNames:
-    """The names of what may be training operations, in every file of a program."""
+    """The names of possible training operations, in every file of a program."""
 
     def __init__(self, program: Program) -> None:
         self._script = program.script
@@ -51,7 +51,7 @@ def names_of(script: Script, calls: set[ast.Call]) -> set[str]:
 
 
 def _named(facts: ChunkSyntax) -> list[tuple[str, list[ast.Call], set[str]]]:
-    """Every name or attribute that a chunk assigns, with the calls and the words in what it is assigned."""
+    """The names and attributes that a chunk assigns, each with the calls and words in the assigned value."""
     found = []
     for name, value in facts.once(bound_values):
         parts = list(_parts(value))
@@ -61,7 +61,9 @@ def _named(facts: ChunkSyntax) -> list[tuple[str, list[ast.Call], set[str]]]:
 
 
 def _parts(value: ast.expr) -> Iterator[ast.AST]:
-    """An expression and what it is made of; what a session runs gives values, which are no operations."""
+    """Yield an expression and its parts, except inside a session's `run`, which returns values, not
+    operations.
+    """
     return reachable([value], lambda part: () if _runs(part) else children(part))
 
 

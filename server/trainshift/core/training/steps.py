@@ -163,7 +163,9 @@ class Steps:
         return [step for step in steps if step not in alone or not shared.isdisjoint(self._optimizers(step))]
 
     def _take_sources(self, step: Step) -> None:
-        """Of ``apply(grads)``, take what the gradients are of for what the optimizer was built with."""
+        """For ``apply(grads)``, take the sources of the gradients as the variables that the optimizer was
+        built with.
+        """
         if len(step.gradients) != 1 or step.gradients[0].site.scope is not step.site.scope:
             return
         taken = step.gradients[0].site
@@ -257,12 +259,12 @@ class Steps:
         )
 
     def is_optimizers_own(self, scope: Scope) -> bool:
-        """Return whether the code is a method of an optimizer, which is no loop but what a loop calls."""
+        """Return whether code is a method of an optimizer, which is not a loop but is called by one."""
         owner = class_around(scope)
         return owner is not None and self._script.names.descends(owner, *api.OPTIMIZERS)
 
     def of_input(self, gradient: Gradient) -> bool:
-        """Return whether the gradient is taken of what ``tape.watch`` watches: an input, not a weight."""
+        """Return whether a gradient is taken with respect to an input (``tape.watch``), not a weight."""
         sources = argument(gradient.site.node, 1, "sources")
         if sources is None:
             return False
@@ -362,7 +364,7 @@ class Steps:
         return None
 
     def _visible_binding(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Binding | None:
-        """The one assignment behind a name, if what it assigns reads the same from here."""
+        """The only assignment behind a name, if the assigned value means the same here."""
         if not isinstance(node, ast.Name):
             return None
         home, bindings = self._script.names.lookup(node.id, scope, statement)
@@ -384,7 +386,7 @@ def _applied_to(site: Site) -> tuple[ast.expr | None, ast.expr | None]:
 
 
 def _is_wrap(value: Value) -> TypeGuard[Instance]:
-    """Return whether it is what ``hvd.DistributedGradientTape(tape)`` gives."""
+    """Return whether a value is the result of ``hvd.DistributedGradientTape(tape)``."""
     return isinstance(value, Instance) and value.cls == WRAPPED_TAPE and bool(value.node.args)
 
 

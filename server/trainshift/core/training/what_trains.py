@@ -12,7 +12,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
 
 class WhatTrains:
-    """What makes or leads to an optimizer step in one script."""
+    """The code of one script that performs or leads to an optimizer step."""
 
     def __init__(self, program: Program) -> None:
         self._program = program

@@ -11,7 +11,7 @@ _FORGIVING = ("FileExistsError", "OSError", "EnvironmentError", "IOError", "Exce
 
 
 def is_forgiven(statement: Statement) -> bool:
-    """Return whether the statement is tried, and what fails if another rank was there before is handled."""
+    """Return whether a statement is in a `try` that handles its failure if another rank was first."""
     below = statement
     for above in statement.ancestors():
         if isinstance(above.node, ast.Try) and below.branch == "body":

@@ -28,7 +28,7 @@ def vary(function: Function, name: str) -> None:
 
 
 def is_useful(function: Function, name: str) -> bool:
-    """Tell that a variable is useful."""
+    """Return whether a variable is useful."""
     owner = function.owner(name)
     return owner is not None and name in owner.useful
 

@@ -23,7 +23,7 @@ from trainshift.python.flow.traversal import postorder, reachable
 
 
 class EdgeKind(Enum):
-    """How control passes along an edge."""
+    """The kind of a control-flow edge."""
 
     FALL = "fall"
     TRUE = "true"
@@ -36,7 +36,7 @@ class EdgeKind(Enum):
 
 
 class Role(Enum):
-    """What happens at a point."""
+    """The role of a point in its statement."""
 
     ENTRY = "entry"
     EXIT = "normal exit"
@@ -163,7 +163,7 @@ class Cfg:
         return self._reachable
 
     def is_reachable(self, node: ast.AST) -> bool:
-        """Tell that control may come to a statement or a part of one."""
+        """Return whether control may come to a statement or a part of one."""
         return any(point in self.reachable for point in self.starts(node))
 
     def reverse_postorder(self) -> list[Point]:

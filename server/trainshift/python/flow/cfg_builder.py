@@ -39,7 +39,9 @@ def build(code: Code, ends: Ends = never_ends, swallows: Swallows = may_swallow)
 
 @dataclass(eq=False)
 class _Frame:
-    """What a jump passes on its way out of nested blocks; jumps that stop here wait in `pending`, by kind."""
+    """A frame that a jump passes on its way out of nested blocks; jumps that stop here wait in `pending`, by
+    kind.
+    """
 
     stops: frozenset[EdgeKind]
     pending: dict[EdgeKind, list[Edge]] = field(default_factory=dict)

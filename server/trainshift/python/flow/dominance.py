@@ -18,7 +18,7 @@ At = Point | ast.AST
 def on_every_path(
     cfg: Cfg, passed: At, start: At | None = None, end: At | None = None, *, implicit: bool = False
 ) -> bool:
-    """Tell that each way from one place to another passes a third one.
+    """Return whether each way from one place to another passes a third one.
 
     Ways lead from the beginning of `start` (by default the entry) to the beginning of `end` (by default any
     exit); a way that begins or ends at `passed` passes it.  Where no way leads there at all, the answer is
@@ -30,7 +30,9 @@ def on_every_path(
 
 
 def may_reach(cfg: Cfg, start: At, end: At, *, without: At | None = None, implicit: bool = True) -> bool:
-    """Tell that a way leads from behind the beginning of one place to another, not through a third one."""
+    """Return whether a way leads from behind the beginning of one place to another, not through a third
+    one.
+    """
     beyond = [
         edge.target for point in _points(cfg, start) for edge in point.out if implicit or not edge.implicit
     ]
@@ -93,7 +95,8 @@ class Dominators:
         return found
 
     def dominates(self, above: At, below: At) -> bool:
-        """Tell that control surely passes one place before it comes to (or, `post`, after it leaves) another.
+        """Return whether control surely passes one place before it comes to (or, `post`, after it leaves)
+        another.
 
         A place dominates itself.  One that has several points, in copies of a `finally`, does so by any of
         them for each of the other's.
@@ -103,7 +106,7 @@ class Dominators:
         return all(not over.isdisjoint(self._chain(point)) or self._is_cut(over, point) for point in under)
 
     def _is_cut(self, over: set[Point], point: Point) -> bool:
-        """Tell that several points together are on every way, though none of them is alone."""
+        """Return whether several points together are on every way, though none of them is alone."""
         if len(over) < 2:
             return False
         ahead = {each: [then for then in self._ahead[each] if then not in over] for each in self._ahead}

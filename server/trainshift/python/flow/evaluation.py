@@ -38,8 +38,9 @@ def swallows_nothing(_item: ast.withitem) -> bool:
 
 
 def heads(statement: ast.stmt) -> list[ast.AST]:
-    """Return what a statement itself evaluates, in order: all of a simple statement, the head of a compound
-    one."""
+    """Return the nodes that a statement evaluates itself, in order: all of a simple one, the head of a
+    compound one.
+    """
     if not isinstance(statement, _HEADED):
         return [statement]
     match statement:
@@ -92,14 +93,14 @@ def always_evaluated(*nodes: ast.AST | None) -> Iterator[ast.AST]:
 
 
 def surely_ends(ends: Ends, *nodes: ast.AST | None) -> bool:
-    """Tell that code surely makes a call that never comes back."""
+    """Return whether code surely makes a call that never comes back."""
     if ends is never_ends:
         return False
     return any(isinstance(part, ast.Call) and ends(part) for part in always_evaluated(*nodes))
 
 
 def may_fail(*nodes: ast.AST | None) -> bool:
-    """Tell that evaluating code may raise an exception; only constants and the like cannot."""
+    """Return whether evaluating code may raise an exception; only constants and the like cannot."""
     return any(node is not None and _may_fail(node) for node in nodes)
 
 
@@ -127,7 +128,7 @@ def _may_fail(node: ast.AST) -> bool:
 
 
 def block_may_fail(block: Sequence[ast.stmt]) -> bool:
-    """Tell that running statements, and those inside of them, may raise an exception."""
+    """Return whether running statements, and those inside of them, may raise an exception."""
     for statement in block:
         match statement:
             case ast.If():
@@ -160,7 +161,7 @@ def outcome(test: ast.expr) -> bool | None:
 
 
 def catches_all(handler: ast.ExceptHandler) -> bool:
-    """Tell that a handler takes every exception: `except:` or `except BaseException:`."""
+    """Return whether a handler takes every exception: `except:` or `except BaseException:`."""
     match handler.type:
         case None | ast.Name(id="BaseException"):
             return True
@@ -170,7 +171,7 @@ def catches_all(handler: ast.ExceptHandler) -> bool:
 
 
 def is_irrefutable(case: ast.match_case) -> bool:
-    """Tell that a case of a `match` takes every subject."""
+    """Return whether a case of a `match` takes every subject."""
     return case.guard is None and _takes_all(case.pattern)
 
 

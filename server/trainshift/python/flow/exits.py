@@ -65,7 +65,7 @@ def completions(
 def leaves(
     code: ast.stmt | Sequence[ast.stmt], ends: Ends = never_ends, swallows: Swallows = may_swallow
 ) -> bool:
-    """Tell that what follows a statement or a block never runs after it."""
+    """Return whether the code after a statement or a block never runs after it."""
     block = [code] if isinstance(code, ast.stmt) else code
     return FALL not in completions(block, ends, swallows)
 
@@ -160,7 +160,7 @@ class _Exits:
 
 
 def _first_evaluated(statement: ast.stmt) -> list[ast.AST]:
-    """Return what a statement surely evaluates before any of its blocks."""
+    """Return the nodes that a statement certainly evaluates before any of its blocks."""
     match statement:
         case ast.For() | ast.AsyncFor():
             return [statement.iter]

@@ -27,7 +27,7 @@ _READS_ALL = frozenset({"locals", "vars", "dir", "eval", "exec"})
 
 @dataclass
 class Uses:
-    """What code does to the names of the scope that it stands in."""
+    """The uses of names by code: reads, bindings and deletions in its own scope."""
 
     read: set[str] = field(default_factory=set)
     bound: dict[str, None] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Uses:
 
 
 def uses(*nodes: ast.AST | None) -> Uses:
-    """Return what code does to the names of its scope; bodies of compound statements are part of it."""
+    """Return the uses of names by code, including the bodies of compound statements."""
     found = Uses()
     for node in nodes:
         if node is not None:
@@ -65,7 +65,7 @@ def names_bound(*nodes: ast.AST | None) -> tuple[str, ...]:
 
 
 def point_uses(point: Point) -> Uses:
-    """Return what is done to names at one point of a graph."""
+    """Return the uses of names at one point of a control-flow graph."""
     found = Uses()
     match point.role:
         case Role.CASE:
@@ -160,7 +160,7 @@ def _capture(inner: Uses, found: Uses) -> None:
 
 
 def function_uses(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Uses:
-    """Return what the body of a function does to the names of scopes around it, when it runs."""
+    """Return the uses that a function's body makes of names of outer scopes when it runs."""
     body: Sequence[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else node.body
     own = uses(*body)
     local = (own.bound.keys() | parameters(node.args)) - own.declared
@@ -351,12 +351,14 @@ def _captures(node: ast.AST) -> bool:
 
 
 def _is_generator(function: ast.FunctionDef) -> bool:
-    """Tell that calling a function only makes a generator, which runs later."""
+    """Return whether calling a function only makes a generator, which runs later."""
     return any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(function))
 
 
 def _escapes(name: str, cfg: Cfg) -> bool:
-    """Tell that a function's name is read other than to call it, by the scope or a function inside of it."""
+    """Return whether a function's name is read other than to call it, by the scope or a function inside of
+    it.
+    """
     seen: set[int] = set()
     for point in cfg.all:
         for part in point.parts:

@@ -30,7 +30,9 @@ class Diverges(RuntimeError):
 
 
 class Analysis(Generic[S]):
-    """A data-flow problem.  Subclasses give `boundary`, `join` and `transfer`, and what else they need."""
+    """A data-flow problem. Subclasses define `boundary`, `join` and `transfer`, and override the rest as
+    needed.
+    """
 
     forward = True
     """Whether states follow control, or go against it."""
@@ -54,7 +56,9 @@ class Analysis(Generic[S]):
         raise NotImplementedError
 
     def refine(self, edge: Edge, state: S) -> S | None:
-        """Return the state on an edge, such as what a test that holds tells; None where it is never taken."""
+        """Refine the state on an edge, for example by the test that holds there; None if the edge is never
+        taken.
+        """
         return state
 
     def widen(self, old: S, new: S) -> S:

@@ -56,7 +56,7 @@ def closure(starts: Iterable[H], following: Mapping[H, Iterable[H]]) -> set[H]:
 
 
 def least_fixed_point(start: frozenset[H], more: Callable[[frozenset[H]], Iterable[H]]) -> frozenset[H]:
-    """Return the smallest set that holds `start`, and what `more` gives for itself."""
+    """Return the smallest set that contains `start` and the result of `more` for itself."""
     while True:
         grown = start.union(more(start))
         if grown == start:

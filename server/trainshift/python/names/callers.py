@@ -15,7 +15,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, alternatives, las
 
 
 class Callers:
-    """The calls of one script, by what its `names` say of what is called."""
+    """The calls of one script, by the functions that its `names` resolve them to."""
 
     def __init__(
         self, script: LinkedScript, names: LinkedNames, lookup: Lookup, classes: ClassHierarchy
@@ -64,7 +64,7 @@ class Callers:
         return index if index >= 0 else None
 
     def bound_arguments(self, site: Site, function: Scope) -> int:
-        """How many parameters of a method its call does not give, as Python does: ``self`` or none."""
+        """The number of a method's parameters that Python binds itself: 1 for ``self``, otherwise 0."""
         bound = function.owner() is not None and not is_decorated(function, "staticmethod")
         if not bound or site.name != function.name:
             return int(bound)
@@ -113,7 +113,9 @@ class Callers:
         return [site for site in named if function in self._classes.called_functions(site)], is_passed_on
 
     def _calls_named(self, name: str) -> tuple[list[Site], bool]:
-        """The calls of what may be called so by spelling, and whether more than calls read such a name."""
+        """The calls of functions that may have this name, and whether the name is read other than by
+        calls.
+        """
         renamed = (new for new, old in self._script.code.renamed_imports if old == name)
         names = closure([name, *renamed], self._alias_names())
         choosing = (site for site, chosen in self._choosing if not names.isdisjoint(chosen))
@@ -126,13 +128,16 @@ class Callers:
 
     @cached_property
     def _choosing(self) -> list[tuple[Site, set[str]]]:
-        """The calls of one of several, or of what wraps one, with their names: ``table[key]()``,
-        ``partial(a, 1)()``."""
+        """The calls through a table or a wrapper, with the names called: ``table[key]()``, ``partial(a,
+        1)()``.
+        """
         calls = ((site, _spelled(site.node.func) - {""}) for site in self._script.sites_named(""))
         return [(site, chosen) for site, chosen in calls if chosen]
 
     def _reads_of_libraries(self, attribute: str) -> int:
-        """How often the attribute is read of a library's module, which is none of the script's functions."""
+        """The number of reads of the attribute on a library's module, which are not functions of the
+        script.
+        """
         read = self._script.code.member_loads.get(attribute, {})
         return sum(number for base, number in read.items() if base in self._lookup.libraries)
 
@@ -144,7 +149,7 @@ class Callers:
         )
 
     def _alias_names(self) -> dict[str, set[str]]:
-        """For each name, the names that a value of that name may be bound to.
+        """The names that values of each name may be bound to.
 
         What a function returns is bound to its name and ``()``.
         """
@@ -162,7 +167,7 @@ class Callers:
 
 
 def _possible(node: ast.expr) -> list[ast.expr]:
-    """What an expression is one of, as it is or wrapped: ``a if c else b``, ``{"x": a}``, ``wrap(a)``."""
+    """The expressions that an expression may stand for: ``a if c else b``, ``{"x": a}``, ``wrap(a)``."""
     parts = node.values if isinstance(node, ast.Dict) else alternatives(node)
     if isinstance(node, ast.Call):
         parts = node.args[:1]
@@ -170,7 +175,9 @@ def _possible(node: ast.expr) -> list[ast.expr]:
 
 
 def _spelled(node: ast.expr) -> set[str]:
-    """The names of what an expression may be; of a call what it returns, or wraps, as ``tf.function(a)``."""
+    """The names of an expression's possible values; for a call, of its result or argument:
+    ``tf.function(a)``.
+    """
     if not isinstance(node, ast.Call):
         parts = alternatives(node)
         return set[str]().union(*map(_spelled, parts)) if parts else _chosen(node)
@@ -180,7 +187,7 @@ def _spelled(node: ast.expr) -> set[str]:
 
 
 def _chosen(node: ast.expr) -> set[str]:
-    """The names of what an expression is one of: ``a if c else b``, ``{"x": a}[key]``, ``table[key]``."""
+    """The names among which an expression chooses: ``a if c else b``, ``{"x": a}[key]``, ``table[key]``."""
     if isinstance(node, ast.Subscript):
         return _chosen(node.value)
     parts = node.values if isinstance(node, ast.Dict) else alternatives(node)

@@ -17,7 +17,7 @@ _DATACLASSES = frozenset({"dataclasses.dataclass"})
 
 
 class ClassHierarchy:
-    """The classes of one script, by what its `names` say of their bases."""
+    """The class hierarchy of one script, by the bases that its `names` resolve."""
 
     def __init__(self, script: LinkedScript, names: LinkedNames, lookup: Lookup) -> None:
         self._script = script
@@ -109,7 +109,7 @@ class ClassHierarchy:
         return found
 
     def function_of(self, value: Value) -> Scope | None:
-        """The function that gives what calling a value gives: the value itself, or its ``__call__``."""
+        """The function that runs when a value is called: the value itself, or its ``__call__``."""
         if isinstance(value, Function):
             return value.scope
         if isinstance(value, UserInstance):
@@ -122,7 +122,7 @@ class ClassHierarchy:
         return sorted((value.scope for value in found if isinstance(value, Class)), key=self._order)
 
     def _order(self, cls: Scope) -> tuple[str, int]:
-        """What sorts classes by their places."""
+        """A sort key for classes, by place."""
         home = self._script.home(cls)
         return home.path, home.statement_span(cls.statement).start if cls.statement is not None else 0
 
@@ -169,7 +169,9 @@ class ClassHierarchy:
     def assigned_attributes(
         self,
     ) -> tuple[dict[tuple[Scope | None, str], list[Binding]], dict[str, list[AttributeBinding]]]:
-        """What this script assigns to attributes: of ``self``, by class and attribute; and of the rest."""
+        """The assignments to attributes in this script: to those of ``self``, by class and attribute, and to
+        others.
+        """
         own: dict[tuple[Scope | None, str], list[Binding]] = {}
         others: dict[str, list[AttributeBinding]] = {}
         for name, attributes in self._script.code.attributes.items():

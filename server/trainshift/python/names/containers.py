@@ -32,7 +32,7 @@ _DEEPEST = 4
 
 
 class Containers:
-    """What the containers of one script hold: the one place that unpacks, iterates and indexes."""
+    """The contents of one script's containers: the one place that unpacks, iterates and indexes."""
 
     def __init__(self, script: LinkedScript, names: LinkedNames) -> None:
         self._script = script
@@ -41,11 +41,11 @@ class Containers:
         self._open: set[ast.expr] = set()
 
     def unpacked(self, at: Occurrence, path: tuple[Slot, ...]) -> Step:
-        """What unpacking takes out of a value along `path`."""
+        """The step to the part of a value that unpacking along `path` takes."""
         return self.along(Step((at,)), path)
 
     def elements(self, at: Occurrence, path: tuple[Slot, ...] = ()) -> Step:
-        """What iterating an expression yields, unpacked along `path`."""
+        """The step to the elements of an iterable, unpacked along `path`."""
         node, of_dictionary = at.node, False
         if isinstance(node, ast.Call):
             names = self._names.full_names(node.func, at.scope, at.statement)
@@ -72,7 +72,7 @@ class Containers:
         return self.along(joined([*found, *self._added(at)]), path)
 
     def item(self, at: Occurrence) -> Step:
-        """What a subscript takes."""
+        """The step to the element that a subscript selects."""
         assert isinstance(at.node, ast.Subscript)
         base = at.part(at.node.value)
         values = self._names.values(base.node, base.scope, base.statement)
@@ -88,7 +88,9 @@ class Containers:
         return step if step.sources else unseen_in(base)
 
     def _at_key(self, display: Display, key: object) -> Step:
-        """What a container holds at a key, put there where it is written out, or later under any name."""
+        """The step to a container's value at a key, from its literal or from later assignments under any
+        name.
+        """
         found = self.entry(display, key)
         if found is None and isinstance(key, str):
             added = list(self.put_at(display, key))
@@ -96,7 +98,9 @@ class Containers:
         return found or self._held(display)
 
     def put_at(self, display: Display, key: str) -> Iterator[Step]:
-        """What is put into a container at a key after it was written out, by any name in any file."""
+        """Yield the steps to values put into a container at a key after its literal, by any name in any
+        file.
+        """
         for script in self._script.linked:
             for item in script.code.items_by_key.get(key, ()):
                 at = item.binding
@@ -104,7 +108,7 @@ class Containers:
                     yield self._addition(at)
 
     def added_at(self, at: Occurrence, key: str) -> Iterator[Step]:
-        """What may be put into the dictionary of a name at a key: unseen, where that is not told."""
+        """Yield the steps to values put into a named dictionary at a key; unknown if a key is unknown."""
         for item in self._names.additions(at):
             other = _constant(item.key) if item.key is not None else None
             if other is None:
@@ -113,7 +117,7 @@ class Containers:
                 yield self._addition(item.binding)
 
     def along(self, step: Step, path: tuple[Slot, ...]) -> Step:
-        """What unpacking takes out of the sources of a step along `path`."""
+        """The step to the parts that unpacking along `path` takes from a step's sources."""
         for slot in path:
             steps = [
                 self._item(value, slot) if isinstance(value, Display) else unseen_in(source)
@@ -124,11 +128,11 @@ class Containers:
         return step
 
     def _item(self, display: Display, key: object) -> Step:
-        """What a container that is written out holds at an index, a key or the place of a starred target."""
+        """The step to the element of a literal container at an index, a key or a starred place."""
         return self.entry(display, key) or self._held(display)
 
     def entry(self, display: Display, key: object) -> Step | None:
-        """What a container that is written out has at an index or a key; None if that is not seen."""
+        """The step to the element of a literal container at an index or a key; None if it is unknown."""
         node = display.node
         found: ast.expr | None = None
         if isinstance(node, (ast.List, ast.Tuple)) and isinstance(key, Rest):
@@ -170,7 +174,7 @@ class Containers:
     # Additions
 
     def additions(self, at: Occurrence) -> Iterator[ItemBinding]:
-        """What is put into the container of this (dotted) name later, by assignment or by a method."""
+        """Yield the later additions to the container of a (dotted) name, by assignment or by a method."""
         node = at.node
         last = last_name(node)
         items = [*self._script.item_bindings(last), *self._of_several.get(last, ())]
@@ -182,7 +186,9 @@ class Containers:
 
     @cached_property
     def _of_several(self) -> dict[str, list[ItemBinding]]:
-        """What is put into one of several containers, ``(a if c else b).append(x)``, by their names."""
+        """The additions to one of several containers, ``(a if c else b).append(x)``, by the names of
+        these.
+        """
         found: dict[str, list[ItemBinding]] = {}
         for item in self._script.item_bindings(""):
             for each in alternatives(item.base):
@@ -190,7 +196,7 @@ class Containers:
         return found
 
     def _added(self, at: Occurrence, key: object = None) -> Iterator[Step]:
-        """What is put into a container later, under the name here or under that which it was first given."""
+        """Yield the steps to later additions, under the name here or under the container's first name."""
         # A function may add to its list what it gives itself, for each of the parts of what it is given.
         added = list(self._bindings_of_added(at, key))
         if not added:

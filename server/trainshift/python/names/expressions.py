@@ -23,7 +23,9 @@ class ExpressionsByKind:
         self._script = program.script
 
     def of(self, *kinds: type[ast.expr]) -> Iterator[Occurrence]:
-        """Those of some kinds of syntax but names and constants, statement by statement for each kind."""
+        """Yield the expressions of some kinds (names and constants excluded), statement by statement for each
+        kind.
+        """
         for kind in kinds:
             found = (each for facts in self._script.facts for each in facts.once(_by_kind).get(kind, ()))
             yield from (

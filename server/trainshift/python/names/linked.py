@@ -23,7 +23,7 @@ from trainshift.python.syntax.code import Code
 
 
 class LinkedNames(Protocol):
-    """What the names of one script are asked by their own parts, and by those of another script."""
+    """The interface to one script's names, for its own parts and for other scripts."""
 
     @property
     def memo(self) -> Memo:
@@ -37,7 +37,9 @@ class LinkedNames(Protocol):
     def assigned_attributes(
         self,
     ) -> tuple[dict[tuple[Scope | None, str], list[Binding]], dict[str, list[AttributeBinding]]]:
-        """What the script assigns to attributes: of ``self``, by class and attribute; and of the rest."""
+        """The assignments to attributes in the script: to those of ``self``, by class and attribute, and to
+        others.
+        """
 
     def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:
         """Everything that an expression may stand for."""
@@ -55,16 +57,16 @@ class LinkedNames(Protocol):
         """The bindings that a name or an attribute may have its value by."""
 
     def elements(self, at: Occurrence, path: tuple[Slot, ...] = ()) -> Step:
-        """What iterating an expression yields, unpacked along a path."""
+        """The step to the elements of an iterable, unpacked along a path."""
 
     def unpacked(self, at: Occurrence, path: tuple[Slot, ...]) -> Step:
-        """What unpacking takes out of a value along a path."""
+        """The step to the part of a value that unpacking along a path takes."""
 
     def item(self, at: Occurrence) -> Step:
-        """What a subscript takes."""
+        """The step to the element that a subscript selects."""
 
     def additions(self, at: Occurrence) -> Iterator[ItemBinding]:
-        """What is put into the container of a name later."""
+        """Yield the later additions to the container of a name."""
 
     def bound(self, binding: Binding) -> Values:
         """The values that one binding gives to its name."""

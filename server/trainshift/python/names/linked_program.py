@@ -69,7 +69,7 @@ class LinkedProgram(Script):
         return self._scripts[index], offset - self.starts[index]
 
     def start_of(self, script: Script) -> int:
-        """Where a file's text begins in the joined text."""
+        """The offset of a file's text in the joined text."""
         return self.starts[self._scripts.index(script)]
 
     def parts(self, edits: tuple[Edit, ...]) -> list[tuple[Script, tuple[Edit, ...]]]:

@@ -62,7 +62,7 @@ class Lookup:
     def _reaching(
         self, name: str, scope: Scope | None, bindings: list[Binding], statement: Statement | None
     ) -> list[Binding]:
-        """Those of `bindings` that may still hold where `statement` begins.
+        """Filter `bindings` to those that may still hold where `statement` begins.
 
         Nothing tells when a function runs that reads a name of another one: then they are all.  Of a name of
         the module they are those that may hold where the function is defined, or come later.
@@ -81,7 +81,7 @@ class Lookup:
         return found or bindings
 
     def member_of_library(self, node: ast.expr) -> Values:
-        """What a dotted name stands for whose root always means one library: ``tf.keras.Model``, mostly."""
+        """The value of a dotted name whose root is always the same library, such as ``tf.keras.Model``."""
         root = node
         while isinstance(root, ast.Attribute):
             root = root.value

@@ -74,7 +74,7 @@ class Questions(Generic[T]):
 
     @property
     def is_idle(self) -> bool:
-        """Return whether no question is open, so that what is found is the last word."""
+        """Return whether no question is open, so that the answers found are final."""
         return not self._open
 
     @contextmanager
@@ -99,7 +99,9 @@ class Questions(Generic[T]):
         return True
 
     def ask(self, question: Question, find: Callable[..., T], *given: object) -> T:
-        """What `find` answers of what it is `given`, found once; so far, where that is not decided yet."""
+        """The result of ``find(*given)``, computed once; a preliminary one while a question that it needs is
+        open.
+        """
         known = self.known.get(question)
         if known is not None:
             return known
@@ -195,7 +197,7 @@ class Revisable(Questions[T]):
             self._outside.pop()
 
     def ask(self, question: Question, find: Callable[..., T], *given: object) -> T:
-        """What `find` answers of what it is `given`, found once until it is forgotten."""
+        """The result of ``find(*given)``, computed once until it is forgotten."""
         self.note(question)
         return super().ask(question, find, *given)
 
@@ -217,7 +219,7 @@ class Revisable(Questions[T]):
 
 
 class Memo(Questions[Values]):
-    """The values of what linked scripts say, and the questions that are still open."""
+    """The resolved values of linked scripts, and the questions that are still open."""
 
     def __init__(self, most: int = _MOST_ANSWERS) -> None:
         super().__init__(NOTHING, ANYTHING, most)

@@ -10,7 +10,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
 
 class Occurrence(NamedTuple):
-    """An expression where it is read: what it stands for depends on that.
+    """An expression at the place where it is read, which decides its value.
 
     `site` is the call that is given it, if it was reached as an argument.  `tested` tells that its own truth
     decides whether it is used: ``lr or 0.1``.
@@ -56,7 +56,7 @@ def unseen_in(at: Occurrence) -> Step:
 
 
 def joined(steps: Iterable[Step]) -> Step:
-    """What may come by any of several ways."""
+    """Join the steps of several alternative paths."""
     every = list(steps)
     if len(every) == 1:
         return every[0]

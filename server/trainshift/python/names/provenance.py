@@ -34,14 +34,14 @@ _RECORDS = RECORDS | {RECORD}
 
 
 class Handed(NamedTuple):
-    """What a call hands to a parameter, and whether it may hand it nothing at all."""
+    """The argument that a call passes to a parameter, and whether the call may leave it out."""
 
     step: Step
     may_lack: bool = False
 
 
 class Provenance:
-    """Where the values of one script come from."""
+    """The sources of values in one script: one step back for each kind of expression."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Provenance:
         return self._names.unpacked(at, binding.path) if binding.path else Step((at,))
 
     def handed(self, binding: Binding, sites: Iterable[Site], or_default: bool = False) -> Step:
-        """What calls hand to a parameter: an argument, or the default where one leaves it out."""
+        """The step to a parameter's arguments at some calls, or to its default if a call leaves it out."""
         function = binding.inner
         assert function is not None
         assert isinstance(binding.target, ast.arg)
@@ -148,7 +148,7 @@ class Provenance:
     # Arguments behind ``*`` and ``**``
 
     def _given(self, site: Site, function: Scope, name: str) -> Handed:
-        """What a call hands to the parameter `name` of a function."""
+        """The argument that a call passes to the parameter `name` of a function."""
         given = self._callers.argument(site, function, name)
         if given is not None:
             return Handed(Step((Occurrence(given, site.scope, site.statement, site),)))
@@ -162,7 +162,7 @@ class Provenance:
         return _either([*ways, self.given_by_key(site, name)])
 
     def given(self, site: Site, position: int | None, *names: str) -> tuple[Occurrence, ...]:
-        """What a call is given at a position or under one of some names, also by a dictionary after ``**``.
+        """The arguments of a call at a position or under one of some names, also through ``**``.
 
         Where that cannot be seen, it is the dictionary itself, or the sequence after ``*``.
         """
@@ -177,7 +177,7 @@ class Provenance:
         return (*step.sources, *step.within, *hidden)
 
     def given_by_key(self, site: Site, name: str) -> Handed:
-        """What the ``**`` arguments of a call hand to the keyword `name`."""
+        """The values that the ``**`` arguments of a call pass to the keyword `name`."""
         ways = [self._by_key(word.value, name, site) for word in site.node.keywords if word.arg is None]
         return _either(ways)
 
@@ -197,7 +197,7 @@ class Provenance:
         return _one_of(ways) if ways else Handed(unseen_in(at))
 
     def _entry(self, mapping: Display, name: str) -> Handed:
-        """What a dictionary that is written out holds under a name."""
+        """The value of a literal dictionary under a name."""
         found = self._containers.entry(mapping, name)
         if found is not None:
             return Handed(found)
@@ -207,14 +207,14 @@ class Provenance:
         return Handed(unseen_in(at)) if None in names else Handed(Step(), True)
 
     def _keyword(self, site: Site, name: str) -> Handed:
-        """What a call hands on under a keyword that its function collects."""
+        """The value that a call passes on under a keyword that its function collects in ``**``."""
         for word in site.node.keywords:
             if word.arg == name:
                 return Handed(Step((Occurrence(word.value, site.scope, site.statement, site),)))
         return self.given_by_key(site, name)
 
     def _spread(self, sequence: ast.expr, index: int, site: Site) -> Handed:
-        """What ``*sequence`` hands on at an index."""
+        """The value that ``*sequence`` passes on at an index."""
         function = self._collecting(sequence, site, "vararg")
         if function is None:
             return Handed(unseen_in(Occurrence(sequence, site.scope, site.statement, site)))
@@ -235,7 +235,7 @@ class Provenance:
         return Handed(Step((Occurrence(before[index], site.scope, site.statement, site),)))
 
     def _collecting(self, node: ast.expr, site: Site, collector: str) -> Scope | None:
-        """The function around a call that collects in `node` what it is given, as its `collector`."""
+        """The function around a call whose ``*`` or ``**`` parameter (`collector`) is `node`."""
         function = site.scope.function()
         if function is None or not isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
             return None
@@ -244,7 +244,7 @@ class Provenance:
         return function if named and len(function.bindings.get(own.arg, ())) == 1 else None
 
     def elements(self, at: Occurrence, path: tuple[Slot, ...] = ()) -> Step:
-        """What iterating an expression yields; for ``*args`` of a function, what its callers hand to it."""
+        """The step to the elements of an iterable; for ``*args`` of a function, to its callers' arguments."""
         function = self._of_varargs(at)
         if function is None:
             return self._containers.elements(at, path)
@@ -264,7 +264,7 @@ class Provenance:
         return function if is_function and function.node.args.vararg is bindings[0].target else None  # type: ignore[union-attr]
 
     def _left(self, site: Site, function: Scope, before: int) -> Handed:
-        """What a call hands on by position behind the named parameters of a function."""
+        """The positional arguments of a call after the named parameters of a function."""
         rest = site.node.args[max(0, before - self._callers.bound_arguments(site, function)) :]
         at = Occurrence(site.node, site.scope, site.statement)
         if any(isinstance(each, ast.Starred) for each in site.node.args):
@@ -273,7 +273,7 @@ class Provenance:
         return Handed(Step(sources), not sources)
 
     def _from_callers(self, function: Scope, given: Callable[[Site], Handed]) -> Handed:
-        """What any of a function's callers hands on."""
+        """The arguments passed by any of a function's callers."""
         if function in self._collected:  # It hands on to itself.
             return Handed(Step(), True)
         self._collected.add(function)
@@ -285,7 +285,7 @@ class Provenance:
         return _one_of([*ways, *([Handed(UNSEEN)] if elsewhere else [])])
 
     def object_bindings(self, owner: UserInstance | Class, name: str) -> Iterator[Binding]:
-        """How an attribute of an object or class of the script's may be bound, in methods or from outside."""
+        """Yield the bindings of an attribute of the script's object or class, in methods or from outside."""
         is_self = isinstance(owner, UserInstance) and owner.node is None
         heirs = self._classes.heirs(owner.scope) if is_self else []
         classes = {owner.scope, *heirs}
@@ -305,7 +305,7 @@ class Provenance:
                     yield binding
 
     def _of_attribute(self, node: ast.Attribute, at: Occurrence) -> Iterator[Binding]:
-        """How an attribute may be bound: by its class, by its module, or under the same dotted name."""
+        """Yield the bindings of an attribute: by its class, by its module, or under the same dotted name."""
         for value in self._base(node, at):
             if isinstance(value, UserInstance | Class):
                 yield from self.object_bindings(value, node.attr)
@@ -338,7 +338,7 @@ class Provenance:
                     yield _returns(method)
 
     def given_to_fields(self, at: Occurrence) -> Iterator[Step]:
-        """What constructors are given for an attribute that is a field of what a dataclass makes."""
+        """Yield the steps to constructor arguments for an attribute that is a field of a dataclass."""
         node = at.node
         for value in self._base(node, at) if isinstance(node, ast.Attribute) else ():
             if isinstance(value, UserInstance) and isinstance(node, ast.Attribute):
@@ -347,7 +347,9 @@ class Provenance:
                 yield from self._given_to_record(value, node.attr)
 
     def _given_to_record(self, record: Instance, name: str) -> Iterator[Step]:
-        """What a library's object is given for an attribute, where it is made and later, in any file."""
+        """Yield the steps to the values of a library object's attribute, from its creation and later, in any
+        file.
+        """
         site = self._script.site_of(record.node)
         given = self._keyword(site, name).step
         if given.sources:
@@ -365,7 +367,7 @@ class Provenance:
                     yield self._names.source_of(binding)
 
     def field_values(self, owner: UserInstance, name: str) -> Iterator[Step]:
-        """What constructors are given for a field of an object whose class has them made of its fields."""
+        """Yield the steps to constructor arguments for a field of an object with a generated constructor."""
         fields = self._classes.fields(owner.scope)
         if name not in fields:
             return
@@ -386,7 +388,7 @@ class Provenance:
         return [site for site in named if Class(cls) in self._names.callee(site)]
 
     def _given_by_call(self, node: ast.expr, at: Occurrence) -> Step | None:
-        """What a call of the script's functions gives; None if it calls none of them."""
+        """The step to the result of a call of the script's functions; None if it calls none of them."""
         if not isinstance(node, ast.Call):
             return None
         values = self._names.values(node.func, at.scope, at.statement)
@@ -400,7 +402,7 @@ class Provenance:
         return joined([*steps, Step(unseen=len(functions) < len(values))])
 
     def _imported_from_files(self, binding: Binding) -> Step:
-        """What gives an imported name its value, in whatever file; files may import it from each other."""
+        """The step to an imported name's value, in any file; files may import it from each other."""
         workspace = self._script.workspace
         if workspace is None:
             return UNSEEN
@@ -421,13 +423,13 @@ class Provenance:
 
 
 def _either(ways: list[Handed]) -> Handed:
-    """What one of several ways of a call to hand something on gives, of which none may do so."""
+    """Join the alternatives by which one call may pass an argument; each may pass none."""
     given = [way for way in ways if way.step.sources or way.step.unseen]
     return Handed(joined(way.step for way in given), all(way.may_lack for way in given))
 
 
 def _one_of(ways: list[Handed]) -> Handed:
-    """What one of several calls hands on."""
+    """Join the arguments of several calls."""
     return Handed(joined(way.step for way in ways), any(way.may_lack for way in ways))
 
 

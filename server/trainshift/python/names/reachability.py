@@ -26,7 +26,7 @@ _NAMESPACES = frozenset({"globals", "vars"})
 
 
 class Reachability:
-    """What runs of `scripts`, the first of which is started and runs as a whole.
+    """The code of `scripts` that may run; the first script is started and runs as a whole.
 
     With `seen` an attribute that is read by its text counts as none, so that only what is seen to run does.
     """
@@ -99,7 +99,7 @@ class _Spread:
                     yield from self._import(self._not_imported.pop(path))
 
     def _import(self, script: Script) -> Iterator[ChunkSyntax | Scope]:
-        """The chunks that run as soon as a file is imported, or for what is read already."""
+        """Yield the chunks that run on import of a file, or that serve names that are read already."""
         for new, old in script.code.renamed_imports:
             self._renamed.setdefault(new, []).append(old)
             if new in self._read:
@@ -151,7 +151,7 @@ def _methods_nothing_else_calls(script: Script, facts: ChunkSyntax) -> Iterator[
 
 
 def _loads_in(scope: Scope) -> Counter[str]:
-    """How often the body of a function reads each name, attributes included."""
+    """The number of reads of each name in a function's body, attributes included."""
     found: Counter[str] = Counter()
     body = scope.node.body if isinstance(scope.node, _FUNCTIONS) else []
     for node in (inner for statement in body for inner in ast.walk(statement)):
@@ -163,7 +163,9 @@ def _loads_in(scope: Scope) -> Counter[str]:
 
 
 class _Reflection(NamedTuple):
-    """What a chunk reads by text: any name (`hiding` how), any of its own `methods`, or the names shown."""
+    """The names that a chunk reads by text: any name (`hiding` says how), any of its own `methods`, or
+    some.
+    """
 
     hiding: frozenset[str] = frozenset()
     methods: bool = False
@@ -171,7 +173,7 @@ class _Reflection(NamedTuple):
 
 
 def _reflection(facts: ChunkSyntax) -> _Reflection:
-    """What a chunk reads by its text; ``"model" in globals()`` reads nothing."""
+    """The names that a chunk reads by text; ``"model" in globals()`` reads none."""
     used = (_REFLECTION | _OF_ATTRIBUTES).intersection(facts.loads)
     if not used:
         return _Reflection()
@@ -220,8 +222,8 @@ def _is_main_guard(statement: Statement) -> bool:
 
 
 def _may_call(library_class: str, method: str) -> bool:
-    """Return whether a class of a library may call what an heir defines; a Keras model calls the methods it
-    has.
+    """Return whether a library's class may call a subclass's method; a Keras model calls its known
+    methods.
     """
     is_known = not method.startswith("_") and api.is_subclass(library_class, *api.MODEL)
     return not is_known or api.method(library_class, method) is not None

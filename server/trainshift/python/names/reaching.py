@@ -44,7 +44,7 @@ class Reaching:
         self.bindings = bindings
 
     def within(self, statement: Statement) -> list[Binding]:
-        """Those bindings of the module's that a function may see which holds `statement`.
+        """The module's bindings that are visible to the function that contains `statement`.
 
         It cannot run before it is defined: what is bound anew by then is not seen any more.
         """
@@ -60,13 +60,13 @@ class Reaching:
         return self._place(binding.statement.top) < place
 
     def before(self, statement: Statement) -> list[Binding]:
-        """Those bindings that may hold where `statement` is evaluated, the nearest first."""
+        """The bindings that may hold where `statement` is evaluated, the nearest first."""
         found = self._sketch.bindings_before(statement)
         found.update(dict.fromkeys(each for each in self._of(statement) if _is_inline(each)))
         return [*found, *self._elsewhere]
 
     def at_end(self) -> list[Binding]:
-        """Those bindings of the module's that may hold when all of its statements have run."""
+        """The module's bindings that may hold after all of its statements have run."""
         return list(self._sketch.bindings_at_end())
 
     def inside(self, statement: Statement) -> list[Binding]:
@@ -79,7 +79,7 @@ class Reaching:
 
     @cached_property
     def _elsewhere(self) -> list[Binding]:
-        """What functions bind by `nonlocal` or `global`, which may have run at any time."""
+        """The bindings by functions (`nonlocal` or `global`), which may have run at any time."""
         return [
             each for each in self.bindings if each.statement is not None and not self._is_own(each.statement)
         ]
@@ -171,7 +171,7 @@ class _Sketch:
         return self._known(self._behind[self._end], ())
 
     def _reaching(self, statement: Statement) -> Reached:
-        """What reaches the place of a statement; nothing in a sketch of other code."""
+        """The bindings that reach a statement; none in a sketch of other code."""
         for each in statement.path():
             node = self._nodes.get(each)
             if node is not None:

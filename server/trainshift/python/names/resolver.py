@@ -83,7 +83,7 @@ PASSING_ON = frozenset(name.rpartition(".")[2] for name in _TRANSPARENT) | {"Dis
 
 
 class Resolver:
-    """The names of one script: what its expressions stand for, and all that is asked of them.
+    """The names of one script: resolves expressions to values, and answers questions about names.
 
     Its parts ask each other what they are made with, and the whole by `LinkedNames`.  Answers are kept for
     the script's life.  What is asked about code of another script is for that one's names to answer.
@@ -133,7 +133,9 @@ class Resolver:
     def assigned_attributes(
         self,
     ) -> tuple[dict[tuple[Scope | None, str], list[Binding]], dict[str, list[AttributeBinding]]]:
-        """What this script assigns to attributes: of ``self``, by class and attribute; and of the rest."""
+        """The assignments to attributes in this script: to those of ``self``, by class and attribute, and to
+        others.
+        """
         return self._classes.assigned_attributes
 
     # Questions about code, answered by the names of the file that it stands in
@@ -154,19 +156,19 @@ class Resolver:
         return (self._elsewhere(binding.scope) or self._provenance).source_of(binding)
 
     def elements(self, at: Occurrence, path: tuple[Slot, ...] = ()) -> Step:
-        """What iterating an expression yields, unpacked along `path`."""
+        """The step to the elements of an iterable, unpacked along `path`."""
         return (self._elsewhere(at.scope) or self._provenance).elements(at, path)
 
     def unpacked(self, at: Occurrence, path: tuple[Slot, ...]) -> Step:
-        """What unpacking takes out of a value along `path`."""
+        """The step to the part of a value that unpacking along `path` takes."""
         return (self._elsewhere(at.scope) or self._containers).unpacked(at, path)
 
     def item(self, at: Occurrence) -> Step:
-        """What a subscript takes."""
+        """The step to the element that a subscript selects."""
         return (self._elsewhere(at.scope) or self._containers).item(at)
 
     def additions(self, at: Occurrence) -> Iterator[ItemBinding]:
-        """What is put into the container of this (dotted) name later, by assignment or by a method."""
+        """Yield the later additions to the container of a (dotted) name, by assignment or by a method."""
         return (self._elsewhere(at.scope) or self._containers).additions(at)
 
     def bound(self, binding: Binding) -> Values:
@@ -239,7 +241,7 @@ class Resolver:
         return ANYTHING
 
     def _plain(self, node: ast.expr) -> Values:
-        """What an expression stands for that is the same wherever it is read; nothing for any other."""
+        """The values of an expression that are the same wherever it is read; none for any other."""
         if isinstance(node, _NAMING):
             return self.member_of_library(node)
         if isinstance(node, ast.Call):
@@ -247,7 +249,9 @@ class Resolver:
         return frozenset({Literal(node.value)}) if isinstance(node, ast.Constant) else NOTHING
 
     def _plain_call(self, node: ast.Call) -> Values:
-        """What a call of a library's own function or class makes, ``Dense(10)``, or of what that made."""
+        """The values of a call of a library's function or class, ``Dense(10)``, or of a method of its
+        result.
+        """
         called = node.func
         if isinstance(called, ast.Call):
             return ANYTHING if self._library_called(called) else NOTHING
@@ -255,7 +259,7 @@ class Resolver:
         return frozenset({Instance(api.returns(name) or name, node)}) if name else NOTHING
 
     def _library_called(self, node: ast.Call) -> str:
-        """What a library calls what is called; empty where more has to be read to tell what that gives."""
+        """The library's name of a called function; empty if more code decides the result."""
         for value in self.member_of_library(node.func) if isinstance(node.func, _NAMING) else ():
             if isinstance(value, Library):
                 name = api.canonical(value.name) or value.name
@@ -297,7 +301,7 @@ class Resolver:
         return self.values(binding.value, binding.scope, binding.statement)
 
     def _imported(self, binding: Binding) -> Values:
-        """What an import binds: of a module that is not known it may be any object."""
+        """The values of an import; the import of an unknown module may be any object."""
         root = binding.full_name.partition(".")[0]
         if root not in KNOWN_MODULES and self._script.workspace is not None:
             where, last = binding.full_name, _NO_NAMES
@@ -324,12 +328,14 @@ class Resolver:
         return found
 
     def _module_member(self, module: Module, name: str) -> Values:
-        """What a module of the workspace calls `name`: one of its own names, or a module below it."""
+        """The values of `name` in a module of the workspace: one of its names, or a submodule."""
         # Modules may import the name from each other.
         return self.memo.ask((module, name), self._find_member, module, name)
 
     def _starred(self, script: LinkedScript, name: str) -> Values:
-        """What `name` is through the script's star imports from the workspace; nothing if it is in none."""
+        """The values of `name` through the script's star imports from the workspace; none if no module has
+        it.
+        """
         for path in script.star_paths:
             found = self._module_member(Module(path), name)
             if found and found != ANYTHING:
@@ -375,7 +381,7 @@ class Resolver:
         return ANYTHING
 
     def _overridden(self, owner: UserInstance, name: str) -> Values:
-        """What a library gives ``self``, where only heirs have an attribute of that name."""
+        """The values of an attribute of ``self`` that only a library's base class has."""
         libraries = self.library_bases(owner.scope)
         if owner.node is not None or all(map(_is_standard, libraries)) or not self.heirs(owner.scope):
             return NOTHING
@@ -391,7 +397,7 @@ class Resolver:
         return NOTHING
 
     def _method(self, owner: UserInstance, name: str) -> Values:
-        """What the classes that the object may be of give it; ``self`` may be of an heir."""
+        """The values of a method in the possible classes of an object; ``self`` may be of a subclass."""
         found = self._class_attribute(owner.scope, name)
         for heir in self.heirs(owner.scope) if owner.node is None else ():
             found = found.union(*(self.bound(binding) for binding in heir.bindings.get(name, ())))
@@ -406,7 +412,7 @@ class Resolver:
         return frozenset(bound)
 
     def _object_attribute(self, owner: UserInstance, name: str) -> Values:
-        """What is assigned to an attribute of the object."""
+        """The values assigned to an attribute of an object."""
         given = map(self._of, self.field_values(owner, name))
         return _join([self._assigned(owner, name), *given])
 
@@ -462,7 +468,7 @@ class Resolver:
         return frozenset({Instance(api.returns(name) or name, node)})
 
     def _field(self, node: ast.Call, scope: Scope, statement: Statement | None) -> Values:
-        """What a dataclass' field is by default."""
+        """The values of a dataclass field's default."""
         given = {word.arg: word.value for word in node.keywords}
         if "default" in given:
             return self.values(given["default"], scope, statement)
@@ -504,7 +510,7 @@ class Resolver:
         return self._of(self.source_of(binding))
 
     def _of(self, step: Step) -> Values:
-        """What the sources of a step stand for."""
+        """The values of a step's sources."""
         found = _join(self.values(each.node, each.scope, each.statement) for each in step.sources)
         return found | ANYTHING if step.unseen else found
 

@@ -89,12 +89,12 @@ class Script:
 
     @property
     def module_bindings(self) -> dict[str, list[Binding]]:
-        """How each name of the module is bound, functions' `global` bindings included."""
+        """The bindings of each name of the module, including `global` ones in functions."""
         return self.code.module_bindings
 
     @property
     def identifiers(self) -> frozenset[str]:
-        """Every identifier of the script, attributes included: what a fresh name must avoid."""
+        """Every identifier of the script, attributes included; a fresh name must avoid them."""
         return self.code.identifiers
 
     def fresh(self, base: str, ours: Iterable[str] = (), taken: Iterable[str] = ()) -> str:
@@ -133,7 +133,7 @@ class Script:
             yield from self.code.sites_by_name.get(name, ())
 
     def called_name(self, site: Site) -> str:
-        """The name of what a call names, as its own module has it where an import gives it another one."""
+        """The name of a called function in its own module, if an import renames it."""
         return self._renamed.get(site.name, site.name) if isinstance(site.node.func, ast.Name) else site.name
 
     def sites_called(self, *names: str) -> Iterator[Site]:
@@ -142,7 +142,7 @@ class Script:
 
     @cached_property
     def _renamed(self) -> dict[str, str]:
-        """The names that imports give, where these are not those of what they import."""
+        """The original names behind names that imports rename."""
         return {
             binding.target.asname: binding.full_name.rpartition(".")[2]
             for binding in self.imports
@@ -164,7 +164,7 @@ class Script:
         ]
 
     def may_be_callable(self, node: ast.expr) -> bool:
-        """Return whether what is called without a name may be something of a library, or of the script's own.
+        """Return whether an unnamed callee may be a function of a library, or of the script.
 
         ``Dense(8)(x)`` calls an object: only what passes its argument on, and what the script defines, may
         give anything else.
@@ -206,7 +206,7 @@ class Script:
 
     @property
     def users(self) -> list[Script]:
-        """The scripts that may call this one's functions: itself, and what is linked to it."""
+        """The scripts that may call this one's functions: itself, and the linked ones."""
         workspace = self.workspace
         if workspace is None or (workspace.root is self and not workspace.root_is_imported):
             return [self]
@@ -229,7 +229,7 @@ class Script:
         return script.source.line_of(start) + 1
 
     def start_of(self, script: Script) -> int:
-        """Where the text of one of the files begins."""
+        """The offset of a file's text."""
         return 0
 
     def parts(self, edits: tuple[Edit, ...]) -> list[tuple[Script, tuple[Edit, ...]]]:
@@ -258,7 +258,7 @@ class Script:
         return [path for path, rest in found if path and not rest]
 
     def loads(self, name: str) -> int:
-        """How often `name` is read, as a name or as an attribute."""
+        """The number of reads of `name`, as a name or as an attribute."""
         return self.code.loads.get(name, 0)
 
     def attribute_bindings(self, attribute: str) -> Iterator[AttributeBinding]:
@@ -274,7 +274,7 @@ class Script:
         return self.home(scope)
 
     def span(self, node: ast.AST, within: ChunkSyntax | Scope | Statement | Site) -> Span:
-        """Where `node` stands in its script, `within` telling the chunk that it belongs to."""
+        """The span of `node` in its script; `within` identifies the chunk that contains it."""
         facts = _facts(within)
         offset = self.text_of(facts.module).code.offsets[id(facts)]
         span = facts.span(node)

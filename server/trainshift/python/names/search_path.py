@@ -140,7 +140,7 @@ class _Reader:
 
 
 def _index(call: ast.Call) -> int | None:
-    """Where a call of `sys.path.insert` puts a directory, if that is at the start or next to it."""
+    """The index at which a call of `sys.path.insert` puts a directory, if it is 0 or 1."""
     index = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
     return index if isinstance(index, int) and index in (0, 1) else None
 

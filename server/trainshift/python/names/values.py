@@ -26,7 +26,7 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """What calling the library's `cls` gave, at the call `node`; `cls` is canonical where known."""
+    """The result of calling the library's `cls`, at the call `node`; `cls` is canonical if known."""
 
     cls: str
     node: ast.Call

@@ -34,7 +34,7 @@ class Files(Protocol):
     """The files that scripts may import from; paths are absolute, with ``/`` between their parts."""
 
     def read(self, path: str) -> Code | None:
-        """What a file says; None if there is no such file, or it is not Python."""
+        """The parsed file; None if it does not exist or is not Python."""
 
     def has_file(self, path: str) -> bool:
         """Return whether there is such a file."""
@@ -63,7 +63,7 @@ class _Rewritten:
         self.python_path = files.python_path
 
     def read(self, path: str) -> Code | None:
-        """What a file would say."""
+        """The file after the rewrite."""
         return self._codes.get(path) or self._files.read(path)
 
 
@@ -131,7 +131,7 @@ class Workspace:
                 yield path
 
     def script(self, path: str) -> Script | None:
-        """The script at `path`; None for a directory, and for what is not there or not Python."""
+        """The script at `path`; None for a directory, a missing file or one that is not Python."""
         if path not in self._scripts:
             read = self._files.read(path) if len(self._scripts) < self._most else None
             if read is None:
@@ -214,7 +214,7 @@ class Workspace:
 
     @cached_property
     def _first_places(self) -> list[str]:
-        """Where Python looks first, whichever file imports: beside the root, above it, and on `sys.path`.
+        """The directories that Python searches first for any import: the root's, its parent, and `sys.path`.
 
         A root that has relative imports is run as a module, for which Python does not look beside it.
         """

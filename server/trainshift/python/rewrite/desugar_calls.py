@@ -70,7 +70,7 @@ class _Acting(ast.NodeTransformer):
         self.line: list[ast.AST] = []
 
     def acts(self, node: ast.AST) -> bool:
-        """Return whether a function gives what a call gives that changes something: nothing."""
+        """Return whether a function only passes on the result of a mutating call, which is None."""
         call = node.body if isinstance(node, ast.Lambda) else getattr(node, "value", None)
         if not isinstance(node, ast.Lambda | ast.Return) or not isinstance(call, ast.Call):
             return False
@@ -105,7 +105,7 @@ class _Acting(ast.NodeTransformer):
         return False
 
     def copies(self, node: ast.AST) -> tuple[ast.expr, list[tuple[ast.expr, ast.expr]]] | None:
-        """What `{**old, "a": x}` or `dict(old, a=x)` is a copy of, and the keys that it has besides."""
+        """The dictionary that `{**old, "a": x}` or `dict(old, a=x)` copies, and the keys that it adds."""
         match node:
             case ast.Dict([None, *keys], [old, *values]) if keys and None not in keys:
                 return old, [(key, each) for key, each in zip(keys, values, strict=True) if key is not None]
@@ -184,7 +184,7 @@ class _Acting(ast.NodeTransformer):
         return name
 
     def _follows_calls(self, node: ast.Dict | ast.Call) -> bool:
-        """Return whether the line calls before it what may change something: that is done first."""
+        """Return whether the line makes calls that may mutate objects before this one."""
         return any(
             isinstance(each, ast.Call)
             and (each.end_lineno, each.end_col_offset) <= (node.lineno, node.col_offset)

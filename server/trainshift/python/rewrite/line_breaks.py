@@ -285,7 +285,7 @@ class _Breaker:
 
     @staticmethod
     def _explodes(body: _Line, opening: _Leaf) -> bool:
-        """Return whether what stands between brackets is broken at its commas in any case."""
+        """Return whether the text between brackets is broken at its commas in any case."""
         found = body.delimiters
         trailing = found.pop(len(body.leaves) - 1, 0)
         return bool(found) and max(found.values()) == _COMMA and (bool(trailing) or not opening.is_trailer)
@@ -339,7 +339,7 @@ class _Breaker:
         return False
 
     def _can_omit_at_start(self, line: _Line, first: _Leaf) -> bool:
-        """Return whether what follows the first bracket fits, so that the line can be broken inside of it."""
+        """Return whether the text after the first bracket fits, so that the line can be broken inside it."""
         length = self.indent + line.depth * self.unit
         place = line.leaves.index(first.pair) if first.pair in line.leaves else -1
         rest = line.leaves[place + 1 :]
@@ -383,7 +383,7 @@ def _comma(behind: _Leaf) -> _Leaf:
 
 
 def width(text: str) -> int:
-    """How many columns a text takes; East Asian characters take two."""
+    """The number of columns of a text; East Asian characters take two."""
     text = text.expandtabs(8)
     if text.isascii():
         return len(text)
@@ -405,7 +405,7 @@ class LogicalLine:
     tokens: tuple[tuple[str, int], ...]
 
     def holds_elements(self, row: int) -> bool:
-        """Return whether a row holds whole elements of what stands between brackets around it."""
+        """Return whether a row holds whole elements of the bracket around it."""
         inside = [text for text, at in self.tokens if at == row]
         before = [text for text, at in self.tokens if at < row]
         after = [text for text, at in self.tokens if at > row]
@@ -424,7 +424,7 @@ def _is_close(text: str) -> bool:
 
 
 def logical_lines(text: str) -> list[LogicalLine]:
-    """The logical lines of a text, in order; those alone that come before what cannot be read."""
+    """The logical lines of a text, in order, up to the first syntax error."""
     starts = [0]
     for row in io.StringIO(text, newline=""):
         starts.append(starts[-1] + len(row))
@@ -756,7 +756,7 @@ def _around(inside: list[_Leaf]) -> list[_Leaf]:
 
 
 def _bounds(leaves: list[_Leaf], place: int) -> tuple[int, int]:
-    """Where the argument, element or value that a leaf stands in begins and ends."""
+    """The bounds of the argument, element or value that contains a leaf."""
     depth, start = 0, place
     while start:
         leaf = leaves[start - 1]

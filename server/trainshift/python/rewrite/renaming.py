@@ -68,13 +68,13 @@ class Renaming:
         return made
 
     def _now(self, name: str, scope: Scope) -> str:
-        """What a name that a function takes from around it is called now."""
+        """The new name of a function's outer variable."""
         owner = owner_of(name, scope)
         return self._renamed.get(owner, {}).get(name, name) if owner is not None else name
 
 
 def _named(node: ast.AST, new: str) -> None:
-    """Gives a node that has or binds a name another one."""
+    """Rename a node that has or binds a name."""
     match node:
         case ast.Name():
             node.id = new

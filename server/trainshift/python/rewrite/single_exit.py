@@ -42,7 +42,7 @@ class SingleExit(Generic[S]):
     """Whether what follows a conditional moves into its branch, if only one of them goes on."""
 
     def block(self, statements: Sequence[S], leave: Mapping[str, Leave[S]]) -> list[S]:
-        """Return a block in which `leave` takes the place of exits, and what these skipped is guarded."""
+        """Return a block in which `leave` replaces the exits, and the code that they skipped is guarded."""
         made: list[S] = []
         for place, node in enumerate(statements):
             rest = statements[place + 1 :]
@@ -64,7 +64,7 @@ class SingleExit(Generic[S]):
     def conditional(
         self, node: S, arms: Sequence[Sequence[S]], rest: Sequence[S], leave: Mapping[str, Leave[S]]
     ) -> list[S]:
-        """Return a conditional that some exits leave, and what follows it."""
+        """Return a conditional with exits, and the code after it."""
         going = [place for place, arm in enumerate(arms) if not self.leaves(arm)]
         if len(going) > 1 or not self.nests:
             return self.flagged(node, arms, rest, leave)
@@ -76,7 +76,7 @@ class SingleExit(Generic[S]):
     def flagged(
         self, node: S, arms: Sequence[Sequence[S]], rest: Sequence[S], leave: Mapping[str, Leave[S]]
     ) -> list[S]:
-        """Return a conditional whose exits set flags, and what follows, guarded by these."""
+        """Return a conditional whose exits set flags, and the code after it, guarded by these flags."""
         starts: list[S] = []
         own = dict(leave)
         for kind in sorted(self.exits([node]) & leave.keys()):
@@ -94,15 +94,15 @@ class SingleExit(Generic[S]):
         return {own[kind].flag: kind for kind in sorted(self.exits([node]) & own.keys())}
 
     def is_empty(self, rest: Sequence[S]) -> bool:
-        """Tell that the rest of a block does nothing."""
+        """Return whether the rest of a block does nothing."""
         return not rest
 
     def unreached(self, node: S, rest: Sequence[S]) -> Sequence[S]:
-        """Return what is kept of the statements that stand behind one which always leaves."""
+        """Return the statements to keep after one that always leaves."""
         return ()
 
     def never_ends(self, node: S) -> bool:
-        """Tell that what follows a statement without exits is never reached, and may go."""
+        """Return whether the code after a statement without exits is unreachable and may be dropped."""
         return False
 
     def kind(self, node: S) -> str:
@@ -114,7 +114,7 @@ class SingleExit(Generic[S]):
         raise NotImplementedError
 
     def leaves(self, block: Sequence[S]) -> bool:
-        """Tell that control never comes to the end of a block."""
+        """Return whether control never comes to the end of a block."""
         raise NotImplementedError
 
     def arms(self, node: S) -> list[list[S]] | None:
@@ -126,11 +126,11 @@ class SingleExit(Generic[S]):
         raise NotImplementedError
 
     def plain(self, node: S, leave: Mapping[str, Leave[S]]) -> list[S]:
-        """Return what becomes of a statement that none of the exits leaves."""
+        """Return the rewritten form of a statement without exits."""
         raise NotImplementedError
 
     def loop(self, node: S, rest: Sequence[S], leave: Mapping[str, Leave[S]]) -> list[S]:
-        """Return a loop, or another statement with blocks, that exits leave, and what follows it."""
+        """Return a loop, or another statement with blocks, that has exits, and the code after it."""
         raise NotImplementedError
 
     def fresh_flag(self, kind: str) -> str:
@@ -138,7 +138,7 @@ class SingleExit(Generic[S]):
         raise NotImplementedError
 
     def flagging(self, kind: str, name: str) -> Leave[S]:
-        """Return what sets a flag, and nothing else, in place of exits of a kind."""
+        """Return the replacement for exits of a kind that only sets a flag."""
         raise NotImplementedError
 
     def set_flag(self, name: str, *, value: bool) -> S:
@@ -148,7 +148,9 @@ class SingleExit(Generic[S]):
     def guarded(
         self, node: S, flags: Mapping[str, str], rest: Sequence[S], leave: Mapping[str, Leave[S]]
     ) -> list[S]:
-        """Return what follows a statement, done where none of the flags is set that the statement may set."""
+        """Return the code after a statement, guarded so that it runs if none of the statement's flags is
+        set.
+        """
         raise NotImplementedError
 
 
@@ -262,7 +264,7 @@ class PythonSingleExit(SingleExit[ast.stmt]):
         return self.fresh(_FLAGS[kind])
 
     def flagging(self, kind: str, name: str, then: Callable[[], ast.stmt] | None = None) -> Leave[ast.stmt]:
-        """Return what sets a flag in place of exits of a kind, and then does one thing more."""
+        """Return the replacement for exits of a kind that sets a flag and then does one thing more."""
 
         def at(node: ast.stmt) -> list[ast.stmt]:
             return [*(self._finish(node) if kind == "return" else ()), *again("")]

@@ -30,8 +30,9 @@ def stored(target: ast.expr) -> ast.expr:
 
 
 def leaves(target: ast.expr) -> Iterator[ast.expr]:
-    """What an assignment to a target assigns: names, elements and attributes, with the displays around
-    them."""
+    """Yield the names, elements and attributes that an assignment to a target assigns, with their
+    displays.
+    """
     yield target
     if isinstance(target, ast.Tuple | ast.List):
         for each in target.elts:
@@ -42,8 +43,7 @@ _NO_NAMES: Mapping[str, ast.expr] = {}
 
 
 def copied(node: ast.expr, names: Mapping[str, ast.expr] = _NO_NAMES) -> ast.expr:
-    """A deep copy of an expression, all of its names read, without places; `names` are what stands for
-    variables from now on."""
+    """A deep copy of an expression for reading, without places; `names` replaces variables by expressions."""
     match node:
         case ast.Name():
             new = names.get(node.id)
@@ -86,7 +86,7 @@ def _copied(value: object, names: Mapping[str, ast.expr]) -> object:
 
 
 def walk(node: ast.AST) -> list[ast.AST]:
-    """What `ast.walk` gives, in its order, but for contexts and operators: these are two nodes in five."""
+    """The nodes of `ast.walk`, in its order, without contexts and operators, which are two in five."""
     found = [node]
     for each in found:
         for field in _INSIDE[each.__class__]:
@@ -186,7 +186,7 @@ _BINDING_NOTHING = (ast.Expr, ast.Return, ast.Assert, ast.Raise, ast.Pass, ast.B
 
 
 def bound_in(node: ast.stmt) -> frozenset[str]:
-    """What `names_bound` finds in a statement that stays as it is, found once."""
+    """The result of `names_bound` for a statement that does not change, cached."""
     found = origin(node).bound
     if found is None:
         if isinstance(node, ast.If | ast.While | ast.For):
@@ -199,7 +199,7 @@ def bound_in(node: ast.stmt) -> frozenset[str]:
 
 
 def counted(statements: Iterable[ast.AST]) -> tuple[Counter[str], Counter[str]]:
-    """How often statements read each name, and how often they assign it."""
+    """The number of reads and of assignments of each name in statements."""
     loads: Counter[str] = Counter()
     stores: Counter[str] = Counter()
     for statement in statements:

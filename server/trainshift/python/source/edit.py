@@ -15,7 +15,7 @@ from trainshift.python.source.source import Span
 
 
 class Side(IntEnum):
-    """What an insertion belongs to, which decides the order of insertions at one offset.
+    """The neighbour that an insertion belongs to, which decides the order of insertions at one offset.
 
     Text inside a line comes first, which may be the end of a statement; then lines that follow the statement,
     those of deeper blocks before those of outer ones; then lines that precede one.
@@ -84,7 +84,7 @@ class Withheld:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a rule leaves alone on purpose, and what comes of it.
+    """Code that a rule leaves alone on purpose, with the consequence.
 
     `is_doubt` tells that the ranks may diverge or wait for each other by it.
     """
@@ -146,7 +146,7 @@ def _place(placed: list[Edit], edits: Sequence[Edit]) -> bool:
 
 
 def composed(first: Sequence[Edit], second: Sequence[Edit], size: int) -> tuple[Edit, ...]:
-    """One list of edits that does what two do, one after the other, to a text of `size` code points.
+    """One list of edits with the effect of two, one after the other, on a text of `size` code points.
 
     Both are disjoint and in text order.  What the second list leaves alone stays the edit that it was.
     """
@@ -169,7 +169,7 @@ def composed(first: Sequence[Edit], second: Sequence[Edit], size: int) -> tuple[
 
 
 def _pieces(first: Sequence[Edit], second: Sequence[Edit], size: int) -> Iterator[Span | Edit | str]:
-    """What the text after two lists of edits is made of: stretches of the first text, edits, other text."""
+    """Yield the pieces of the text after two lists of edits: spans of the first text, edits, other text."""
     placed: list[tuple[int, int, Span | Edit | str]] = [(each.start, 1, each.text) for each in second]
     ends = [each.end for each in second]
     for start, end, source in _segments(first, size):
@@ -192,7 +192,7 @@ def _pieces(first: Sequence[Edit], second: Sequence[Edit], size: int) -> Iterato
 
 
 def _segments(edits: Sequence[Edit], size: int) -> Iterator[tuple[int, int, Span | Edit]]:
-    """What the text after edits is made of, in text order: where each part is there, and what it is."""
+    """Yield the pieces of the text after edits, in text order: the bounds of each, and its origin."""
     old = new = 0
     for edit in edits:
         if edit.start > old:
@@ -205,7 +205,7 @@ def _segments(edits: Sequence[Edit], size: int) -> Iterator[tuple[int, int, Span
 
 
 def _part(source: Span | Edit, start: int, first: int, last: int) -> Span | Edit | str:
-    """The part `first`..`last` of what begins at `start` in the text after edits."""
+    """The part `first`..`last` of a piece that begins at `start` in the text after edits."""
     if isinstance(source, Span):
         return Span(source.start + first - start, source.start + last - start)
     whole = first == start and last - first == len(source.text)

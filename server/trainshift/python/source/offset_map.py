@@ -29,7 +29,9 @@ class OffsetMap:
         self._olds = [edit.start for edit in edits]
 
     def forward(self, offset: int) -> int:
-        """Where an offset of the first text is in the second; what is replaced begins where its text does."""
+        """Map an offset of the first text to the second; an offset in replaced text maps to the start of its
+        replacement.
+        """
         index = bisect_right(self._olds, offset) - 1
         if index < 0:
             return offset
@@ -37,14 +39,15 @@ class OffsetMap:
         return self._starts[index] if offset < edit.end else offset - edit.end + self._ends[index]
 
     def back(self, span: Span) -> Span:
-        """Where a stretch of the second text stood in the first, without what was taken out around it."""
+        """Map a span of the second text back to the first, without the removed text around it."""
         start = self._back(span.start)
         return (
             Span(start, max(start, self._back_end(span.end))) if span.end > span.start else Span(start, start)
         )
 
     def edits(self, edit: Edit) -> tuple[Edit, ...] | None:
-        """An edit of the second text as edits of the first; None where it replaces what the first step wrote.
+        """Map an edit of the second text to edits of the first; None if it replaces text that the first step
+        wrote.
 
         What the first step takes out is left to it.
         """
@@ -67,8 +70,8 @@ class OffsetMap:
         return tuple(each for each in found if each.text or each.end > each.start or each is found[0])
 
     def _touches(self, index: int, edit: Edit) -> bool:
-        """Return whether an edit of the second text reaches into what one of the first step wrote, or over
-        a gap.
+        """Return whether an edit of the second text reaches into text that the first step wrote, or across a
+        gap.
         """
         start, end = self._starts[index], self._ends[index]
         if start == end:

@@ -32,7 +32,7 @@ BindingKind: TypeAlias = Literal[
 
 
 class Rest(NamedTuple):
-    """What a starred target takes: all but the first `before` and the last `after` elements."""
+    """The slot of a starred target: all but the first `before` and the last `after` elements."""
 
     before: int
     after: int
@@ -165,7 +165,7 @@ class Binding:
 
 @dataclass(eq=False, slots=True)
 class Site:
-    """A call: its node, the statement and scope it stands in, and what surrounds it.
+    """A call: its node, and the statement and scope that contain it.
 
     `name` is the last part of the called name: ``save`` for ``self.model.save(...)``.
     """
@@ -237,7 +237,7 @@ class ChunkSyntax:
         return [binding for binding in self.bindings if binding.kind == "import"]
 
     def once(self, read: Callable[[ChunkSyntax], T]) -> T:
-        """What `read` makes of the chunk alone; asked once for as long as the chunk's text stays."""
+        """The result of `read` for this chunk alone, computed once per text of the chunk."""
         if read not in self._readings:
             self._readings[read] = read(self)
         return self._readings[read]  # type: ignore[return-value]
@@ -254,7 +254,7 @@ class ChunkSyntax:
         vars(self).clear()
 
     def span(self, node: ast.AST) -> Span:
-        """Where `node` stands, in code points from the start of the chunk."""
+        """The span of `node`, in code points from the start of the chunk."""
         line, end_line = node.lineno, node.end_lineno  # type: ignore[attr-defined]
         start, end = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
         return Span(self._offset(line, start), self._offset(end_line, end))
@@ -367,7 +367,7 @@ def expression_path(statement: ast.stmt, node: ast.expr) -> list[ast.AST]:
 
 
 def imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[ast.alias, str, str]]:
-    """The aliases of an import, each with the name that it binds and the full name of what that is.
+    """Yield the aliases of an import, each with the name that it binds and the full name of the target.
 
     The full name of a relative import begins with its dots.
     """
@@ -423,7 +423,7 @@ def arguments(call: ast.Call) -> list[ast.expr]:
 
 
 def hides_arguments(call: ast.Call) -> bool:
-    """Return whether ``*`` or ``**`` hides what the call is given."""
+    """Return whether ``*`` or ``**`` hides arguments of the call."""
     return any(isinstance(each, ast.Starred) for each in call.args) or any(
         word.arg is None for word in call.keywords
     )

@@ -32,7 +32,7 @@ _Parsed: TypeAlias = Callable[[str], list[ast.stmt]]
 
 @dataclass(frozen=True, slots=True)
 class ParseFailure:
-    """Why a text is not Python: a message with a 1-based line and column (code points)."""
+    """A syntax error: a message with a 1-based line and column (code points)."""
 
     message: str
     line: int

@@ -141,12 +141,12 @@ class Code:
 
     @cached_property
     def bound_values(self) -> list[tuple[str, ast.expr]]:
-        """Every name or attribute that is assigned, with what it is assigned."""
+        """Every assigned name or attribute, with the assigned value."""
         return [named for facts in self.facts for named in facts.once(bound_values)]
 
     @property
     def bound_elements(self) -> list[tuple[str, ast.expr]]:
-        """Every name that the script binds to one element after the other, with what they are elements of."""
+        """Every name that the script binds to elements one after another, with the iterable."""
         return [named for facts in self.facts for named in facts.once(bound_elements)]
 
     @cached_property
@@ -179,12 +179,12 @@ class Code:
 
     @cached_property
     def identifiers(self) -> frozenset[str]:
-        """Every identifier of the script, attributes included: what a fresh name must avoid."""
+        """Every identifier of the script, attributes included; a fresh name must avoid them."""
         return frozenset().union(*(names for each in self.facts for names in (each.bound_names, each.loads)))
 
     @cached_property
     def variables(self) -> frozenset[str]:
-        """Every name that some scope binds: what a variable of a fresh name must avoid."""
+        """Every name that some scope binds; a fresh variable must avoid them."""
         return self.local_names.union(*(facts.module.bindings for facts in self.facts))
 
     @cached_property
@@ -199,7 +199,7 @@ class Code:
 
     @cached_property
     def mentioned(self) -> frozenset[str]:
-        """Every identifier, and the names under which other files know what is imported."""
+        """Every identifier, and the names under which other files define the imported objects."""
         return self.identifiers.union(old for _, old in self.renamed_imports)
 
     @cached_property
@@ -262,7 +262,7 @@ def _merged(parts: Iterable[dict[str, list[T]]]) -> dict[str, list[T]]:
 
 
 def bound_values(facts: ChunkSyntax) -> list[tuple[str, ast.expr]]:
-    """Every name or attribute that a chunk assigns, with what it is assigned."""
+    """Every name or attribute that a chunk assigns, with the assigned value."""
     named = [item for scope in (facts.module, *facts.scopes) for item in scope.bindings.items()]
     held = [(name, [each.binding for each in given]) for name, given in facts.attributes.items()]
     return [
@@ -274,7 +274,7 @@ def bound_values(facts: ChunkSyntax) -> list[tuple[str, ast.expr]]:
 
 
 def bound_elements(facts: ChunkSyntax) -> list[tuple[str, ast.expr]]:
-    """Every name that a chunk binds to one element after the other, with what they are elements of."""
+    """Every name that a chunk binds to elements one after another, with the iterable."""
     return [
         (name, each.value)
         for scope in (facts.module, *facts.scopes)

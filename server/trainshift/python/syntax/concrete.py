@@ -25,7 +25,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class CallSyntax:
-    """Where the parts of a call stand, in code points from its start.
+    """The offsets of a call's parts, in code points from its start.
 
     `opening` is the offset after the opening parenthesis.
     """

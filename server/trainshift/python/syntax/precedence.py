@@ -16,7 +16,7 @@ from trainshift.python.syntax.slotted_ast import kind_of
 
 
 class Level(IntEnum):
-    """How tightly an expression holds together; also what a place asks of one that has no parentheses.
+    """The precedence of an expression, or the least one that a place accepts without parentheses.
 
     A `:=` gets parentheses wherever it is put, although a few places would take it without.
     """
@@ -152,7 +152,7 @@ def level(node: ast.expr, code: str) -> Level:
 
 
 def asked(parent: ast.AST, node: ast.expr) -> Level:
-    """What the place that `node` has in `parent` asks of an expression there."""
+    """The least precedence that the place of `node` in `parent` accepts without parentheses."""
     if isinstance(parent, ast.BoolOp):
         return Level(_LEVELS[kind_of(parent.op)] + 1)
     if isinstance(parent, ast.UnaryOp):
@@ -219,7 +219,7 @@ def comments(text: str) -> list[str]:
 
 
 def _significant(text: str, at: int, end: int) -> int:
-    """The offset of what comes next that is no white space, comment or joined line."""
+    """The offset of the next character that is not white space, a comment or a joined line."""
     while at < end and (text[at].isspace() or text[at] in "#\\"):
         if text[at] == "#":
             while at < end and text[at] not in "\r\n":

@@ -154,7 +154,7 @@ def _assign(node: ast.Assign) -> Any:
 
 
 class _Making(dict[type, Callable[[Any], Any]]):
-    """What makes a node lean, by its class."""
+    """The constructors of slotted nodes, by class."""
 
     def __missing__(self, kind: type) -> Callable[[Any], Any]:
         self[kind] = _below if issubclass(kind, ast.AST) and kind._fields else _as_it_is

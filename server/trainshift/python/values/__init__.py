@@ -1,1 +1,1 @@
-"""Where values come from and who calls whom: analyses of a whole program that build on names."""
+"""Whole-program analyses that build on names: the sources of values, and the call graph."""

@@ -18,7 +18,7 @@ from trainshift.python.syntax.slotted_ast import kind_of
 
 
 class Effect(IntEnum):
-    """What code does besides giving a value, the more telling the higher.
+    """The effect of code beside its value; the more serious, the higher.
 
     FILES is something outside the program, such as a file, which one process may do for all; ACTS changes
     what later code sees.  Code that has none of these is pure.
@@ -31,7 +31,7 @@ class Effect(IntEnum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SideEffect:
-    """One thing that code does: `what` is a verb phrase, `node` (read in `scope`) does it.
+    """One side effect: `what` is a verb phrase, and `node` (read in `scope`) has it.
 
     `changed` is the object that a method changes.  `origin` is what a function that `node` runs does.
     """
@@ -119,7 +119,7 @@ class EffectAnalysis:
         return self._sites[site]
 
     def _body(self, function: Scope) -> OwnEffect:
-        """What the function does itself, and the functions that it runs."""
+        """The function's own effect, and the functions that it runs."""
         known = self._bodies.get(function)
         if known is None:
             found: list[SideEffect | None] = list(self._bound_outside(function))

@@ -46,7 +46,7 @@ SHOWN = Attribute(" shown")
 
 
 class Sort(Enum):
-    """What an object is known by."""
+    """The identity of an abstract object."""
 
     UNKNOWN = "any object from outside, or that escaped"
     MADE = "the expression that makes it"
@@ -100,7 +100,7 @@ def union(sets: Iterable[Bits]) -> Bits:
 
 
 def elements_of(cells: Cells, but: Hashable = ANY) -> Bits:
-    """What is in cells that are no attributes, without those of one constant key."""
+    """The contents of cells that are not attributes, except those of one constant key."""
     return union(
         inner for key, inner in cells.items() if not isinstance(key, Attribute) and (key != but or but is ANY)
     )
@@ -128,7 +128,7 @@ def key_of(place: ast.expr) -> Hashable:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What holds at a point: what variables may be, what objects may hold and hold twice, what escaped.
+    """The abstract state at a point: values of variables, contents of objects, duplicates, escaped objects.
 
     `shared` are the objects that were put into a container while another one had them.
     """
@@ -140,7 +140,7 @@ class State:
     shared: Bits = 0
 
     def joined(self, other: State) -> State:
-        """What holds where one of two states holds."""
+        """The join of two states."""
         if self is other or self == other:
             return self
         heap = dict(self.heap)
@@ -198,7 +198,7 @@ class Objects:
         return 1 << index
 
     def inside(self, index: int, key: Hashable) -> Bits:
-        """What is in a placeholder at first: by key, if that is told apart, or anywhere else.
+        """The initial contents of a placeholder: by key, if keys are distinguished, or anywhere in it.
 
         What is deeper in it is one object for all keys, and from a depth on for all depths.
         """
@@ -221,7 +221,7 @@ class Objects:
         return self.intern(Object(Sort.INSIDE, None, index, key, depth=holder.depth + 1))
 
     def all_inside(self, index: int) -> Bits:
-        """What is in a placeholder at first, in its elements and attributes."""
+        """The initial contents of a placeholder, in its elements and attributes."""
         found = self._all_inside.get(index)
         if found is None:
             found = union(self.inside(index, each) for each in (*self.keys, REST))
@@ -229,7 +229,7 @@ class Objects:
         return found
 
     def within(self, index: int) -> Bits:
-        """What is in a placeholder at first, at any depth."""
+        """The initial contents of a placeholder, at any depth."""
         found = self._within.get(index)
         if found is None:
             found = waiting = self.all_inside(index)
@@ -241,14 +241,14 @@ class Objects:
         return found
 
     def within_some(self, outer: Bits) -> Bits:
-        """What is in one of some placeholders at first, at any depth."""
+        """The initial contents of any of some placeholders, at any depth."""
         found = self._within_some.get(outer)
         if found is None:
             found = self._within_some[outer] = union(map(self.within, bits_of(outer)))
         return found
 
     def root(self, index: int) -> Object:
-        """What a placeholder is inside of, at any depth; the object itself where it is in nothing."""
+        """The outermost placeholder that contains a placeholder, or itself."""
         found = self._all[index]
         while found.sort is Sort.INSIDE and found.of is not None:
             found = self._all[found.of]
@@ -286,7 +286,7 @@ class Heap:
         return bits | self.objects.outer | self.escaped if bits & UNKNOWN else bits
 
     def held(self, bits: Bits, key: Hashable = ANY) -> Bits:
-        """What objects may hold: at a key, as an attribute, or anywhere in them."""
+        """The possible contents of objects: at a key, as an attribute, or anywhere in them."""
         found, shown = self._held(bits, key)
         if isinstance(key, Attribute):
             return found
@@ -299,7 +299,7 @@ class Heap:
         return found
 
     def _held(self, bits: Bits, key: Hashable) -> tuple[Bits, Bits]:
-        """What objects hold themselves, and what they go through, if they are iterators or views."""
+        """The contents of objects themselves, and the sources of those that are iterators or views."""
         found, shown = bits & UNKNOWN, 0
         if bits & self.escaped or (self.escaped & UNKNOWN and bits & self.objects.outer):
             found |= UNKNOWN
@@ -317,7 +317,7 @@ class Heap:
         return found, shown
 
     def all_held(self, bits: Bits) -> Bits:
-        """What objects may hold, in elements and attributes."""
+        """The possible contents of objects, in elements and attributes."""
         found = self.held(bits)
         for index in bits_of(bits):
             found |= union(self.heap.get(index, NO_CELLS).values())
@@ -345,7 +345,7 @@ class Heap:
         return found
 
     def common(self, one: Bits, other: Bits) -> Bits:
-        """What two sets of objects have in common, with what of the one was inside of the other at first.
+        """The intersection of two sets of objects, including objects of the one that began inside the other.
 
         A container that gets both, one after the other, leads to these on two ways.
         """
@@ -358,12 +358,14 @@ class Heap:
         return found
 
     def doubled(self, bits: Bits) -> Bits:
-        """What containers may hold at two places."""
+        """The objects that containers may hold at two places."""
         found = UNKNOWN if bits & (UNKNOWN | self.escaped) else 0
         return found | union(self.twice.get(index, 0) for index in bits_of(bits))
 
     def reached_twice(self, roots: Bits) -> Bits:
-        """What one of some objects may lead to on two ways: by two places of one container, or by two."""
+        """The objects that are reachable by two paths: by two places of one container, or by two
+        containers.
+        """
         found = self.doubled(self.closure(roots))
         for root in bits_of(roots if self.shared else 0):
             inside = self.closure(1 << root)
@@ -448,11 +450,11 @@ class Heap:
         self.escaped |= self.closure(bits)
 
     def make(self, node: ast.AST, of: int | None = None, *, earlier: bool = False, depth: int = 0) -> Bits:
-        """A new object; `age` has been asked before what goes into it."""
+        """Create a new object; call `age` before evaluating its contents."""
         return self.objects.intern(Object(Sort.MADE, node, of, ANY, earlier or self.in_rounds, depth))
 
     def age(self, node: ast.AST) -> None:
-        """What was made at a place is from now on of an earlier turn."""
+        """Mark the objects created at a place as those of an earlier iteration."""
         for index in self.objects.made_at.get(node, ()):
             made = self.objects[index]
             old = self.objects.intern(Object(Sort.MADE, node, made.of, ANY, True, made.depth))

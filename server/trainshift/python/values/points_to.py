@@ -83,7 +83,7 @@ class PointsTo:
         return self._flows[function]
 
     def summary(self, function: FunctionNode) -> Summary:
-        """What a call of a function leaves behind; nothing yet, of one that is being analysed."""
+        """The summary of a function's calls; empty so far if it is still being analysed."""
         if function not in self._summaries:
             if function not in self.scopes:
                 self._enter(function, None)
@@ -215,7 +215,7 @@ class FunctionPoints(Analysis[State]):
         self._solution = solve(self.cfg, self)
 
     def summary(self) -> Summary:
-        """What a call leaves behind, normally or by an exception."""
+        """The summary of a call, for its normal end and for exceptions."""
         assert self._solution is not None
         state = self._solution.after(self.cfg.exit)
         raised = self._solution.after(self.cfg.raised) if self.whole.catches else None
@@ -240,12 +240,12 @@ class FunctionPoints(Analysis[State]):
     # Questions.
 
     def before(self, at: Point | ast.AST) -> State | None:
-        """What holds where control comes to a point or statement; None where it never does."""
+        """The state before a point or statement; None if it is unreachable."""
         assert self._solution is not None
         return self._solution.before(at)
 
     def after(self, at: Point | ast.AST) -> State | None:
-        """What holds behind a point or statement; None where control never falls off its end."""
+        """The state after a point or statement; None if control never falls off its end."""
         assert self._solution is not None
         return self._solution.after(at)
 
@@ -258,8 +258,9 @@ class FunctionPoints(Analysis[State]):
         return Transfer(self, state, None).value(node)
 
     def within_value(self, state: State, node: ast.expr) -> Bits:
-        """The objects that the value of an expression may be, with all that they may hold: what the
-        expression makes is in no state."""
+        """The possible values of an expression and their contents, including objects that the expression
+        creates.
+        """
         turn = Transfer(self, state, None)
         return turn.heap.closure(turn.value(node))
 
@@ -277,7 +278,7 @@ class FunctionPoints(Analysis[State]):
         return self._heap(state).closure(bits)
 
     def held(self, state: State, bits: Bits, key: Hashable = ANY) -> Bits:
-        """What objects may hold: at a key, as an attribute, or anywhere."""
+        """The possible contents of objects: at a key, as an attribute, or anywhere."""
         return self._heap(state).held(bits, key)
 
     def held_twice(self, state: State, bits: Bits) -> Bits:

@@ -1,4 +1,4 @@
-"""The transfer functions of the points-to analysis: what statements, expressions and calls do to a state."""
+"""The transfer functions of the points-to analysis, for statements, expressions and calls."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FunctionNode: TypeAlias = "ast.FunctionDef | ast.Lambda"
 
 @dataclass(frozen=True, slots=True)
 class Gives:
-    """What a call gives that is none of a function at hand.
+    """The result of calling a function whose code is not available.
 
     `same`: its value may be one of these; `part`: it may be in one of these; `holding`: it is a new container
     of these; `elements`: it is a new container of what is in these.  `changed`: these may be changed.
@@ -60,14 +60,14 @@ NOTHING = Gives()
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What an operator may do: join the elements of its operands, change its target in place."""
+    """The possible effects of an operator: join its operands' elements, mutate its target."""
 
     joins: bool = True
     in_place: bool = True
 
 
 class Policy(Protocol):
-    """What a client knows beside the language: functions of the file, libraries, kinds of values."""
+    """The client's knowledge beside the language: functions of the file, libraries, kinds of values."""
 
     def function(self, name: str) -> FunctionNode | None:
         """The function that a name of the module stands for."""
@@ -76,16 +76,16 @@ class Policy(Protocol):
         """Return whether the value of an expression in a function may be something that can be changed."""
 
     def is_view(self, node: ast.Subscript | ast.Attribute, function: FunctionNode) -> bool:
-        """Return whether a part may share the memory of what it is a part of."""
+        """Return whether a subscript or attribute may be a view, sharing memory with its base."""
 
     def is_copy(self, node: ast.Subscript, function: FunctionNode) -> bool:
-        """Return whether a part is something new, that has nothing in common with what it is a part of."""
+        """Return whether a subscript creates a copy, sharing nothing with its base."""
 
     def has_views(self, node: ast.expr, function: FunctionNode) -> bool:
-        """Return whether the elements of what an expression is may share its memory."""
+        """Return whether the elements of an expression's value may be views of it."""
 
     def operation(self, node: ast.BinOp | ast.AugAssign, function: FunctionNode) -> Operation:
-        """What an operator may do to objects in a function."""
+        """The possible effects of an operator on objects in a function."""
 
     def body(self, function: FunctionNode) -> Sequence[ast.stmt]:
         """The statements of a function."""
@@ -94,12 +94,12 @@ class Policy(Protocol):
         """The functions that the called value may be, where that is known; none where it is not."""
 
     def call(self, node: ast.Call, function: FunctionNode) -> Gives | None:
-        """What a call of no function at hand gives; None where that is not known."""
+        """The result of calling a function whose code is not available; None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a call of a function leaves behind: its value, what it changed, and its last state."""
+    """The summary of a function's calls: result, mutations and final state."""
 
     returned: Bits = 0
     changed: Bits = 0
@@ -146,7 +146,7 @@ class Whole(Protocol):
     scopes: dict[ast.AST, FunctionScope]
 
     def summary(self, function: FunctionNode) -> Summary:
-        """What a call of a function leaves behind."""
+        """The summary of a function's calls."""
 
     def capturing(self, variable: Variable) -> Sequence[FunctionScope]:
         """The functions inside that of a variable that know it."""
@@ -189,7 +189,7 @@ _NO_OBJECT_METHODS = frozenset({"index", "count", "join", "format", "startswith"
 
 
 class Transfer:
-    """One point of a function, passed: does to a state what the point does."""
+    """The transfer function of one point: applies its effects to a state."""
 
     def __init__(self, flow: Flow, state: State, point: Point | None) -> None:
         self.flow = flow
@@ -205,7 +205,7 @@ class Transfer:
         """Whether it is unknown code that runs."""
 
     def named(self, name: str) -> Bits:
-        """What a name may be."""
+        """The possible objects of a name."""
         variable = self.scope.variable(name)
         owner = self.whole.scopes.get(variable[0]) if variable[0] is not None else None
         if owner is self.scope or variable in self.heap.variables:
@@ -267,7 +267,7 @@ class Transfer:
                         self.value(part)
 
     def _keep_captured(self) -> None:
-        """What functions inside have captured, they keep when the function has ended."""
+        """Add the objects that inner functions have captured to those that outlive the call."""
         for name in self.scope.own:
             variable = self.scope.node, name
             for index in self.keepers(variable):
@@ -355,7 +355,7 @@ class Transfer:
         self._rebind(target, old, made, node)
 
     def _rebind(self, target: ast.expr, old: Bits, made: Bits, node: ast.AST) -> None:
-        """Give a target what it was before, or something new: none of that is at two places for it."""
+        """Rebind a target to its old objects or new ones; neither counts as stored twice because of this."""
         if not isinstance(target, ast.Subscript) or isinstance(target.slice, ast.Slice):
             self.bind(target, old | made, node)
             return
@@ -366,7 +366,7 @@ class Transfer:
         self.heap.twice = before
 
     def bind(self, target: ast.expr, value: Bits, node: ast.AST, views: Bits = 0) -> None:
-        """Give a target some objects; its parts may also be `views`, which share their memory with parts."""
+        """Bind a target to objects; `views` are parts that share memory with other parts."""
         match target:
             case ast.Name(name):
                 self.heap.variables[self.scope.variable(name)] = (
@@ -399,7 +399,7 @@ class Transfer:
                 self.store(self.value(base), Attribute(name), value, node)
 
     def _views(self, bits: Bits, node: ast.expr) -> Bits:
-        """What shares its memory with its elements, of what an expression may be."""
+        """The objects that share memory with their elements, among the possible values of an expression."""
         return bits if bits and self.policy.has_views(node, self.scope.node) else 0
 
     # What loops go through.
@@ -413,7 +413,7 @@ class Transfer:
             self.heap.variables[loop, f" iterated{path}"] = self.value(source)
 
     def _picked(self, source: ast.expr, loop: ast.AST, path: str) -> Bits:
-        """The next element of what a loop goes through."""
+        """The next element of a loop's iterable."""
         if not (parts := _paired(source)):
             whole = self.heap.variables.get((loop, f" iterated{path}"), 0)
             return self.heap.held(whole) | self._views(whole, source)
@@ -428,7 +428,7 @@ class Transfer:
     # Expressions.
 
     def value(self, node: ast.expr) -> Bits:
-        """The objects that an expression may be; does what it does."""
+        """The possible objects of an expression; also applies its effects."""
         self.heap.age(node)
         found = self._value(node)
         return found if not found or self.policy.is_object(node, self.scope.node) else 0
@@ -628,7 +628,7 @@ class Transfer:
         )
 
     def _builtin(self, node: ast.Call, values: Mapping[int, Bits]) -> Bits | None:
-        """What a builtin function gives; None for one that is not known."""
+        """The result of a builtin function; None for an unknown one."""
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         args, words = (
             [values[id(each)] for each in node.args],
@@ -651,7 +651,7 @@ class Transfer:
         return self._container(node, name, args, words)
 
     def _container(self, node: ast.Call, name: str, args: list[Bits], words: dict[str | None, Bits]) -> Bits:
-        """The new container or iterator that a builtin function makes of what it goes through."""
+        """The new container or iterator that a builtin function creates from its iterable."""
         if name in ("zip", "enumerate"):
             pair = self.heap.make(node.func)
             self.heap.heap[pair.bit_length() - 1] = {SHOWN: union(args)}
@@ -674,7 +674,7 @@ class Transfer:
         return made
 
     def _mapped(self, node: ast.Call, args: list[Bits]) -> tuple[Bits, Bits]:
-        """What `map` gives, and which of it the function makes, so that it is another object each time."""
+        """The result of `map`, and the part that the function creates anew for each element."""
         found = self._apply(args[0], self.heap.held(union(args[1:])), node)
         # It runs when it is gone through.
         found |= 0 if id(node) in self._consumed else self.unknown(union(args), node)
@@ -689,14 +689,14 @@ class Transfer:
             self.heap.heap[index] = united(cells, dict.fromkeys((*keys, REST), views))
 
     def _showing(self, node: ast.Call, source: Bits) -> Bits:
-        """An iterator or a view, that shows what is in others by the time that it is gone through."""
+        """An iterator or a view, which yields the contents that its source has when it is iterated."""
         made = self.heap.make(node)
         self.heap.heap[made.bit_length() - 1] = {SHOWN: source}
         self.heap.double(made, self.heap.doubled(source))
         return made
 
     def _apply(self, functions: Bits, given: Bits, node: ast.Call) -> Bits:
-        """What functions give that a builtin function calls with some objects."""
+        """The results of functions that a builtin function calls with some objects."""
         found = 0
         for function in self._functions(functions):
             found |= self._leave(function, dict.fromkeys(parameter_names(function.args), given), node)
@@ -725,7 +725,7 @@ class Transfer:
         return found
 
     def _method(self, node: ast.Call, name: str, base: Bits, values: Mapping[int, Bits]) -> Bits | None:
-        """What a method of a builtin container gives and does; None for one that is none of these."""
+        """The result of a builtin container's method, with its effects; None for other methods."""
         args = [values[id(each)] for each in node.args]
         key = key_of(node.args[0]) if node.args else ANY
         method = METHODS.get(name)
@@ -766,7 +766,7 @@ class Transfer:
         return found if name in ("pop", "popleft", "popitem", "setdefault") else 0
 
     def unknown(self, given: Bits, node: ast.AST | None) -> Bits:
-        """What an unknown call gives, and does to all that it may know."""
+        """The result of an unknown call, with its effects on all objects that it may reach."""
         self.heap.escape(given | UNKNOWN)
         self.note_store(given | UNKNOWN, given | UNKNOWN)
         around, self._is_unknown = self._is_unknown, True
@@ -786,7 +786,7 @@ class Transfer:
     def _called(
         self, node: ast.Call, functions: list[FunctionNode], called: Bits, values: Mapping[int, Bits]
     ) -> Bits:
-        """What functions at hand give and do; one of them is called."""
+        """The joined result of functions one of which is called, with their effects."""
         before, everything = self.heap.state(), union(values.values())
         found, after = 0, list[State]()
         for function in functions:
@@ -801,7 +801,7 @@ class Transfer:
         return found
 
     def _bound(self, node: ast.Call, function: FunctionNode, values: Mapping[int, Bits]) -> dict[str, Bits]:
-        """By parameter: what a call gives it."""
+        """The arguments of a call by parameter."""
         call = bind_call(node, function.args)
         given = {name: values[id(each)] for name, each in call.given.items()}
         for name, default in call.defaulted.items():
@@ -818,7 +818,7 @@ class Transfer:
         return given
 
     def _leave(self, function: FunctionNode, given: Mapping[str, Bits], node: ast.AST) -> Bits:
-        """The state after a call of a function, by its summary: placeholders are what the call gives them."""
+        """Apply a function's summary after a call, with placeholders replaced by the arguments."""
         summary = self.whole.summary(function)
         if not summary.is_known:
             for variable in map(self.whole.scopes[function].variable, self.whole.scopes[function].free):
@@ -873,7 +873,7 @@ class Transfer:
         return replaced.of(summary.returned)
 
     def _met(self, cells: Cells, replaced: _Replaced) -> Bits:
-        """What a container holds twice because a call gives one thing for two.
+        """The objects that a container holds twice because a call passes one object for two placeholders.
 
         What was at two places of one container before is one thing only if that held it twice.
         """
@@ -923,11 +923,11 @@ class Transfer:
         ]
 
     def kept(self, variable: Variable, index: int) -> Bits:
-        """What a variable was when the function around a function ended, as that keeps it."""
+        """The captured value of a variable when its function ended."""
         return self.heap.heap.get(index, NO_CELLS).get(Attribute(variable[1]), 0)
 
     def named_first(self, variable: Variable) -> Bits:
-        """What a variable may be, of whatever function."""
+        """The possible initial values of a variable of any function."""
         if variable in self.heap.variables or variable[0] is self.scope.node:
             return self.heap.variables.get(variable, 0)
         return self.objects.intern(Object(Sort.OUTER, variable))
@@ -1012,8 +1012,7 @@ def moves_in(statements: Sequence[ast.stmt]) -> set[int]:
 
 
 def _put_back(statements: Sequence[ast.stmt]) -> set[int]:
-    """The stores at some places of what is taken from just these by the statements before them, or of what is
-    taken out of a container that gets it again."""
+    """The indices of statements that store a value back where it was just taken from."""
     taken: dict[str, ast.expr] = {}
     put: dict[int, tuple[str, str]] = {}
     for node in statements:
@@ -1067,7 +1066,7 @@ def _has_parts(target: ast.expr) -> bool:
 
 
 def _paired(source: ast.expr) -> list[ast.expr]:
-    """What a loop goes through side by side, by places of the tuples that it gets."""
+    """The iterables that a loop traverses side by side, by place in the tuple (`zip`)."""
     match source:
         case ast.Call(ast.Name("enumerate"), [inner, *_]) if not isinstance(inner, ast.Starred):
             return [ast.Constant(0), inner]

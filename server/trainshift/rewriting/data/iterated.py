@@ -84,7 +84,7 @@ class Iterated:
                 yield Iteration(root.at, site.statement)
 
     def _is_step(self, function: ast.expr, site: Site) -> bool:
-        """Tell that a function that is handed to another one trains."""
+        """Return whether a function that is handed to another one trains."""
         trains = self._program.fact(WhatTrains).functions
         values = self._program.names.site_values(function, site)
         return any(isinstance(each, Function) and each.scope in trains for each in values)
@@ -118,7 +118,7 @@ class Iterated:
         return self._is_of_state(loop) or (bool(around) and self._is_critic(loop))
 
     def _is_of_state(self, loop: Statement) -> bool:
-        """Tell that a loop goes through gradients, optimizers, layers or the like, and takes no data."""
+        """Return whether a loop goes through gradients, optimizers, layers or the like, and takes no data."""
         if not isinstance(loop.node, ast.For | ast.AsyncFor):
             return False
         at = Occurrence(loop.node.iter, loop.scope, loop)
@@ -126,7 +126,7 @@ class Iterated:
         return is_of_state and not takes_batches(self._program, loop)
 
     def _is_critic(self, loop: Statement) -> bool:
-        """Tell that a loop counts some steps that the loop around it takes beside a step of its own."""
+        """Return whether a loop counts some steps that the loop around it takes beside a step of its own."""
         turns, outer = self._program.fact(Turns), self._program.fact(Turns).around(loop)
         if outer is None or not isinstance(loop.node, ast.For) or turns.cuts(loop, by_number=True):
             return False
@@ -148,7 +148,7 @@ class Iterated:
         return self._novelties[loop]
 
     def _takes(self, at: Occurrence, statement: Statement) -> bool:
-        """Tell that a comprehension goes through new data."""
+        """Return whether a comprehension goes through new data."""
         turns = self._program.fact(Turns)
         gives = turns.gives(at)
         return gives is Gives.NUMBERS or (gives is Gives.DATA and not turns.is_of_batch(at, statement))

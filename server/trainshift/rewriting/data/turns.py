@@ -130,7 +130,7 @@ class Turns:
     # The batch of the loop around
 
     def cuts(self, loop: Statement, by_number: bool = False) -> bool:
-        """Tell that each turn of a loop cuts, by what it binds, what is no batch of the loop around it.
+        """Return whether each turn of a loop cuts, by what it binds, what is no batch of the loop around it.
 
         The number of a `for` is among that if it is `by_number`.
         """
@@ -155,7 +155,7 @@ class Turns:
         return self.gives(at) is Gives.DATA and not self.is_of_batch(at, loop)
 
     def is_of_batch(self, at: Occurrence, loop: Statement) -> bool:
-        """Tell that an expression is made of the batch that a turn of the loop around has taken."""
+        """Return whether an expression is made of the batch that a turn of the loop around has taken."""
         outer = self.around(loop)
         return outer is not None and any(self._is_taken(each, outer) for each in self._behind(at))
 
@@ -196,7 +196,7 @@ class Turns:
         return reachable([at], behind, lambda each: id(each.node))
 
     def _is_taken(self, at: Occurrence, loop: Statement) -> bool:
-        """Tell that a name is bound by what each turn of a loop takes of data."""
+        """Return whether a name is bound by what each turn of a loop takes of data."""
         return isinstance(at.node, ast.Name) and any(
             self._hands_out(loop)
             if each.statement is loop
@@ -208,7 +208,7 @@ class Turns:
         )
 
     def _hands_out(self, loop: Statement) -> bool:
-        """Tell that a loop goes through the batches of a dataset, or of a generator of the script's."""
+        """Return whether a loop goes through the batches of a dataset, or of a generator of the script's."""
         if not isinstance(loop.node, ast.For | ast.AsyncFor):
             return False
         root = self._pipelines.read(Occurrence(loop.node.iter, loop.scope, loop))
@@ -226,7 +226,9 @@ class Turns:
         )
 
     def _takes(self, at: Occurrence, loop: Statement) -> bool:
-        """Tell that an expression asks for a next batch, or cuts one by the number of a loop or a draw."""
+        """Return whether an expression asks for a next batch, or cuts one by the number of a loop or a
+        draw.
+        """
         inside = [each for each in loop.walk() if each.scope is loop.scope]
         names = made_of(_targets(loop), inside)
         for part in ast.walk(at.node):
@@ -244,7 +246,7 @@ class Turns:
 
 
 def _is_of_gradients(call: ast.Call) -> bool:
-    """Tell that a call makes no data: it clips or scales a gradient, or makes what has its shape."""
+    """Return whether a call makes no data: it clips or scales a gradient, or makes what has its shape."""
     name = last_name(call.func)
     return name.startswith(("clip_by", "zeros", "ones")) or name in ("Variable", "cast", "divide", "multiply")
 
@@ -298,11 +300,11 @@ def made_of(names: set[str], inside: list[Statement]) -> set[str]:
 
 
 def is_arithmetic(node: ast.expr) -> bool:
-    """Tell that an expression only works out numbers."""
+    """Return whether an expression only works out numbers."""
     parts = [part for part in ast.walk(node) if isinstance(part, ast.Call | ast.Subscript)]
     return all(isinstance(part, ast.Call) and last_name(part.func) in _ARITHMETIC for part in parts)
 
 
 def reads(node: ast.AST, names: set[str]) -> bool:
-    """Tell that an expression reads one of some names."""
+    """Return whether an expression reads one of some names."""
     return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))

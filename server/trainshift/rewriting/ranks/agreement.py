@@ -235,7 +235,7 @@ class Agreement:
         return next(iter(tests.values())) if len(tests) == 1 else None
 
     def _can_tell(self, scope: Scope, statement: Statement | None) -> bool:
-        """Tell that all ranks come to a place where objects can be sent."""
+        """Return whether all ranks come to a place where objects can be sent."""
         function = scope.function()
         # A generator may be run by a thread, which sends nothing.
         if statement is None or not can_send(self._program, scope) or (function and function.is_generator):
@@ -253,7 +253,7 @@ class Agreement:
         return test is not None and bool(asked(Occurrence(test, statement.scope, statement)))
 
     def _is_sendable(self, site: Site) -> bool:
-        """Tell that what a call gives are numbers or words, and no objects of the script's own."""
+        """Return whether what a call gives are numbers or words, and no objects of the script's own."""
         if self._script.called_name(site) not in _CHOOSING:
             return True
         given = [*site.node.args[:2], *(each.value for each in site.node.keywords if each.arg != "k")]
@@ -262,7 +262,7 @@ class Agreement:
         return all(self._is_plain(Occurrence(each, site.scope, site.statement)) for each in given)
 
     def _is_plain(self, at: Occurrence) -> bool:
-        """Tell that an expression gives numbers or words, written out where it is made."""
+        """Return whether an expression gives numbers or words, written out where it is made."""
         step = self._names.steps_back(at)
         if step is None or step.unseen or not step.sources:
             return self._is_plain_value(at)

@@ -147,7 +147,9 @@ class StaticFunction:
         return build(self.node, swallows=self._may_swallow)
 
     def _may_swallow(self, item: ast.withitem) -> bool:
-        """Tell that a context manager may suppress exceptions: those of libraries do not, but for one."""
+        """Return whether a context manager may suppress exceptions: those of libraries do not, but for
+        one.
+        """
         made = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
         full = self.script.names.full_names(made, self.scope)
         if full:
