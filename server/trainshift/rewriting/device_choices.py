@@ -69,7 +69,7 @@ class Hidden:
 
 @dataclass(slots=True)
 class Choices:
-    """The choices of one script by what can be done about them."""
+    """The device choices of one script, by the action that they need."""
 
     statements: list[Statement] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)

@@ -40,7 +40,7 @@ _MOST, _DEEPEST = 64, 12
 
 
 class Where(Enum):
-    """What a place is to a rank, which has one GPU, the first of those that it sees."""
+    """The meaning of a device name for a rank, which sees its own GPU as the first."""
 
     HERE = "on that GPU, or on the CPU"
     OTHER_GPU = "on another GPU"
@@ -57,7 +57,7 @@ class DevicePlace:
 
 
 class DevicePlaces:
-    """Where one script places its operations."""
+    """The devices on which one script places its operations."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -148,7 +148,7 @@ class DevicePlaces:
         statement: Statement | None,
         depth: int,
     ) -> Iterator[str]:
-        """A format with what it is given put into its fields, one after the other."""
+        """Yield the texts of a format with its arguments filled in, one after another."""
         parts = [set(_limited(self._texts(part, scope, statement, depth + 1))) for part in given]
         for text in self._texts(form, scope, statement, depth + 1):
             yield from _limited(_fill(text, chosen) for chosen in product(*parts))
@@ -239,6 +239,6 @@ def _limited(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _fill(text: str, parts: Iterable[str]) -> str:
-    """A text with what its fields are given, one after the other."""
+    """A text with its fields filled in, one after another."""
     left = iter(parts)
     return _FIELD.sub(lambda _: next(left, _UNSEEN), text)

@@ -42,7 +42,7 @@ _BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_o
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Flag:
-    """The flag of one step: `key` is the code of what the set holds, None for a Boolean.
+    """The flag of one step: `key` is the code of its element in a set, None for a Boolean.
 
     `PAIRS_KEY` stands for the first variable of the step's pairs.  `first` is the code of its first value, ""
     where no flag is needed.
@@ -85,8 +85,8 @@ class Flags:
         return sorted(steps, key=lambda step: self._script.span(step.site.node, step.site))
 
     def _is_served(self, step: Step) -> bool:
-        """Return whether the callback of `fit` broadcasts what a step trains; for Keras 3 all the model
-        holds.
+        """Return whether the callback of `fit` broadcasts a step's variables (for Keras 3, all of the
+        model's).
         """
         if not self._program.fact(Executions).custom_model(step.site.scope):
             return False
@@ -176,7 +176,7 @@ class Flags:
         return is_first_value(bindings[0].value)
 
     def _key(self, step: Step) -> str | None:
-        """What tells the objects apart that a step serves; None if there is only one."""
+        """The expression that distinguishes the objects of a step's calls; None if there is only one."""
         single, text = self._program.fact(Executions).is_single, self._script.text
         if (self._is_staged(step) and not self._target.is_keras3) or not single(step.receiver, step.site):
             return text(step.receiver, step.site)
@@ -210,7 +210,7 @@ class Flags:
     # Broadcasts that are there
 
     def is_covered(self, step: Step) -> bool:
-        """Return whether the script broadcasts what the step trains."""
+        """Return whether the script broadcasts the step's variables."""
         if self._own_flag(step.statement) is not None:
             return True
         if self._program.fact(OwnHorovod).hooks or self._horovod.is_elastic:
@@ -222,7 +222,7 @@ class Flags:
         return any(self._covers(site, step) for site in sent)
 
     def _own_flag(self, statement: Statement) -> str | None:
-        """The flag tested by the broadcast that follows a step's statement, behind what rank 0 alone does."""
+        """The flag that the broadcast after a step's statement tests, below code for rank 0 alone."""
         following = self._script.following(statement)
         if statement.branches:
             following = statement.branches["body"][0]
@@ -251,7 +251,7 @@ class Flags:
         return name if name and inside and f"'{name}'" in last else None
 
     def _covers(self, site: Site, step: Step) -> bool:
-        """Return whether a broadcast is of what the step trains, as far as can be told."""
+        """Return whether a broadcast covers the step's variables, as far as the script shows."""
         if any(self._flag_of(above) for above in site.statement.path()) or self._follows_load(site):
             return False
         kept = self._program.fact(SetWeights).kept(step)

@@ -15,14 +15,14 @@ from trainshift.python.syntax.chunk_syntax import Site, Statement, behind_main_g
 
 
 class ImportEffects:
-    """What the files of a program do when they are imported."""
+    """The effects of importing the files of a program."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._known: dict[Script, bool] = {}
 
     def touch(self, script: Script) -> bool:
-        """Return whether importing a file may touch a device, itself or by what it imports in turn."""
+        """Return whether importing a file may touch a device, itself or through its own imports."""
         if script not in self._known:
             self._known[script] = False  # Asked again while it is being answered: a cycle of imports.
             others = (other for binding in script.imports for other in script.run_by_import(binding))

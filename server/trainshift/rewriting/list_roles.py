@@ -21,7 +21,7 @@ from trainshift.rewriting.ranks.own_paths import OwnPaths
 
 
 class Role(Enum):
-    """What a callback or a hook is there for."""
+    """The purpose of a callback or a hook."""
 
     STEERS = "steers training, or keeps what the script may read"
     WRITES = "shows or writes something"
@@ -48,7 +48,7 @@ class Member:
 
 
 class Listed:
-    """What one call is given: `given` is the argument as it is written, None if there is none."""
+    """The list argument of one call: `given` is its expression, None if there is none."""
 
     given: ast.expr | None
     found: Members
@@ -60,7 +60,7 @@ class Listed:
 
     @property
     def notes(self) -> list[tuple[str, str]]:
-        """The names of members of which their libraries' entries say something, and what."""
+        """The names of members with a note in their libraries' entries, and the notes."""
         return [(each.name, each.says) for each in self.members if each.says]
 
     def has(self, name: str) -> bool:
@@ -90,7 +90,7 @@ class Lists(ABC):
         """The role of a class of the script's own, which has these bases in libraries."""
 
     def _stands_in_for(self, value: Value) -> str:
-        """What of Horovod's own the script's does the work of; "" for nothing."""
+        """The Horovod callback that an object of the script replaces; "" for none."""
         return ""
 
     def _role(self, value: Value) -> Role:
@@ -107,11 +107,11 @@ class Lists(ABC):
         return Role.UNKNOWN
 
     def _is_of_people(self, value: Value) -> bool:
-        """Return whether people's own entries say what a value is."""
+        """Return whether the user's own library entries describe a value."""
         return isinstance(value, Instance) and self._program.fact(Libraries).is_own(value.cls)
 
     def _found(self, given: ast.expr | None, site: Site) -> Members:
-        """What an argument holds; one object that stands for a list is its only element."""
+        """The members of an argument; one object in place of a list is its only element."""
         if given is None or (isinstance(given, ast.Constant) and given.value is None):
             return Members()
         found = members(self._script, given, site.scope, site.statement)

@@ -23,7 +23,7 @@ NO_GPU = ("-1", "")
 
 
 class Pinning:
-    """How a program chooses the GPU of a rank."""
+    """The way in which a program chooses the GPU of a rank."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -92,7 +92,7 @@ class Pinning:
         )
 
     def _environment(self) -> Iterator[Binding]:
-        """How the program sets the variable that hides GPUs."""
+        """Yield the bindings by which the program sets the variable that hides GPUs."""
         for item in self._script.item_bindings("environ"):
             if isinstance(item.key, ast.Constant) and item.key.value in DEVICE_VARIABLES:
                 yield item.binding

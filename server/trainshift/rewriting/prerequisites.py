@@ -69,7 +69,7 @@ def importing(module: str, name: str) -> str:
 
 
 class Prerequisites:
-    """What the rewritten statements of one file rely on, and the edits that bring it about.
+    """The prerequisites of one file's rewritten statements, and the edits that add them.
 
     Every file that uses Horovod imports and starts it, which may be done again and again, so that it also
     works where another script imports it (P2); the file that is started pins the GPU as well.
@@ -100,7 +100,7 @@ class Prerequisites:
 
     @cached_property
     def hvd(self) -> str:
-        """The name that has `size`, `rank` and all that the script's loops need but for what Keras' need."""
+        """The name of the Horovod module with `size`, `rank` and everything but the Keras parts."""
         return self.modules.get(TENSORFLOW) or self.modules[KERAS]
 
     @cached_property
@@ -249,7 +249,9 @@ class Prerequisites:
         return edit if above.strip() or not before else replace(edit, end=source.next_line(edit.end))
 
     def _moved_up(self, imports: list[str]) -> list[Statement]:
-        """The statements of the module that import what now is imported above them, and nothing else."""
+        """The module's statements that only import modules which the new imports above them import
+        already.
+        """
         return [
             each
             for each in self._script.top
@@ -259,9 +261,7 @@ class Prerequisites:
         ]
 
     def _is_imported_in_time(self, module: str) -> bool:
-        """Return whether the file's own import of a module of the standard library runs before what is to use
-        it.
-        """
+        """Return whether the file imports a standard library module before the place that needs it."""
         imports = [each.statement for each in self._script.module_bindings.get(module, ()) if each.statement]
         using = [call.site.statement for call in self._root_calls if module_of(self._whole, call) == module]
         place = self._script.top_index

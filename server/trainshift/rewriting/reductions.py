@@ -32,7 +32,7 @@ _SCALING_LOSSES = (
 
 
 class Form(Enum):
-    """What averages the gradients of a step, by what people call it."""
+    """The kind of wrapper that averages a step's gradients, with its name in messages."""
 
     TAPE = "a tape"
     KERAS = "Keras' fit"
@@ -41,7 +41,7 @@ class Form(Enum):
 
 
 class Reductions:
-    """What the wraps of one program are given."""
+    """The arguments of the wrappers in one program."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -58,7 +58,7 @@ class Reductions:
         return not (self._is_adasum or self._sums or self._program.fact(GlobalBatch).is_kept)
 
     def given(self, form: Form, module: str) -> str:
-        """The arguments that a wrap is given behind what it wraps; `module` is the name of Horovod's."""
+        """The arguments of a wrapper after the wrapped object; `module` is the name of Horovod's module."""
         return "".join(f", {each}" for each in self._given(form, module))
 
     def _given(self, form: Form, module: str) -> Iterator[str]:
@@ -72,7 +72,7 @@ class Reductions:
             yield "sparse_as_dense=True"
 
     def decisions(self, form: Form) -> Iterator[str]:
-        """What was decided of a wrap because of what was chosen."""
+        """Yield the decisions about a wrapper that follow from options."""
         if self._choices.warmup_epochs and form is not Form.KERAS and not self._program.fact(Fits).fits:
             yield "the rate is not warmed up: Horovod supports that for fit only"
         passes = self._choices.backward_passes_per_step
@@ -92,7 +92,7 @@ class Reductions:
             yield f"the gradients are averaged and the rate is scaled: {self._adds_nothing}"
 
     def _gathers_nothing(self, form: Form) -> str:
-        """Why a wrap cannot gather the gradients of several batches; empty if it can."""
+        """The reason why a wrapper cannot accumulate the gradients of several batches; empty if it can."""
         if form in (Form.TAPE, Form.GRADIENTS):
             return f"Horovod has no backward_passes_per_step for {form.value}"
         if self._scales_losses:
@@ -121,7 +121,7 @@ class Reductions:
 
     @cached_property
     def _adds_nothing(self) -> str:
-        """Why Adasum cannot be used; empty if it can."""
+        """The reason why Adasum cannot be used; empty if it can."""
         if self._wraps_optimizers:
             # `DistributedOptimizer(op=Adasum)` of TensorFlow 1 lets the ranks train apart.
             return "Horovod's Adasum works only with tapes, not with the optimizers that it wraps"
@@ -138,15 +138,13 @@ class Reductions:
 
     @cached_property
     def _wraps_there(self) -> list[Site]:
-        """What makes one gradient in the script as it is."""
+        """The calls in the original script that combine gradients of all ranks."""
         functions = (_TAPE, _ALLREDUCE) if self._program.fact(Graphs).is_used else (_TAPE,)
         return self._horovod.calls(*functions)
 
     @cached_property
     def _sums(self) -> bool:
-        """Return whether what makes one gradient in the script as it is adds the gradients of all ranks
-        up.
-        """
+        """Return whether the original script sums the gradients of all ranks instead of averaging them."""
         wraps = [*self._wraps_there, *self._horovod.calls(_OPTIMIZER)]
         return bool(wraps) and all(self._makes_one_by(each, _SUM) for each in wraps)
 

@@ -41,7 +41,7 @@ READING = ("flow", "flow_from_dataframe", "flow_from_directory", *DIRECTORIES)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SeedPlace:
-    """A call that fixes what is drawn by the number `node`."""
+    """A call that fixes random numbers by the seed `node`."""
 
     site: Site
     node: ast.expr
@@ -67,7 +67,7 @@ class SeedPlaces:
         return self.all if self._program.choices.seed_by_rank else []
 
     def called(self, site: Site) -> set[str]:
-        """What a call calls, by canonical names where there are such."""
+        """The full names that a call may call, canonical if known."""
         names = self._names.full_names(site.node.func, site.scope, site.statement)
         return {api.canonical(name) or name for name in names}
 
@@ -99,7 +99,7 @@ class SeedPlaces:
             yield SeedPlace(site, node, doubt)
 
     def _seed(self, site: Site) -> ast.expr | None:
-        """The argument of a call that fixes what is drawn."""
+        """The seed argument of a call."""
         names = self.called(site)
         if names & GLOBAL.keys() or names & GENERATORS:
             return argument(site.node, 0, "seed", "a", "x")

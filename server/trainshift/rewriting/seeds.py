@@ -60,7 +60,7 @@ _SETTING_UP = ("__init__", "build")
 
 
 class Seeds:
-    """Which seeds of one program all ranks must share."""
+    """The seeds of one program that all ranks must share."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -69,7 +69,7 @@ class Seeds:
         self._places = program.fact(SeedPlaces)
 
     def reason(self, site: Site) -> str:
-        """Why all ranks must have the seed of a call; empty if each may have its own."""
+        """The reason why all ranks must share the seed of a call; empty if each may have its own."""
         names = self._places.called(site)
         shared = [each for name in names for each in GLOBAL.get(name, ())]
         if shared:
@@ -84,7 +84,7 @@ class Seeds:
         return ""
 
     def _shared(self, library: str) -> str:
-        """Why all ranks must draw the same numbers from a library."""
+        """The reason why all ranks must draw the same numbers from a library."""
         if library == TENSORFLOW and self._ordering:
             return next(iter(self._ordering.values()))
         for site in self._script.sites:
@@ -101,7 +101,7 @@ class Seeds:
         return ""
 
     def _drawn_from(self, made: Site) -> str:
-        """Why all ranks must draw the same numbers from what a call makes."""
+        """The reason why all ranks must draw the same numbers from a generator that a call creates."""
         for site in self._script.sites:
             if isinstance(site.node.func, ast.Attribute) and any(
                 isinstance(value, Member)
@@ -115,11 +115,11 @@ class Seeds:
         return "" if self._is_kept(made) else "Trainshift cannot see what draws from it"
 
     def _is_kept(self, made: Site) -> bool:
-        """Return whether what a call makes is bound to a name, through which all is drawn from it."""
+        """Return whether a name is bound to a call's generator, and all draws use this name."""
         return isinstance(made.statement.node, ast.Assign | ast.AnnAssign)
 
     def _needed_by(self, site: Site, name: str) -> str:
-        """Why all ranks must draw the same in a call, of what has the full `name`."""
+        """The reason why all ranks must draw the same in a call of a function with the full `name`."""
         where = f"`{site.name}` (line {self._script.line_at(self._script.span(site.node, site).start)})"
         chooses = site.name in _CHOOSING or name.startswith("sklearn.")
         if chooses and self._program.choices.divide_data:
@@ -151,7 +151,7 @@ class Seeds:
     # When something is drawn
 
     def _makes_variable(self, site: Site) -> bool:
-        """Return whether what is drawn is what a variable begins with, which is broadcast."""
+        """Return whether a draw initializes a variable, which is broadcast."""
         for outer in expression_path(site.statement.node, site.node):
             if isinstance(outer, ast.Call) and outer is not site.node:
                 values = self._names.values(outer, site.scope, site.statement)
@@ -204,5 +204,5 @@ class Seeds:
 
     @cached_property
     def _mapped(self) -> dict[Scope, Site]:
-        """The functions that are handed to what maps data."""
+        """The functions passed to calls that map data."""
         return functions_handed_to(self._script, *_MAPPING)

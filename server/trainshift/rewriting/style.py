@@ -1,4 +1,4 @@
-"""How a file is written: which quotes it has, and whether black or ruff has formatted it."""
+"""Detect the style of a file: its quotes, and whether black or ruff has formatted it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _QUOTE = re.compile(r"[^\"']*(\"|')(?!\1\1)")
 
 
 class Style:
-    """The style of one file, which what is inserted into it follows."""
+    """The style of one file, which inserted code follows."""
 
     def __init__(self, program: Program) -> None:
         self._source = program.script.source

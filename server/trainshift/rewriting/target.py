@@ -15,7 +15,7 @@ from trainshift.python.lazy import cached_property
 
 
 class Target:
-    """What the result of one program is written for."""
+    """The Keras that the result of one program is written for."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -24,7 +24,7 @@ class Target:
 
     @cached_property
     def is_keras3(self) -> bool:
-        """Return whether what is written runs on Keras 3; else it is for Keras 2."""
+        """Return whether the result is for Keras 3 rather than Keras 2."""
         return self._which.keras == KERAS_3
 
     @property
@@ -46,17 +46,17 @@ class Target:
 
     @property
     def name(self) -> str:
-        """What it is written for, as people call it."""
+        """The name of the target in messages."""
         return self._which.name
 
     @property
     def why(self) -> str:
-        """What asks for the Keras that it is written for; "" where somebody chose that, or nothing tells."""
+        """The reason for the target; "" if a person chose it, or there is none."""
         return self._which.why
 
     @property
     def told(self) -> str:
-        """What it is written for and why, as a clause: "for Keras 3, because ..."."""
+        """The target and the reason, as a clause: "for Keras 3, because ..."."""
         return f"for {self.name}, {self._which.because}"
 
     @property
@@ -66,7 +66,7 @@ class Target:
 
     @property
     def against(self) -> str:
-        """What speaks against the Keras that it is written for; "" if nothing is seen."""
+        """The evidence against the target; "" if there is none."""
         signs = self._program.fact(KerasSigns)
         sign = signs.of_2 if self.is_keras3 else signs.of_3 or signs.of_backend
         installed, told = self._choices.installed

@@ -47,7 +47,9 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Arrays:
-    """The arrays of one `fit`: why they are not shared out, what must be drawn alike, and what is assumed."""
+    """The arrays of one `fit`: the reason if they cannot be sharded, the draws to make alike, and
+    assumptions.
+    """
 
     arrays: tuple[Array, ...]
     draws: tuple[Draw, ...] = ()
@@ -98,7 +100,7 @@ def read_given(program: Program, site: Site, given: list[ast.expr], certain: boo
 
 
 def _parts(program: Program, node: ast.expr, site: Site) -> Iterator[tuple[ast.expr, type[ast.expr] | None]]:
-    """The arrays of an argument, where they are written out; else the name of what holds them."""
+    """Yield the arrays of an argument that is a display; otherwise the name of their container."""
     if isinstance(node, ast.List | ast.Tuple) and not _is_of_numbers(node):
         for each in node.elts:
             yield from _parts(program, each, site)
@@ -127,7 +129,7 @@ def _is_of_numbers(node: ast.expr) -> bool:
 
 
 def is_read_again(node: ast.expr) -> bool:
-    """Return whether an expression does nothing but read names and parts of what they hold."""
+    """Return whether an expression only reads names and parts of their values."""
     if isinstance(node, ast.Subscript):
         cut = (part for part in ast.walk(node.slice) if isinstance(part, ast.expr))
         return is_read_again(node.value) and all(isinstance(part, _CUTTING) for part in cut)

@@ -68,7 +68,7 @@ def run_in(program: Program, loop: Statement) -> list[Statement]:
 
 
 def asked_of(program: Program, loop: Statement, idle: set[Statement]) -> list[Occurrence]:
-    """What each turn of a loop asks for the next element of, in one place: a dataset, or one of several.
+    """The dataset that each iteration of a loop calls `next` on in one place, or one of several.
 
     The loops of `idle` are part of a turn: those of a critic, or of a gradient that is added up.
     """
@@ -160,7 +160,7 @@ def _lies_in(scope: Scope | None, owners: set[Scope]) -> bool:
 
 
 def _iterated(program: Program, site: Site) -> list[Occurrence]:
-    """What the iterators go through of which a call asks for the next element: ``next(iter(ds))``."""
+    """The iterables of the iterators from which a call takes the next element: ``next(iter(ds))``."""
     function = site.node.func
     node = function.value if isinstance(function, ast.Attribute) else argument(site.node, 0)
     if node is None:
@@ -200,8 +200,8 @@ def _chosen(program: Program, loop: Statement) -> Iterator[Site]:
 
 
 def _is_made(program: Program, data: ast.expr, here: list[Statement]) -> bool:
-    """Return whether what is chosen from may be made by the training itself, as memories are of what was
-    met.
+    """Return whether the training itself may create the objects among which it chooses, such as a replay
+    memory.
     """
     name = last_name(data)
     for statement in here:

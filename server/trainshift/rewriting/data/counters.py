@@ -53,7 +53,7 @@ class Limit:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Entries:
-    """Where a number of entries is counted on in a list that gets one in each step of a rank's share.
+    """A place that relies on the length of a list which gets one entry in each step of a rank's share.
 
     `count` is that number where it must be the length of the list: ``plt.plot(range(100), losses)``.
     """
@@ -121,7 +121,7 @@ class Counters:
         return list(found.values())
 
     def _turns(self, loop: Statement, node: ast.For) -> Iterator[Occurrence]:
-        """The names in what a loop counts to."""
+        """Yield the names in the bound of a loop."""
         for part in ast.walk(node.iter):
             if isinstance(part, ast.Call) and "builtins.range" in self._names.full_names(
                 part.func, loop.scope, loop
@@ -133,7 +133,7 @@ class Counters:
                         yield Occurrence(end, loop.scope, loop)
 
     def _divisors(self, loop: Statement, turns: Occurrence) -> Iterator[tuple[Occurrence, bool]]:
-        """Where something is divided by the number of a loop's turns, in the loop or behind it."""
+        """Yield the divisions by the number of a loop's iterations, in the loop or after it."""
         block, index = self._script.siblings(loop)
         assert isinstance(loop.node, ast.For)
         own = {part.id for part in ast.walk(loop.node.target) if isinstance(part, ast.Name)}
@@ -151,7 +151,7 @@ class Counters:
 
     @cached_property
     def entries(self) -> list[Entries]:
-        """Where entries of steps are counted on, of which a rank has its share."""
+        """The places that rely on one entry for each step, of which a rank has its share."""
         found: dict[tuple[Statement, str], Entries] = {}
         for site in self._script.sites_named("append"):
             held = getattr(site.node.func, "value", None)
@@ -170,7 +170,7 @@ class Counters:
         return list(found.values())
 
     def _counted_on(self, at: Occurrence) -> Entries | None:
-        """How a statement that reads a list counts on the number of its entries; None if it does not."""
+        """The way in which a statement that reads a list relies on its length; None if it does not."""
         assert isinstance(at.node, ast.Name)
         assert at.statement is not None
         for part in at.statement.own_parts():
@@ -186,7 +186,7 @@ class Counters:
         return None
 
     def _goes_through(self, at: Occurrence) -> Iterator[Occurrence]:
-        """What the loop goes through of which a name is the number."""
+        """Yield the iterables of the loop whose index a name is."""
         for each in self._names.bindings(at) if isinstance(at.node, ast.Name) else ():
             if each.kind == "element" and each.value is not None:
                 yield Occurrence(each.value, each.scope, each.statement)
@@ -208,7 +208,7 @@ class Counters:
         return not measured and not self._pace.agrees(*at[:3])
 
     def _length_drawn(self, drawing: ast.Call, numbers: ast.expr) -> ast.expr | None:
-        """The end of what is drawn over numbers, of which there must be as many as entries."""
+        """The end of a plot over numbers, of which there must be as many as entries."""
         if not isinstance(numbers, ast.Call) or last_name(drawing.func) not in _DRAWING:
             return None
         is_counted = len(numbers.args) == 1 and not numbers.keywords and len(drawing.args) in (2, 3)
@@ -272,7 +272,7 @@ class Counters:
 
     @cached_property
     def settings(self) -> list[RateSetting]:
-        """Where the script sets the rate of an optimizer."""
+        """The places where the script sets the rate of an optimizer."""
         return list(RateSettings(self._program, RateCases(self._program)).all())
 
     @property
@@ -281,12 +281,12 @@ class Counters:
         return bool(self._counting)
 
     def counting(self, counter: str) -> list[Statement]:
-        """The statements that count a step each in what is written so."""
+        """The statements that count a step each in the counter with this text."""
         return self._counting.get(counter, [])
 
     @cached_property
     def _counting(self) -> dict[str, list[Statement]]:
-        """The statements that count a step each, by what they count in."""
+        """The statements that count a step each, by the counter."""
         found: dict[str, list[Statement]] = {}
         for statement in self._script.statements:
             target = counted_in(statement) or self._numbered_by(statement)

@@ -45,7 +45,7 @@ class _Pipeline:
 
 
 class DividedData:
-    """How the data of the training loops of one program are divided."""
+    """The division of the data of one program's training loops."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -66,7 +66,7 @@ class DividedData:
         return sorted(found, key=lambda each: self._program.script.span(each.data, each.statement))
 
     def of(self, statement: Statement) -> LoopData | None:
-        """How the data of a `for`, or of the `fit` in a statement, are divided."""
+        """The division of the data of a `for`, or of the `fit` in a statement."""
         return next((each for each in self.loops if each.statement is statement), None)
 
     def divides(self, at: Occurrence) -> bool:
@@ -189,7 +189,7 @@ class DividedData:
         return alone
 
     def _cut(self, pipelines: list[_Pipeline], among: list[_Pipeline]) -> list[LoopData]:
-        """Where some loops are divided, if what they share is read by none but those of `among`."""
+        """Divide the data of some loops, if only the loops of `among` read the data that they share."""
         nodes = [node for each in among for node in self._nodes(each)]
         allowed = {id(node.at.node) for node in nodes}
         found = []
@@ -249,7 +249,7 @@ class DividedData:
         return LoopData(iteration, How.WHOLE, reason=reason)
 
     def _of_arrays(self, iteration: Iteration) -> LoopData | None:
-        """How arrays are divided that are given to `fit`, or that a loop goes through by number."""
+        """The division of arrays that `fit` gets, or that a loop indexes by number."""
         horovod, fit = self._program.fact(Horovod), iteration.fit
         if "builtins.map" in called(self._program, iteration.at):
             return LoopData(iteration, How.WHOLE, reason=_SEVERAL)
@@ -274,7 +274,7 @@ class DividedData:
         return self._of_given(iteration, given)
 
     def _of_given(self, iteration: Iteration, given: Arrays) -> LoopData:
-        """How arrays are divided that a training is given."""
+        """The division of arrays that a training call gets."""
         places = tuple(
             Place(each.at, _HOLDING.get(each.holds, Form.ARRAY), given.draws, each.length)
             for each in given.arrays
@@ -296,7 +296,7 @@ class DividedData:
         return self._index_loops[iteration]
 
     def _of_next(self, iteration: Iteration) -> LoopData | None:
-        """How the datasets are divided that each turn of a loop asks for the next of, and the turns."""
+        """The division of datasets on which each iteration of a loop calls `next`, and of the iterations."""
         numbers, statement = iteration.at, iteration.statement
         turns = turns_of(numbers.node) if isinstance(numbers.node, ast.Call) else None
         if isinstance(turns, ast.Constant):
@@ -353,7 +353,7 @@ class DividedData:
     def _numbered(
         self, iteration: Iteration, loop: IndexLoop, counting: tuple[Occurrence, ...] = ()
     ) -> LoopData:
-        """How a loop is divided by its numbers."""
+        """The division of a loop by its numbers."""
         if loop.is_own:
             return LoopData(iteration, How.BY_HAND)
         form = Form.STRIDE if counting else Form.COUNT if loop.counts else Form.SEQUENCE
@@ -465,7 +465,7 @@ class _Cutting:
         return node.operation == "take" and any(each.site is node.site for each in self._taken)
 
     def _obstacle(self, node: Node, batched: bool, freely: bool = True) -> str:
-        """Why a node cannot be divided itself; empty if it can.
+        """The reason why a node itself cannot be divided; empty if it can.
 
         Unless `freely`, what draws its order by no seed is an obstacle, though a seed could be given to it.
         """
@@ -493,5 +493,5 @@ class _Cutting:
 
 
 def _keeps_file(node: Node) -> bool:
-    """Return whether a node keeps what it is given in a file, which ranks would share."""
+    """Return whether a node caches its input in a file, which ranks would share."""
     return node.operation == "cache" and node.given("filename", 0) is not None

@@ -41,7 +41,9 @@ class DrawnAlike:
 
     @cached_property
     def stated(self) -> list[Draw]:
-        """The draws of what ranks train by, such as a sample of parameters, that a state makes alike."""
+        """The draws that steer training, such as samples of parameters, which a fixed seed makes equal on all
+        ranks.
+        """
         remedies = self._program.fact(Remedies)
         divided = {each.site for each in (*self.divided, *self.splitting)}
         sites = (each.cause.site for each in self._program.fact(Sinks).divergences)
@@ -50,7 +52,7 @@ class DrawnAlike:
         return [each for each in drawn if each.remedy is Remedy.STATE]
 
     def _is_sent(self, draw: Draw) -> bool:
-        """Return whether rank 0 sends what is drawn already, where it is drawn or in the next statement."""
+        """Return whether rank 0 already sends a drawn value, at the draw or in the next statement."""
         script, around = self._program.script, draw.site.parent
         if self._sends(around):
             return True
@@ -61,7 +63,7 @@ class DrawnAlike:
         return ast.unparse(sent.args[0]) == ast.unparse(draw.site.node.args[0])
 
     def _sends(self, node: ast.AST | None) -> bool:
-        """Return whether an expression is what rank 0 sends to all."""
+        """Return whether an expression is a value that rank 0 sends to all."""
         sent = (each.node for each in self._program.fact(Horovod).calls("broadcast_object"))
         return any(node is each for each in sent)
 
@@ -84,5 +86,5 @@ class DrawnAlike:
 
     @cached_property
     def is_sent(self) -> bool:
-        """Return whether rank 0 sends the others what it draws."""
+        """Return whether rank 0 sends the values that it draws to the others."""
         return any(each.remedy in _SENT for each in (*self.divided, *self.splitting))

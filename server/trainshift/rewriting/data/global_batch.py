@@ -47,9 +47,7 @@ class GlobalBatch:
         )
 
     def is_cut(self, loop: Statement | None) -> bool:
-        """Return whether each turn of a loop takes its rank's part of what it is given: ``x[rank *
-        16:...]``.
-        """
+        """Return whether each iteration of a loop takes its rank's part of its data: ``x[rank * 16:...]``."""
         if loop is None or not isinstance(loop.node, ast.For):
             return False
         bound = {each.id for each in ast.walk(loop.node.target) if isinstance(each, ast.Name)}
@@ -71,7 +69,9 @@ class GlobalBatch:
         return argument(site.node, None, _SIZE)
 
     def _is_part(self, size: Occurrence) -> bool:
-        """Return whether a number is what a division by the number of ranks gives, or is made of it."""
+        """Return whether a number is the result of a division by the number of ranks, or computed from
+        one.
+        """
 
         def behind(at: Occurrence) -> Iterable[Occurrence]:
             node = at.node

@@ -49,7 +49,7 @@ class IndexLoop:
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A `for` loop over numbers, what stands inside it, and the names of its number and what is made of it.
+    """A `for` loop over numbers, its body, and the names of its index and of values computed from it.
 
     There are no names where it does not go through numbers one by one.
     """
@@ -60,7 +60,7 @@ class Numbered:
 
 
 def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
-    """How a loop goes through arrays by number; None if it does not.
+    """Read a loop that indexes arrays by number; None if it does not.
 
     In a `train_step` it goes through a batch that `fit` has given it, of data that are shared out already.
     """
@@ -115,7 +115,7 @@ def side_by_side(program: Program, at: Occurrence) -> bool:
 
 
 def shared(program: Program, numbers: Occurrence, data: list[Occurrence]) -> IndexLoop:
-    """How numbers are shared out by which some data are cut."""
+    """The sharding of the numbers that select some data."""
     if any(program.fact(Uniformity).on_rank(each) for each in data):
         return IndexLoop(numbers, is_own=True)
     if does_more(numbers.node):
@@ -125,7 +125,7 @@ def shared(program: Program, numbers: Occurrence, data: list[Occurrence]) -> Ind
 
 
 def unwrapped(program: Program, at: Occurrence, *wrappers: str) -> Occurrence:
-    """Return what a loop goes through, without a progress bar or a call of one of `wrappers` around it."""
+    """Return the iterable of a loop without a progress bar or a call of one of `wrappers` around it."""
     while isinstance(at.node, ast.Call) and at.node.args and _is_around(program, at, wrappers):
         at = at.part(at.node.args[0])
     return at
@@ -137,7 +137,7 @@ def _is_around(program: Program, at: Occurrence, wrappers: tuple[str, ...]) -> b
 
 
 def called(program: Program, at: Occurrence) -> frozenset[str]:
-    """The full names that an expression may call; none for what is no call."""
+    """The full names that an expression may call; none if it is not a call."""
     if not isinstance(at.node, ast.Call):
         return frozenset()
     return program.names.full_names(at.node.func, at.scope, at.statement)
@@ -170,7 +170,7 @@ def cut_out(numbered: Numbered, ends: list[ast.expr]) -> Iterator[Occurrence]:
 def told_apart(
     program: Program, numbers: Occurrence, numbered: Numbered, counting: frozenset[Statement] = frozenset()
 ) -> IndexLoop | None:
-    """The loop, not shared out, whose number is read for more than data and what rank 0 tells or writes.
+    """The loop, not sharded, if its index is used for more than data and the output of rank 0.
 
     Each rank has numbers of its own, so what it decides or computes would differ by rank.  The statements of
     `counting` do nothing else with it.
@@ -197,7 +197,7 @@ def _other_use(program: Program, numbered: Numbered, counting: frozenset[Stateme
 
 
 def _is_of_data(read: NameUse) -> bool:
-    """Return whether a number is read to cut data out, or to work out what does."""
+    """Return whether a read of an index selects data, or computes another index."""
     node = read.statement.node
     if isinstance(node, ast.Assign) and is_arithmetic(node.value):
         return all(isinstance(target, ast.Name | ast.Tuple) for target in node.targets)

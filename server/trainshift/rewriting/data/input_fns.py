@@ -35,7 +35,7 @@ _STOPPING = ("last_step", "num_steps")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class InputFn:
-    """An input function that is given for a training, and what it goes through.
+    """An input function of a training call, and its data.
 
     `counted` tells that the training is given a number of steps.  `root` is the pipeline of what it returns,
     `maker` the call that makes it of arrays.

@@ -31,7 +31,7 @@ class Iteration:
 
 
 class Iterated:
-    """What the training loops of one program go through."""
+    """The iterations of one program's training loops."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -91,7 +91,7 @@ class Iterated:
 
     @cached_property
     def data(self) -> list[Iteration]:
-        """Those that go through data, and not through epochs: the innermost loops that take new ones."""
+        """The iterations over data rather than epochs: the innermost loops that take new data."""
         found = [each for each in self.all if each.fit is not None or each.statement not in self.idle]
         outer = {above for each in found for above in each.statement.ancestors() if each.fit is None}
         return [each for each in found if each.fit is not None or each.statement not in outer]
@@ -140,7 +140,7 @@ class Iterated:
         )
 
     def _novelty(self, loop: Statement) -> int:
-        """How sure it is that the turns of a loop take new data: 2, 1 where they draw, else 0."""
+        """A score of how certainly a loop's iterations take new data: 2, 1 if they draw them, else 0."""
         if loop not in self._novelties:
             turns, program = self._program.fact(Turns), self._program
             takes = takes_batches(program, loop) or turns.cuts(loop, by_number=True)
@@ -159,7 +159,7 @@ class Iterated:
 
     @cached_property
     def around(self) -> set[Statement]:
-        """The statements around each `fit`, each loop that takes data of its own, and what calls them."""
+        """The statements around each `fit`, each loop that takes data of its own, and their callers."""
         trains = self._program.fact(WhatTrains)
         loops = {each.statement for each in self.all if each.fit is not None}
         loops |= {
@@ -205,7 +205,7 @@ class Iterated:
 
 
 def _parts(site: Site) -> list[str]:
-    """The receiver of a method and what it is given."""
+    """The receiver and the arguments of a method call."""
     function = site.node.func
     receiver = function.value if isinstance(function, ast.Attribute) else function
     return [ast.dump(receiver), *(ast.dump(given) for given in site.node.args)]

@@ -12,7 +12,7 @@ from trainshift.rewriting.data.places import Form, Place
 
 
 class How(Enum):
-    """How the data of a training loop are divided.
+    """The way in which the data of a training loop are divided.
 
     DIVIDED: HV15 gives each rank a share.  BY_HAND: the script does so already.  STEPS: the number of steps
     is divided (HV06), and the data too where all ranks would begin with the same.  WHOLE: every rank goes
@@ -27,7 +27,7 @@ class How(Enum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LoopData:
-    """How the data of one training loop are divided, and where; else why they are not.
+    """The division of one training loop's data, with its place; otherwise the reason why there is none.
 
     `agreeing` are the calls that draw an order before the division, whose seed must be the same on all ranks.
     `is_alike` tells that it is seen that all ranks would begin with the same.
@@ -53,11 +53,11 @@ class LoopData:
 
     @property
     def data(self) -> ast.expr:
-        """What is iterated."""
+        """The iterable."""
         return self.iteration.at.node
 
     def said(self, data: str) -> str:
-        """Which data, as a message names them, each rank sees, and how many steps it takes."""
+        """The data that each rank sees, with their name in messages, and the number of its steps."""
         if self.how is How.WHOLE:
             return f"every rank reads all of {data}: {self.reason}"
         if self.how is How.STEPS and self.reason:

@@ -58,7 +58,7 @@ _SEEDED_DRAWS = (
 
 
 def said_of_work(loop: str, drawn: Verdict | None) -> str:
-    """Return what is said of a loop whose turns all ranks take, by what these draw, if they do."""
+    """Return the decision about a loop of which all ranks take every iteration, by the draws in it."""
     if drawn is None:
         return _ALL_WORK.format(loop, _NO_DRAWS)
     if drawn.diverges:
@@ -67,7 +67,7 @@ def said_of_work(loop: str, drawn: Verdict | None) -> str:
 
 
 class Taken(Enum):
-    """Which of the steps of all trainings each rank takes."""
+    """The part of all steps that each rank takes."""
 
     ALL = "all"
     SHARE = "its share"
@@ -75,7 +75,7 @@ class Taken(Enum):
 
 
 class Pace:
-    """How many of the steps of one program each rank takes."""
+    """The number of a program's steps that each rank takes."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -85,7 +85,7 @@ class Pace:
 
     @cached_property
     def taken(self) -> Taken:
-        """What each rank takes: a share, if the innermost loop of a training or one around it is divided."""
+        """The part of each rank: a share, if a training's innermost loop or one around it is divided."""
         loops = self.loops
         above = {statement: self._program.fact(Iterated).above(statement) for statement in loops}
         outer = {each for statement in loops for each in above[statement]}
@@ -130,7 +130,7 @@ class Pace:
 
     @cached_property
     def loops(self) -> dict[Statement, bool]:
-        """The loops around what trains, and the calls that are loops; whether each is divided itself."""
+        """The loops around training calls, and the calls that are loops; whether each is divided itself."""
         found: dict[Statement, bool] = {}
         for each in self._program.fact(Iterated).all:
             found[each.statement] = found.get(each.statement, True) and self._shares(each)
@@ -173,7 +173,7 @@ class Pace:
         return [each for each in given if getattr(each.node, "value", ...) is not None]
 
     def _shares(self, each: Iteration) -> bool:
-        """Return whether each rank takes its share of what a loop goes through."""
+        """Return whether each rank takes its share of a loop's iterable."""
         if any(data.iteration is each and data.how is not How.WHOLE for data in self._data.loops):
             return True
         if each.fit is not None:

@@ -12,7 +12,7 @@ from trainshift.rewriting.datasets.remedies import Draw
 
 
 class Form(Enum):
-    """What is divided: a dataset, an array or what holds arrays, what a loop goes through.
+    """The kind of value that is divided: a dataset, an array or container of arrays, an iterable.
 
     IN_GRAPH is a dataset in the trace of a `tf.function`, where nothing has a length; ENDLESS one of which a
     loop takes a number of steps; GENERATOR what Python iterates once.  Of COUNT and STEPS each rank has its
@@ -35,7 +35,7 @@ class Form(Enum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Place:
-    """An expression whose value is divided, so that what is made of it is a share.
+    """An expression whose value is divided, so that values computed from it are shares.
 
     `draws` are those of an order before, which all ranks must make alike.  `length` is another expression of
     the same length, if that can be asked more easily.  `counting` are what a stride begins with, and what is

@@ -41,7 +41,8 @@ _FLOWS = ("flow", "flow_from_dataframe", "flow_from_directory")
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Where a row of elements is shared out, or why it is not; `is_own` if each rank has its own already.
+    """The place where a sequence is sharded, or the reason why not; `is_own` if each rank has its own
+    already.
 
     `is_seen` tells that all ranks are seen to have the same, where it is not.
     """
@@ -53,7 +54,7 @@ class Rows:
 
 
 def read_rows(program: Program, iteration: Iteration) -> Rows | None:
-    """How what a loop goes through, or a `fit` is given, is shared out; None if it is no such row."""
+    """The sharding of a loop's sequence, or of a `fit`'s; None if it is not a sequence."""
     at = unwrapped(program, iteration.at, "builtins.enumerate")
     fit = iteration.fit
     if program.fact(Generators).run_by(at):
@@ -89,13 +90,13 @@ def counts(fit: Fit) -> bool:
 
 
 def _calls(program: Program, at: Occurrence) -> list[Site]:
-    """All calls that have to do with what is handed out."""
+    """All calls that produce or consume the elements."""
     trails = program.fact(Trails)
     return trails.calls(trails.behind(at, True, whole=True))
 
 
 def _order(program: Program, fit: Fit, at: Occurrence) -> Verdict | None:
-    """Return whether all ranks go through a sequence of Keras' in one order; None for what is none."""
+    """The verdict on whether all ranks iterate a Keras sequence in one order; None if it is not one."""
     draws = program.fact(Uniformity).draws
     if isinstance(at.node, ast.Call) and program.script.site_of(at.node).name in _FLOWS:
         site = program.script.site_of(at.node)
@@ -135,7 +136,7 @@ def _of_sequence(fit: Fit, at: Occurrence, order: Verdict) -> Rows:
 
 
 def _of_flow(program: Program, at: Occurrence) -> Rows | None:
-    """How the arrays are shared out of which a reader of pictures makes batches; None if there are none."""
+    """The sharding of the arrays that an image reader makes batches from; None if there are none."""
     if not isinstance(at.node, ast.Call):
         return None  # What it is called may be asked for its length.
     site, given = program.script.site_of(at.node), at.node

@@ -56,7 +56,9 @@ def same_data(program: Program, loop: Statement) -> ast.expr | None:
 
 
 def _trained_on(program: Program, inside: set[Statement], here: set[Statement]) -> Iterator[Occurrence]:
-    """The names that what trains in a loop is given, or that are read under its tape from outside of that."""
+    """Yield the names of a loop's training data: arguments of training calls, and outer reads under its
+    tape.
+    """
     trains = program.fact(WhatTrains)
     for site in program.script.sites:
         if site.statement in inside and trains.site_trains(site) and site.name not in _GRADIENTS:

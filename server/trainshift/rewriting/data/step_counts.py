@@ -26,7 +26,7 @@ _COUNTING = {
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StepCount:
-    """A number of steps: the call that is given it, under which name, and what is assumed of it.
+    """A number of steps: its call, the parameter's name, and assumptions about it.
 
     `optional` tells that None may be given instead, which stands for all of them.
     """
@@ -56,7 +56,7 @@ class StepCounts:
 
     @cached_property
     def taken(self) -> list[StepCount]:
-        """What `take` takes of a dataset that a training loop iterates."""
+        """The arguments of `take` on datasets that a training loop iterates."""
         iterated, names = self._program.fact(Iterated), self._program.names
         found = []
         for site in self._program.script.sites_named("take"):

@@ -43,7 +43,7 @@ _CHOICES = frozenset({"choice", "choices", "integers", "randint", "sample"})
 
 
 class Gives(IntEnum):
-    """What a loop goes through: numbers, parts of the state of a training, or what may be data."""
+    """The kind of a loop's elements: numbers, parts of the training's state, or possible data."""
 
     NUMBERS = 0
     STATE = 1
@@ -51,7 +51,7 @@ class Gives(IntEnum):
 
 
 class Turns:
-    """What the turns of the loops of one program take."""
+    """The data that the iterations of one program's loops take."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -61,7 +61,7 @@ class Turns:
         self._cuts: dict[tuple[Statement, bool], bool] = {}
 
     def gives(self, at: Occurrence) -> Gives:
-        """What an expression gives that a loop goes through."""
+        """The kind of the elements that an expression gives a loop."""
         return self._gives(at, set())
 
     def _gives(self, at: Occurrence, seen: set[int]) -> Gives:
@@ -87,7 +87,7 @@ class Turns:
         return max(self._gives(each, seen) for each in step.sources)
 
     def _called(self, node: ast.Call, at: Occurrence, seen: set[int]) -> Gives | None:
-        """What a call gives; None where the names tell it."""
+        """The kind of a call's elements; None if the names decide it."""
         if node in self._gradients or last_name(node.func) in _TAKEN:
             return Gives.STATE
         names = self._names.full_names(node.func, at.scope, at.statement)
@@ -102,7 +102,7 @@ class Turns:
         return None
 
     def _parts(self, node: ast.expr) -> list[ast.expr] | None:
-        """The parts of which each may be what an expression gives; None where these are not written out."""
+        """The alternatives that an expression may be; None if they are not written out."""
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
             return node.elts
         if isinstance(node, ast.Dict):
@@ -130,7 +130,8 @@ class Turns:
     # The batch of the loop around
 
     def cuts(self, loop: Statement, by_number: bool = False) -> bool:
-        """Return whether each turn of a loop cuts, by what it binds, what is no batch of the loop around it.
+        """Return whether each iteration of a loop slices data, other than the outer loop's batch, by its
+        index.
 
         The number of a `for` is among that if it is `by_number`.
         """
@@ -196,7 +197,7 @@ class Turns:
         return reachable([at], behind, lambda each: id(each.node))
 
     def _is_taken(self, at: Occurrence, loop: Statement) -> bool:
-        """Return whether a name is bound by what each turn of a loop takes of data."""
+        """Return whether a name holds data that an iteration of a loop takes."""
         return isinstance(at.node, ast.Name) and any(
             self._hands_out(loop)
             if each.statement is loop
@@ -246,7 +247,9 @@ class Turns:
 
 
 def _is_of_gradients(call: ast.Call) -> bool:
-    """Return whether a call makes no data: it clips or scales a gradient, or makes what has its shape."""
+    """Return whether a call's result is not data: it clips or scales a gradient, or has a gradient's
+    shape.
+    """
     name = last_name(call.func)
     return name.startswith(("clip_by", "zeros", "ones")) or name in ("Variable", "cast", "divide", "multiply")
 

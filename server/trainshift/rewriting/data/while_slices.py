@@ -35,7 +35,7 @@ from trainshift.rewriting.data.turns import is_arithmetic, made_of
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Slices:
-    """A loop from slice to slice; `counting` are what it begins with, and what is added to that.
+    """A loop from slice to slice; `counting` are the initial value and the increment of its index.
 
     What its `turns` go through is the side of its test that counts.
     """
@@ -106,7 +106,7 @@ def _is_set_alone(start: Binding) -> bool:
 
 
 def _is_read_after(program: Program, step: Statement, name: str) -> bool:
-    """Return whether a counter is read in its loop when it has moved on: to what is another slice by then."""
+    """Return whether a loop reads its counter after the increment, when it means another slice."""
     block, index = program.script.siblings(step)
     behind = (each for above in block[index + 1 :] for each in above.walk())
     return any(isinstance(part, ast.Name) and part.id == name for each in behind for part in each.own_parts())
@@ -120,7 +120,7 @@ def _grows(node: ast.expr, counter: ast.Name) -> bool:
 
 
 def _added(statement: Statement, name: str) -> ast.expr | None:
-    """What a statement adds to a name."""
+    """The value that a statement adds to a name."""
     node = statement.node
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
         return node.value if isinstance(node.target, ast.Name) and node.target.id == name else None
@@ -132,7 +132,7 @@ def _added(statement: Statement, name: str) -> ast.expr | None:
 
 
 def _start(program: Program, loop: Statement, name: str) -> Binding | None:
-    """What gives a name its value last before a loop, in the same block."""
+    """The last binding of a name before a loop, in the same block."""
     script = program.script
     found = script.module_bindings if loop.scope.kind == "module" else loop.scope.bindings
     before = [
@@ -152,7 +152,7 @@ def _start(program: Program, loop: Statement, name: str) -> Binding | None:
 def _is_same(
     program: Program, added: ast.expr, step: Statement, first: Statement, changed: list[str]
 ) -> bool:
-    """Return whether what is added is the same each time, and known where the counting starts."""
+    """Return whether the increment is constant and known before the loop."""
     if isinstance(added, ast.Constant):
         return isinstance(added.value, int) and added.value > 0
     if not is_plain(added) or any(

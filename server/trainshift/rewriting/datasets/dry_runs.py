@@ -41,7 +41,7 @@ class DryRuns:
 
 
 def _tests(site: Site) -> Iterator[tuple[str, bool]]:
-    """The names that are tested around a call in its function, and what they must be."""
+    """Yield the names tested around a call in its function, and the values that they must have."""
     for below, above in pairwise(site.statement.path()):
         if isinstance(above.node, ast.If) and below.branch in ("body", "orelse"):
             test, wanted = above.node.test, below.branch == "body"

@@ -28,7 +28,7 @@ class Generators:
         self._names = program.names
 
     def run_by(self, at: Occurrence) -> list[Scope]:
-        """The generator functions of the script whose code yields what an expression gives.
+        """The generator functions of the script that yield the elements of an expression.
 
         It may be a call of them, a name for what they gave, or what makes such a call when it is called
         itself, as `from_generator` does.
@@ -60,7 +60,7 @@ class Generators:
             yield from self._run_by(each, seen)
 
     def never_ends(self, at: Occurrence) -> bool:
-        """Return whether all that yields what an expression gives goes on for ever, as far as is seen."""
+        """Return whether all generators behind an expression yield forever, as far as the script shows."""
         functions = self.run_by(at)
         return bool(functions) and all(map(self._goes_on, functions))
 
@@ -78,14 +78,14 @@ class Generators:
         return False
 
     def draws(self, at: Occurrence) -> list[Site]:
-        """The calls that draw the order or the numbers of what is yielded, and are not made alike."""
+        """The calls that draw the order or the numbers of the elements, and differ between ranks."""
         draws, trails = self._program.fact(Uniformity).draws, self._program.fact(Trails)
         calls = trails.calls(trails.behind(at, True))
         found = [each for each in calls if draws.shuffles(each) or draws.is_draw(each)]
         return [each for each in found if each not in self._program.fact(Splits).mended]
 
     def is_by_rank(self, at: Occurrence) -> bool:
-        """Return whether what is yielded depends on the number of the rank."""
+        """Return whether the elements depend on the rank."""
         return bool(self._by_rank(at))
 
     def _by_rank(self, at: Occurrence) -> list[Cause]:

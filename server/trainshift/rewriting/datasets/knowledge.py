@@ -42,7 +42,7 @@ _CHANCE = ("deterministic", "experimental_deterministic")
 
 
 class Knowledge:
-    """What is known of the datasets of one program."""
+    """The properties of one program's datasets."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -52,7 +52,7 @@ class Knowledge:
         self._orders: dict[Node, str] = {}
 
     def uncounted(self, node: Node) -> str:
-        """Why the number of a dataset's elements is not known to be finite and the same on all ranks."""
+        """The reason why the number of a dataset's elements may be infinite or differ between ranks."""
         if node not in self._lengths:
             self._lengths[node] = ""  # It cannot depend on itself.
             self._lengths[node] = self._uncounted(node)
@@ -117,7 +117,7 @@ class Knowledge:
         return count is None or ast.unparse(count) in ("-1", "None")
 
     def single(self, node: Node) -> str:
-        """Why there is nothing to share out: a dataset is one element, be it repeated."""
+        """The reason why there is nothing to shard: a dataset is one element, perhaps repeated."""
         up = list(self._program.fact(Pipelines).upstream(node))
         whole = [each for each in up if each.is_source]
         if any(each.operation != _ONE for each in whole) or any(each.operation in UNCOUNTED for each in up):
@@ -136,7 +136,9 @@ class Knowledge:
         return any(some) if node.operation == "zip" else all(some)
 
     def unordered(self, node: Node) -> str:
-        """Why ranks may have a dataset in different orders, so that shares by position would overlap."""
+        """The reason why ranks may have a dataset in different orders, so that shards by position would
+        overlap.
+        """
         if node not in self._orders:
             self._orders[node] = ""
             self._orders[node] = self._unordered(node)
@@ -160,7 +162,7 @@ class Knowledge:
         return f"{unseen}; {told}" if (told := self._told(node, "says")) else unseen
 
     def _told(self, node: Node, key: str) -> str:
-        """What a library's entry says of what makes a dataset; "" if nothing."""
+        """A value in the library entry of a dataset's creator; "" if there is none."""
         if not isinstance(node.at.node, ast.Call):
             return ""
         known = self._program.fact(Libraries).called(self._program.script.site_of(node.at.node), Role.DATASET)
@@ -173,7 +175,7 @@ class Knowledge:
         return not drawn <= self._splits.mended
 
     def _drawn_for(self, node: Node) -> list[Draw]:
-        """The draws of what the source of a dataset is made of."""
+        """The draws behind the source of a dataset."""
         return [draw for each in _given(node) for draw in self._remedies.behind(each)]
 
     def free_draws(self, node: Node) -> list[Draw]:
@@ -222,7 +224,7 @@ class Knowledge:
             yield from pipelines.upstream(pipelines.read(each))
 
     def _can_be_seeded(self, node: Node) -> bool:
-        """Return whether a seed can be given to what draws here.
+        """Return whether the draws of a node can get a seed.
 
         Not where that is called again and again: it would draw the same order each time.
         """
@@ -250,13 +252,13 @@ class Knowledge:
 
 
 def _given(node: Node) -> list[Occurrence]:
-    """What the source of a dataset is made of; nothing for what is no source."""
+    """The inputs of a dataset's source; none if the node is not a source."""
     made = node.site.node if node.is_source and node.site is not None else None
     return list(map(node.at.part, arguments(made))) if made is not None else []
 
 
 def unordered(draws: Iterable[Draw]) -> str:
-    """What comes of the first draw that nothing makes alike; empty if there is none."""
+    """The consequence of the first draw that differs between ranks; empty if there is none."""
     draw = next((each for each in draws if each.remedy is None), None)
     if draw is None:
         return ""

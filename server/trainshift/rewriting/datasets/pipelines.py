@@ -22,7 +22,7 @@ _ITERATORS = ("make_one_shot_iterator", "make_initializable_iterator")
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """An expression that is a dataset, or passes one on, and what it is made of.
+    """A node of a data pipeline: an expression that creates or transforms a dataset, with its inputs.
 
     `operation` is what a call does: a method of datasets, or the last name of the function that makes one;
     empty for a name and for whatever else gives what it has.  `inputs` are the datasets that it is made of,
@@ -47,11 +47,11 @@ class Node:
 
     @property
     def is_source(self) -> bool:
-        """Return whether a library makes the dataset here, of what is no dataset."""
+        """Return whether a library creates the dataset here from other data."""
         return bool(self.operation) and not self.inputs
 
     def given(self, name: str, position: int | None = None) -> ast.expr | None:
-        """What its call is given, by name or at a position."""
+        """The argument of the node's call, by name or position."""
         return argument(self.site.node, position, name) if self.site is not None else None
 
 
@@ -81,7 +81,7 @@ class Pipelines:
         return node
 
     def given_by(self, at: Occurrence) -> Node:
-        """The pipeline of what a function gives, which an expression names, writes out or makes."""
+        """The pipeline of a function's result; an expression names, defines or creates the function."""
         node = Node(at, is_dataset=False, is_function=True, bindings=self._names.bindings(at))
         node.inputs = list(self._given_by(node, at))
         node.unseen = node.unseen or not node.inputs
@@ -112,7 +112,7 @@ class Pipelines:
             node.unseen = step.unseen
 
     def _returned(self, function: Scope, statement: Statement | None) -> Iterator[Node]:
-        """What a function returns: datasets, or what an iterator of one gives."""
+        """Yield the results of a function: datasets, or the elements of a dataset's iterator."""
         iterators = [site for site in self._script.sites_named(*_ITERATORS) if site.scope is function]
         for site in iterators:
             called = self._names.full_names(site.node.func, site.scope, site.statement)
@@ -189,7 +189,7 @@ class Pipelines:
             node.unseen = True
 
     def _applied(self, site: Site) -> str:
-        """What a function does that `apply` is given: its own name, where it is one of TensorFlow's."""
+        """The name of the TensorFlow function that `apply` gets."""
         given = site.node.args[0] if site.node.args else None
         if isinstance(given, ast.Call):
             names = self._names.full_names(given.func, site.scope, site.statement)
@@ -205,7 +205,7 @@ class Pipelines:
         return operation == "shard" and self._depends_on_rank(site)
 
     def _depends_on_rank(self, site: Site) -> bool:
-        """Return whether what a call is given is another on each rank: rows that were cut before, say."""
+        """Return whether a call's arguments depend on the rank, such as rows selected before."""
         return any(map(self._program.fact(Uniformity).on_rank, map(of_call(site).part, arguments(site.node))))
 
     def _is_dataset(self, at: Occurrence) -> bool:
@@ -232,7 +232,7 @@ def _method(call: ast.Call) -> str:
 
 
 def _wrapped(call: ast.Call, names: frozenset[str]) -> list[ast.expr]:
-    """What a function of Python's iterates."""
+    """The iterables of a builtin function's call."""
     if "builtins.zip" in names:
         return [] if any(isinstance(each, ast.Starred) for each in call.args) else list(call.args)
     given = call.args[:1] or [word.value for word in call.keywords if word.arg == "iterable"]
@@ -250,5 +250,5 @@ def _zipped(pipelines: Pipelines, node: Node) -> list[ast.expr]:
 
 
 def _gives_several(node: Node) -> bool:
-    """Return whether a node is a call of what gives several datasets at once, or passes that on."""
+    """Return whether a node returns several datasets at once, or passes them on."""
     return not node.is_source or node.operation in ("load", "as_dataset", *DIRECTORIES)

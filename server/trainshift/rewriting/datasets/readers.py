@@ -23,7 +23,7 @@ _ASKED = frozenset({"element_spec", "cardinality", "options"})
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A name or an attribute that is read, and what it is part of."""
+    """A read of a name or an attribute, and the expression around it."""
 
     at: Occurrence
     parent: ast.AST | None
@@ -53,9 +53,7 @@ class Readers:
                 yield from self._of_function(function, allowed)
 
     def is_read_alone(self, made: Collection[Site]) -> bool:
-        """Return whether what rank 0 alone prints or writes goes through something that comes of these
-        calls.
-        """
+        """Return whether values of these calls reach the output of rank 0 only."""
         pipelines = self._program.fact(Pipelines)
         for site in self._script.sites if made else ():
             node = site.statement.node

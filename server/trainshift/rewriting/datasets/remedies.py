@@ -50,7 +50,7 @@ _IN_PLACE = ("numpy.random.shuffle", _OF_LISTS)
 
 
 class Remedy(Enum):
-    """What makes a draw the same on all ranks.
+    """The way to make a draw the same on all ranks.
 
     SEED and STATE: an argument `seed`, or `random_state`.  SENT: rank 0 sends the others what it has drawn.
     SENT_AFTER: so too, in a line of its own, since what is shuffled is shuffled in place.
@@ -66,14 +66,14 @@ class Remedy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A call that draws differently on each rank, and what makes it draw alike; None where nothing does."""
+    """A call that draws differently on each rank, with its remedy; None if there is none."""
 
     site: Site
     remedy: Remedy | None
 
 
 class Remedies:
-    """The draws of one program that differ between ranks, and what makes each alike."""
+    """The draws of one program that differ between ranks, with the remedy of each."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -117,7 +117,7 @@ class Remedies:
         return [*found, *self.shuffled({last_name(part) for part in parts})]
 
     def shuffled(self, names: set[str]) -> Iterator[Draw]:
-        """The draws that shuffle in place what has one of these names."""
+        """Yield the draws that shuffle objects with one of these names in place."""
         for site in self._shuffled_in_place:
             name = last_name(site.node.args[0]) if site.node.args else ""
             if name and name in names:
@@ -184,14 +184,14 @@ class Remedies:
         return self._script.called_name(site) in _CHOOSING and self._is_own(site)
 
     def _is_sorted(self, at: Occurrence) -> bool:
-        """Return whether an expression does not depend on the order of what it is given."""
+        """Return whether an expression does not depend on the order of its arguments."""
         node = at.node
         return isinstance(node, ast.Call) and not _UNORDERED.isdisjoint(
             self._names.full_names(node.func, at.scope, at.statement)
         )
 
     def remedy(self, site: Site) -> Remedy | None:
-        """Return what makes a call draw alike on all ranks; None if nothing does."""
+        """Return the way to make a call draw alike on all ranks; None if there is none."""
         if site.in_fstring or site.deferred:
             return None
         is_stated = self._script.called_name(site) in divergence.BY_STATE or self._names.calls(

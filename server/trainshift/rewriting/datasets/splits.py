@@ -51,7 +51,7 @@ class Splits:
         return frozenset(each.site for each in self.draws if each.remedy is not None)
 
     def _split(self) -> Iterator[Occurrence]:
-        """Yield what is split, or what tells the parts."""
+        """Yield the data that are split, or the values that decide the split."""
         yield from map(of_call, self._script.sites_called(*sorted(divergence.SPLITTING)))
         yield from self._cut_at_one_place()
         for site in self._script.sites_named(*_REST):
@@ -62,7 +62,7 @@ class Splits:
                 yield at.part(at.node.comparators[0])
 
     def _cut_at_one_place(self) -> Iterator[Occurrence]:
-        """Yield what is cut up to a place and from there on, or by a mask and by its contrary."""
+        """Yield the data sliced both up to a place and from there on, or by a mask and its complement."""
         up_to: dict[str, list[Occurrence]] = {}
         onwards: dict[str, list[Occurrence]] = {}
         for at in self._program.fact(ExpressionsByKind).of(ast.Subscript):

@@ -21,7 +21,7 @@ _SAYS = {
 
 
 def said_of(draw: Draw) -> str:
-    """Return what is decided of a draw; nothing if it is not made alike."""
+    """Return the decision about a draw; nothing if it is not made alike."""
     return _SAYS[draw.remedy].format(draw.site.name) if draw.remedy is not None else ""
 
 

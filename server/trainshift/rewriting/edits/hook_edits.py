@@ -1,4 +1,4 @@
-"""The edits that give a list of hooks the broadcast, and what they assume, shared by the rules that do so."""
+"""Edits that add the broadcast to a list of hooks, with their doubts, for all rules that need them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainshift.rewriting.tf1.hooks import Hooks
 
 
 def obstacle(program: Program, rule: str, hooks: Hooks) -> Withheld | None:
-    """Why the hooks of a call cannot be given the broadcast; None if they can."""
+    """The reason why the hooks of a call cannot get the broadcast; None if they can."""
     reason = "the call is inside an f-string; give it a statement of its own" if hooks.site.in_fstring else ""
     if hooks.hidden:
         reason = "the hooks may be hidden in * or ** arguments; pass hooks= by name"
@@ -34,7 +34,7 @@ def hooked(program: Program, hooks: Hooks) -> tuple[list[Edit], dict[str, str]]:
 
 
 def doubts(program: Program, hooks: Hooks) -> tuple[str, ...]:
-    """What is assumed of hooks that cannot all be seen, or that end the training."""
+    """The doubts about hooks that are unknown, or that end the training."""
     found = [
         f"{name} must stop all ranks at the same step, or the others wait forever" for name in hooks.stopping
     ]

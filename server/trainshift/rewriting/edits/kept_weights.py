@@ -21,5 +21,5 @@ def broadcast_above(program: Program, place: Statement, model: str) -> tuple[Edi
 
 
 def kept_above(program: Program, place: Statement, model: str) -> str:
-    """Return what is decided of such a place."""
+    """Return the decision about such a place."""
     return _KEPT.format(model, program.script.line_at(program.script.statement_span(place).start))

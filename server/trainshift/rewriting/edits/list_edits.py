@@ -89,7 +89,7 @@ def titled(title: str, listed: Listed) -> str:
 
 
 def placed(listed: Listed, how: str = "") -> list[str]:
-    """Which members were left on every rank, and `how`, and which were kept to rank 0, each in a line."""
+    """The members left on every rank, with `how`, and the members kept to rank 0, each in a line."""
     lines = []
     every = listed.named(Role.STEERS, Role.OWN)
     if every:

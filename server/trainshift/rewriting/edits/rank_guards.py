@@ -79,7 +79,9 @@ def stands_alone(program: Program, call: RootCall) -> bool:
 
 
 def missed(program: Program, call: RootCall) -> str:
-    """What other ranks call with None, since rank 0 alone gets it: the path of a checkpoint; or nothing."""
+    """The name that is None on other ranks since rank 0 alone gets its value, such as a checkpoint's path; or
+    "".
+    """
     node, site = call.site.statement.node, call.site
     made = program.names.full_names(site.node.func, site.scope, site.statement)
     if call.form is not Form.CONDITIONAL or not isinstance(node, ast.Assign) or any(map(is_writer, made)):

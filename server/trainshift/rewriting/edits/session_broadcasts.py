@@ -9,7 +9,7 @@ from trainshift.rewriting.tf1.initializations import ALL, Initialization
 
 
 def broadcast(program: Program, given: Initialization) -> list[str]:
-    """The lines that broadcast what has been given values, run as the script has run that."""
+    """The lines that broadcast newly initialized variables, run in the same way as their initializer."""
     hvd = program.at(given.site).fact(Prerequisites).hvd
     operations = [
         f"{hvd}.broadcast_global_variables(0)"

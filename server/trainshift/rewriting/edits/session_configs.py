@@ -25,7 +25,7 @@ def proto(program: Program, site: Site, v1: str, first: str = "") -> str:
 def configured(
     program: Program, site: Site, name: str, configuration: Configuration, others: Mapping[str, str]
 ) -> tuple[Edit, ...]:
-    """Give a call that has none a configuration, and `others` by keyword, in front of it."""
+    """Edits that give a call without configuration one, preceded by `others` as keyword arguments."""
     added = dict(others)
     edits: tuple[Edit, ...] = ()
     if configuration.missing:

@@ -53,7 +53,7 @@ class BatchNorms:
 
     @cached_property
     def all(self) -> list[BatchNorm]:
-        """The layers that the script makes, and what else makes some; none where nobody chose that."""
+        """The normalization layers of the script, and other calls that create some; none unless chosen."""
         return list(self._read()) if self._program.choices.sync_batch_norm else []
 
     @property

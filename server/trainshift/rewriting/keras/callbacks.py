@@ -88,7 +88,7 @@ class CallbackLists(Lists):
     # What a callback is
 
     def _looked_at(self, member: Member) -> Member:
-        """The member, with what a callback does beside its role."""
+        """The member, with the further effects of a callback beside its role."""
         element = member.element
         values = self._names.values(element.node, element.scope, element.statement)
         reads = any(self._reads_metrics(value) for value in values)
@@ -146,7 +146,7 @@ class CallbackLists(Lists):
         return isinstance(value, Unknown)
 
     def _uses_logs(self, cls: Scope) -> bool:
-        """Return whether what the class does at the end of an epoch or of the training uses the logs."""
+        """Return whether the class uses the logs at the end of an epoch or of the training."""
         for each in self._names.ancestry(cls):
             for name in ("on_epoch_end", "on_train_end", "on_test_end") if isinstance(each, Scope) else ():
                 method = self._names.function_named(each, name)  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ class Compiled:
 
     @cached_property
     def to_distribute(self) -> list[Compile]:
-        """Those after which the model's optimizer is still to be told to average."""
+        """The `compile` calls after which the model's optimizer has yet to be distributed."""
         own = self._program.fact(OwnHorovod)
         return [
             each
@@ -60,7 +60,7 @@ class Compiled:
 
     @cached_property
     def _told_at_fit(self) -> list[Fit]:
-        """The fits of models that may be loaded with their optimizer, above which what they need stands."""
+        """The fits of models that may be loaded with their optimizer, above which it is distributed."""
         fits = self._program.fact(Fits)
         return [
             each
@@ -71,7 +71,7 @@ class Compiled:
         ]
 
     def _is_told_at_fit(self, compile: Compile) -> bool:
-        """Return whether all fits of what is compiled may be of a loaded model as well."""
+        """Return whether all fits of a compiled model may also be of a loaded one."""
         fits = self._program.fact(Fits)
         own = [
             each for each in fits.fits if any(made.site is compile.site for made in fits.compiles_of(each))
@@ -90,7 +90,7 @@ class Compiled:
 
     @cached_property
     def to_run_without_xla(self) -> list[Compile]:
-        """Those of models whose own tape averages, after which XLA is still to be switched off."""
+        """The `compile` calls of models whose own tape averages, after which XLA has yet to be turned off."""
         return [
             each
             for each in self._all

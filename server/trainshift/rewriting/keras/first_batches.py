@@ -48,7 +48,7 @@ class FirstBatches:
         return any(map(self._is_repeated, same)) or len([e for e in same if not is_of_one_branch(e.site)]) > 1
 
     def doubt(self, fit: Fit) -> str:
-        """What is assumed of the variables of a fitted model, for Keras 3; "" where nothing is."""
+        """The doubt about the variables of a fitted model on Keras 3; "" if there is none."""
         cls = self._program.fact(Fits).own_tape(fit.model, fit.site)
         if cls is None or not self._program.fact(Target).is_keras3:
             return ""
@@ -101,7 +101,7 @@ class FirstBatches:
         return layers and not self._calls_of(site, "build")
 
     def _calls_of(self, made: Site, method: str) -> list[Site]:
-        """The calls of a method of what a call makes, by the name that it is bound to."""
+        """The calls of a method on a call's result, by its name."""
         node = made.statement.node
         names = {dotted(each) for each in getattr(node, "targets", ())} - {""}
         return [

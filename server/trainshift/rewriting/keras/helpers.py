@@ -74,7 +74,7 @@ class {name}({v1}.train.SessionRunHook):
 
 
 class Helpers:
-    """The helpers of one file of a program, by what they stand in for."""
+    """The helper functions of one file of a program, by the Horovod name that they replace."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -82,7 +82,7 @@ class Helpers:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """What each helper that the file needs is called there."""
+        """The name of each helper that the file needs."""
         return {role: self._there.get(role) or self._script.fresh(_NAMES[role]) for role in self._needed}
 
     def lines(self, tf: str, v1: str, hvd: str, unit: str) -> list[str]:
@@ -120,7 +120,7 @@ class Helpers:
 
     @cached_property
     def _there(self) -> dict[str, str]:
-        """The names of the helpers that the file has already, by what they stand in for."""
+        """The names of helpers that the file has already, by the Horovod name that they replace."""
         own, found = self._program.fact(OwnHorovod), dict[str, str]()
         for name, bindings in self._script.module_bindings.items():
             inner = bindings[0].inner if len(bindings) == 1 else None

@@ -26,7 +26,7 @@ class Legacy:
         self._is_meant = program.whole.fact(Target).is_legacy
 
     def lines(self, tf: str, hvd_keras: str | None) -> list[str]:
-        """What stands below the start of Horovod; `hvd_keras` is its module for Keras, if the file has it."""
+        """The lines below the start of Horovod; `hvd_keras` is its module for Keras, if the file has it."""
         return [f"{hvd_keras}.callbacks.K = {tf}.keras.backend"] if self._is_meant and hvd_keras else []
 
     def edits(self) -> list[Edit]:
@@ -42,7 +42,7 @@ class Legacy:
 
 
 def _may_import_tensorflow(statement: Statement) -> bool:
-    """Return whether a statement imports what may bring TensorFlow: anything but Python's own modules."""
+    """Return whether a statement's import may load TensorFlow: any but those of the standard library."""
     node = statement.node
     if isinstance(node, ast.ImportFrom):
         return node.level > 0 or (node.module or "").partition(".")[0] not in sys.stdlib_module_names

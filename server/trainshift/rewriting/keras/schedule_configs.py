@@ -28,7 +28,7 @@ _CANNOT_HOLD = f"{_ANEW} from its configuration, which cannot hold"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Config:
-    """What `get_config` is to say: for each argument the code that reads it; for ``**`` that of all others.
+    """The contents of a new `get_config`: the code that reads each argument; for ``**``, all others.
 
     The code is read in `get_config` itself.  Where attributes do not hold everything it is read in front of
     the statement `first` instead, the constructor's first, whose object is called `me`.
@@ -41,7 +41,7 @@ class Config:
 
 @dataclass(eq=False, slots=True)
 class Remake:
-    """A schedule class of the script, and what it lacks for its objects to be made again.
+    """A schedule class of the script, and the methods that it lacks for its objects to be copied.
 
     `deserializes` tells that its configuration may hold objects, which its constructor would get as
     dictionaries.  `reason` tells why its objects cannot be made again; empty if they can.
@@ -116,7 +116,7 @@ class ScheduleConfigs:
             remake.deserializes = True
 
     def _given(self, schedule: UserInstance) -> Values:
-        """What the constructor of a schedule may be given: here, by any other call, or by default."""
+        """The possible arguments of a schedule's constructor: here, in any other call, or by default."""
         found: Values = frozenset()
         if schedule.node is not None:
             site = self._program.script.site_of(schedule.node)
@@ -128,7 +128,7 @@ class ScheduleConfigs:
         return found
 
     def _said(self, get_config: Scope) -> Values:
-        """What a `get_config` of the script's own puts into its dictionaries."""
+        """The values that a `get_config` of the script puts into its dictionaries."""
         assert get_config.node is not None
         said: list[ast.expr | None] = []
         for part in ast.walk(get_config.node):
@@ -151,7 +151,7 @@ class ScheduleConfigs:
         )
 
     def _config(self, cls: Scope) -> Config | None:
-        """What the constructor of a class was given; None if that cannot be told."""
+        """The constructor arguments of a class; None if they cannot be recovered."""
         init = _method(cls, "__init__")
         if init is not None:
             return self._of_function(cls, init)
@@ -159,7 +159,9 @@ class ScheduleConfigs:
         return self._of_fields(cls, dataclass) if dataclass is not None else None
 
     def _of_function(self, cls: Scope, init: Scope) -> Config | None:
-        """What an ``__init__`` was given: from attributes where they hold it, else kept as it begins."""
+        """The arguments of an ``__init__``: read from attributes that keep them, otherwise saved at its
+        start.
+        """
         assert isinstance(init.node, ast.FunctionDef | ast.AsyncFunctionDef)
         taken = init.node.args
         me = _first(init)
@@ -188,7 +190,7 @@ class ScheduleConfigs:
         return ""
 
     def _attributes(self, cls: Scope) -> dict[str, list[Binding]]:
-        """What methods of a class, of its bases and of its heirs assign to attributes of their objects."""
+        """The assignments to attributes by methods of a class, of its bases and of its subclasses."""
         family = {cls, *self._names.heirs(cls), *self._names.ancestry(cls)}
         found: dict[str, list[Binding]] = {}
         for (owner, attribute), bindings in self._names.assigned_attributes[0].items():
@@ -209,7 +211,7 @@ class ScheduleConfigs:
         return None
 
     def _of_fields(self, cls: Scope, decorator: ast.expr) -> Config | None:
-        """What the constructor of a dataclass was given."""
+        """The constructor arguments of a dataclass."""
         said = {word.arg for word in decorator.keywords} if isinstance(decorator, ast.Call) else set()
         after = self._names.function_named(cls, "__post_init__")
         fields = dict(self._fields(cls))
@@ -258,7 +260,7 @@ def _method(cls: Scope | str, name: str) -> Scope | None:
 
 
 def _configures(cls: Scope | str) -> bool:
-    """Return whether a class has a `get_config` for what its constructor, or a base's, is given."""
+    """Return whether a class has a `get_config` for its own or a base's constructor arguments."""
     if isinstance(cls, str):
         return bool(api.rate_parameters(cls))
     return _method(cls, "get_config") is not None

@@ -51,7 +51,7 @@ class SetWeights:
         self._names = program.names
 
     def copies(self, step: Step) -> list[str]:
-        """What the script calls the other models, where a step stands, that get weights from it."""
+        """The names, at a step, of other models that get weights from the step's model."""
         trained = self._trained(step)
         named = (
             each for names in self._written for each in names if step.models and self._can_name(each, step)
@@ -88,11 +88,13 @@ class SetWeights:
         return late and at.scope.function() is None
 
     def kept(self, step: Step) -> list[tuple[Statement, str]]:
-        """Where a step's models are broadcast, and by which names, before their weights are kept."""
+        """The statements at which a step's models are broadcast before their weights are copied, with the
+        names.
+        """
         return self._kept(step.site, step.models)
 
     def kept_before(self, fit: Fit) -> list[tuple[Statement, str]]:
-        """Where the model of a `fit` is broadcast, and by which name, before its weights are kept.
+        """The statements at which a `fit`'s model is broadcast before its weights are copied, with the names.
 
         What a callback keeps when the training begins, it keeps before Horovod's callback broadcasts.
         """
@@ -187,7 +189,7 @@ class SetWeights:
 
     @cached_property
     def _set(self) -> list[Occurrence]:
-        """What `set_weights` is called on."""
+        """The receivers of `set_weights`."""
         found = (_receiver(site) for site in self._script.sites_named(_SET))
         return [each for each in found if each is not None]
 
@@ -206,7 +208,7 @@ class SetWeights:
         return [list(self._plain(each)) for each in found if not self._is_part(each)]
 
     def _is_part(self, at: Occurrence) -> bool:
-        """Return whether code of a model sets the weights of what it holds."""
+        """Return whether a model's own code sets the weights of its parts."""
         owner = class_around(at.scope)
         return owner is not None and self._names.descends(owner, *api.MODEL)
 
@@ -217,7 +219,7 @@ class SetWeights:
                 yield each.part(each.node.value)
 
     def _plain(self, at: Occurrence) -> Iterator[Occurrence]:
-        """The names of a model, and what is handed to the parameters among them."""
+        """Yield the names of a model, and the arguments behind parameters among them."""
         return (each for each in self._behind(at) if dotted(each.node))
 
     def _behind(self, at: Occurrence) -> list[Occurrence]:
@@ -247,7 +249,7 @@ class SetWeights:
         return all(self._start(each.statement) < begins for each in seen if each.statement is not None)
 
     def _begins(self, home: object) -> int:
-        """Where the first statement stands that trains, among those of a function or of a file."""
+        """The offset of the first training statement in a function or a file."""
         trains = self._program.fact(WhatTrains).statement_trains
         starts = [
             self._start(each)
@@ -285,9 +287,7 @@ class SetWeights:
 
 
 def _is_counted(at: Occurrence) -> bool:
-    """Return whether a test of what its method is given, such as the number of an epoch, decides on a
-    statement.
-    """
+    """Return whether a test of a method's argument, such as the epoch, decides about a statement."""
     function = at.scope.function()
     above = at.statement.ancestors() if at.statement is not None else ()
     bindings = function.bindings if function is not None else {}
@@ -318,7 +318,7 @@ def _model_copied(node: ast.expr) -> ast.expr | None:
 
 
 def _receiver(site: Site) -> Occurrence | None:
-    """What a method is called on, if that is a name, or an attribute of one."""
+    """The receiver of a method, if it is a name or an attribute of one."""
     function = site.node.func
     if not isinstance(function, ast.Attribute) or not dotted(function.value):
         return None

@@ -45,7 +45,7 @@ class Shared:
         self._modes = program.fact(Modes)
 
     def steps_of(self, site: Site) -> list[Step]:
-        """The steps that apply the gradients of a tape with what the call makes, or leads to."""
+        """The steps that apply a tape's gradients with a call's result."""
         return [step for step, calls in self._behind if site.node in calls]
 
     @cached_property
@@ -58,9 +58,7 @@ class Shared:
         ]
 
     def is_of_one_mode(self, site: Site, compile: Compile) -> bool:
-        """Return whether in a run either the fits of what is compiled step what the call makes, or tapes
-        do.
-        """
+        """Return whether each run steps an optimizer only by fits of `compile`'s model, or only by tapes."""
         keras = self._program.fact(Fits)
         fits = [fit for fit in (*keras.fits, *keras.batches) if compile in keras.compiles_of(fit)]
         return all(
@@ -70,15 +68,15 @@ class Shared:
         )
 
     def in_modes(self, site: Site, compiles: list[Compile]) -> tuple[InMode, ...]:
-        """Where the modes that fit wrap what the call makes, each for itself; nothing if they cannot."""
+        """The places at which each mode with a `fit` wraps a call's optimizer; none if that is impossible."""
         places = [of_call(each.site) for each in compiles]
         apart = all(self._modes.exclude(one, other, [site]) for one, other in combinations(places, 2))
         found = [self._in_mode(site, each) for each in compiles] if apart else [None]
         return tuple(each for each in found if each is not None) if None not in found else ()
 
     def _in_mode(self, site: Site, compile: Compile) -> InMode | None:
-        """How `compile` wraps what the call makes for its own mode; None if another mode may see the wrap,
-        or the same mode what is not wrapped.
+        """The wrap of a call's optimizer for the mode of `compile`; None if another mode may use the wrapped
+        one.
         """
         given = compile.optimizer
         assert given is not None
@@ -103,7 +101,7 @@ class Shared:
         return InMode(compile, name)
 
     def _way_to(self, site: Site, at: Occurrence) -> list[Occurrence]:
-        """The names by which an expression has what a call makes, if there is one way; else none."""
+        """The names through which an expression gets a call's result, if there is one path; else none."""
         way: list[Occurrence] = []
         while at.node is not site.node:
             step = self._names.steps_back(at)

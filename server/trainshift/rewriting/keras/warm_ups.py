@@ -37,7 +37,7 @@ class WarmUps:
         self._fits = program.fact(Fits)
 
     def obstacle(self, fit: Fit) -> str:
-        """Why the callback would not raise the rate of a fit, or not as it should; empty if it does."""
+        """The reason why the callback would not raise the rate of a fit correctly; empty if it would."""
         compiles = self._fits.compiles_of(fit)
         if not self._program.fact(Reductions).scales_rates:
             return "the rate is not scaled"

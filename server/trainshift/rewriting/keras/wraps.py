@@ -91,7 +91,7 @@ class Named:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Unnamed:
-    """What `compile` is given as `node`: the name of any optimizer, or perhaps one, of a configuration."""
+    """The optimizer argument `node` of a `compile`: a name of an optimizer, or a setting that may be one."""
 
     compile: Compile
     node: ast.expr
@@ -112,7 +112,7 @@ class HiddenOptimizer:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Use:
-    """An expression for an optimizer, read where it is handed to what trains with it."""
+    """A use of an optimizer, at the place where a training object gets it."""
 
     node: ast.expr
     site: Site
@@ -146,7 +146,7 @@ class Wraps:
 
     @property
     def unnamed(self) -> list[Unnamed]:
-        """What may be the names of optimizers, which only the run will show."""
+        """The arguments that may be names of optimizers, which only a run would show."""
         return self._unnamed if self.all else []
 
     @cached_property
@@ -349,7 +349,7 @@ class Wraps:
             self._wraps.setdefault(site.node, Wrap(site, target, use.module, keeps_rate=True))
 
     def _perhaps_wrapped(self, use: _Use, site: Site, made: list[Site]) -> None:
-        """Tell of an optimizer that the script wraps on some ways to its use and on others not."""
+        """Report an optimizer that the script wraps on some paths to its use only."""
         choice = self._program.fact(Choice)
         if any(each in self._wrappers and choice.leaves_out(each, site) for each in made):
             self._hide(use.site, _SOMETIMES, False)
@@ -413,7 +413,7 @@ class Wraps:
         }
 
     def _strangers(self, use: _Use) -> list[Site]:
-        """The calls of classes of libraries that are not known which make what is used."""
+        """The calls of unknown library classes that create the optimizer in use."""
         values = self._names.values(*use.place)
         found = [value for value in values if isinstance(value, Instance) and not api.canonical(value.cls)]
         if len(found) != len(values) or not all(
@@ -423,7 +423,7 @@ class Wraps:
         return [self._script.site_of(value.node) for value in found]
 
     def _is_of_one_mode(self, site: Site, use: _Use) -> bool:
-        """Return whether what the call makes is not stepped both by a tape and by what uses it in one run."""
+        """Return whether no run steps this optimizer both by a tape and by `fit`."""
         shared = self._program.fact(Shared)
         if use.compile is None:
             return not shared.steps_of(site)
@@ -460,7 +460,7 @@ class Wraps:
 
     @cached_property
     def classes(self) -> list[str]:
-        """The canonical names of the classes that Horovod's wrap for Keras stands for in what it saves."""
+        """The canonical class names that Horovod's wrap for Keras replaces in saved models."""
         if self._is_keras3:
             return []
         made, named, _ = self.all
@@ -497,7 +497,7 @@ def _wraps_another(cls: str) -> bool:
 
 
 def _target(site: Site) -> str:
-    """The dotted name to which the call's own statement binds what the call gives."""
+    """The dotted name to which a call's own statement binds its result."""
     node = site.statement.node
     targets: list[ast.expr] = []
     if isinstance(node, ast.Assign):
@@ -509,7 +509,7 @@ def _target(site: Site) -> str:
 
 
 def _first_target(site: Site) -> str:
-    """The name to which the call's own statement binds the first of what the call gives."""
+    """The name to which a call's own statement binds the first of its results."""
     node = site.statement.node
     if not isinstance(node, ast.Assign) or node.value is not site.node or len(node.targets) != 1:
         return ""

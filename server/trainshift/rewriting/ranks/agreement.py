@@ -55,7 +55,7 @@ _UNSENT_NAMES = ("os.scandir", "tensorflow.keras.")
 
 
 class Form(Enum):
-    """How rank 0 tells the others: a Python object, a tensor, or what a test comes to.
+    """The form in which rank 0 sends a value: a Python object, a tensor, or the result of a test.
 
     SORTED: it tells nothing, since all have the same files, each in an order of its own.  LISTED: it tells
     what an iterator gives, which cannot be sent itself.
@@ -70,7 +70,7 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mend:
-    """An expression that rank 0 works out for all ranks, and what would diverge without that."""
+    """An expression that rank 0 evaluates for all ranks, and the values that would diverge otherwise."""
 
     node: ast.expr
     within: Statement | Site
@@ -79,7 +79,7 @@ class Mend:
 
 
 class Agreement:
-    """What the ranks of one program must agree on before they train."""
+    """The values on which the ranks of one program must agree before they train."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -92,7 +92,7 @@ class Agreement:
         return [self._mended(each) or each for each in found]
 
     def _of_paths(self) -> Iterator[Divergence]:
-        """Yield what names files of this run, which rank 0 writes and all ranks read."""
+        """Yield the file names of this run, which rank 0 writes to and all ranks read."""
         causes = self._program.fact(Uniformity).causes
         asks = self._program.fact(Uniformity).asks_any
         for read in self._program.fact(ReadBack).of_all if asks else ():
@@ -100,7 +100,7 @@ class Agreement:
             yield from (Divergence(Sink.PATH, at, each) for each in causes(at) if self._names_anew(each))
 
     def _of_shares(self) -> Iterator[Divergence]:
-        """Yield what the length of data comes of that is asked for, where each rank has a share of them."""
+        """Yield the sources of a length that the script reads of data of which each rank has a share."""
         causes = self._program.fact(Uniformity).causes
         asks = self._program.fact(Uniformity).asks_any
         for each in self._program.fact(DividedData).loops if asks else ():
@@ -117,7 +117,7 @@ class Agreement:
 
     @cached_property
     def mends(self) -> list[Mend]:
-        """What rank 0 tells the others, each expression once."""
+        """The expressions whose values rank 0 sends to the others, each once."""
         found: dict[ast.expr, Mend] = {}
         for each in self._told:
             if isinstance(each, Mend):
@@ -131,7 +131,7 @@ class Agreement:
 
     @property
     def left(self) -> list[Divergence]:
-        """What diverges and cannot be mended, once for each cause."""
+        """The divergences that cannot be fixed, once for each cause."""
         found: dict[ast.AST, Divergence] = {}
         for each in self._told:
             if isinstance(each, Divergence):
@@ -168,7 +168,7 @@ class Agreement:
         return Mend(site.node, site, form, divergence) if form is not None else None
 
     def _form_of(self, site: Site, kind: CauseKind) -> Form | None:
-        """Return how what a call gives is sent; None if it cannot be."""
+        """Return the form in which a call's result can be sent; None if it cannot."""
         names = set(map(full_name, self._names.callee(site)))
         if any(name.startswith(_LAZY) for name in names):
             return None if self._is_taken_from(site) else Form.LISTED
@@ -179,7 +179,7 @@ class Agreement:
         return Form.TENSOR if is_tensor else Form.OBJECT
 
     def _is_taken_from(self, site: Site) -> bool:
-        """Return whether `next` takes one element after the other out of what a call gives."""
+        """Return whether `next` takes elements out of a call's result one by one."""
         taken = (
             of_call(each).part(each.node.args[0])
             for each in self._script.sites_named("next")
@@ -194,7 +194,7 @@ class Agreement:
         return sources(self._names, at) if isinstance(at.node, ast.Name | ast.Attribute) else ()
 
     def _is_iterated(self, site: Site) -> bool:
-        """Return whether nothing defers a call but a comprehension that goes once through what it gives."""
+        """Return whether a call runs at once, or inside a comprehension that iterates its result once."""
         for above, below in pairwise(expression_path(site.statement.node, site.node)):
             if isinstance(above, ast.Lambda):
                 return False
@@ -246,14 +246,16 @@ class Agreement:
         return not any(map(self._goes_by_world, statements_around(self._names, statement)))
 
     def _goes_by_world(self, statement: Statement) -> bool:
-        """Return whether an environment decides how often a rank comes to what is in a statement."""
+        """Return whether an environment decides how often a rank reaches the code of a statement."""
         node = statement.node
         test = node.test if isinstance(node, ast.While | ast.If) else getattr(node, "iter", None)
         asked = self._program.fact(Worlds).asked_by
         return test is not None and bool(asked(Occurrence(test, statement.scope, statement)))
 
     def _is_sendable(self, site: Site) -> bool:
-        """Return whether what a call gives are numbers or words, and no objects of the script's own."""
+        """Return whether a call's results are numbers or strings rather than objects of the script's
+        classes.
+        """
         if self._script.called_name(site) not in _CHOOSING:
             return True
         given = [*site.node.args[:2], *(each.value for each in site.node.keywords if each.arg != "k")]

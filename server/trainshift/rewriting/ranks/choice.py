@@ -44,7 +44,7 @@ class Choice:
         return bool(self._imports) and all(map(self._may_lack, self._imports))
 
     def leaves_out(self, wrap: Site, made: Site) -> bool:
-        """Return whether what one call makes is wrapped by another under a condition of the script's own.
+        """Return whether a condition of the script decides if one call's result is wrapped by another.
 
         One on the number of ranks is none, ``if hvd.size() > 1:``, nor one on Horovod's being there, nor one
         that is always true.  What elastic training leaves out comes before it makes all ranks equal.
@@ -65,7 +65,7 @@ class Choice:
         return [each for each in found if each.statement is not None]
 
     def _may_lack(self, binding: Binding) -> bool:
-        """Return whether code goes on without what an import binds."""
+        """Return whether code continues without the name that an import binds."""
         assert binding.statement is not None
         if for_type_checkers(binding.statement):
             return True
@@ -87,9 +87,7 @@ class Choice:
         return False
 
     def _makes_up(self, handler: list[Statement]) -> bool:
-        """Return whether a failed import ends the run, or something stands in for what it would have
-        bound.
-        """
+        """Return whether a failed import ends the run, or the handler binds a replacement."""
         classes = (ast.ClassDef, ast.Import, ast.ImportFrom, ast.Raise)
         return any(isinstance(each.node, classes) for top in handler for each in top.walk()) or (
             bool(handler) and self._program.fact(ControlFlow).leaves(handler)
@@ -113,7 +111,7 @@ class Choice:
 
     @cached_property
     def _tests(self) -> set[str]:
-        """The tests under which the script imports Horovod or starts it, and what tells whether it could."""
+        """The tests around the script's import or start of Horovod, and the names that record success."""
         found: set[str] = set()
         started = [(site.statement, site.node) for site in self._horovod.calls("init")]
         for statement in [each.statement for each in self._imports] + [each for each, _ in started]:
@@ -125,7 +123,7 @@ class Choice:
         return found
 
     def _shown(self, test: Occurrence) -> set[str]:
-        """What a test reads, as it is written, and as it is written where that has its value from."""
+        """The texts of a test's operands, as written and as assigned."""
         found: set[str] = set()
         for at in backward_slice(self._names, test):
             found.add(ast.dump(at.node))

@@ -1,4 +1,4 @@
-"""How a call is kept to rank 0: the form of its guard, or why it can have none."""
+"""Choose how a call is limited to rank 0: the form of its guard, or the reason why it can have none."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RootKind(Enum):
 
 
 class Form(Enum):
-    """How a call is kept to rank 0."""
+    """The form of a guard for rank 0."""
 
     GUARD = "the statement under a test of the rank"
     CONDITIONAL = "the expression under a test of the rank"
@@ -70,7 +70,7 @@ class RootCall:
 
 
 class GuardForms:
-    """How the calls of one script that concern rank 0 alone can be kept to it."""
+    """The guards for those calls of one script that only rank 0 should make."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -78,7 +78,7 @@ class GuardForms:
         self._effects = program.fact(Effects)
 
     def guard(self, site: Site, kind: RootKind, form: Form, doubt: str) -> RootCall | None:
-        """The call with its guard, of which `form` is what the callee asks for; None if it needs none."""
+        """The call with its guard; `form` is the callee's preferred one. None if it needs no guard."""
         if site.in_fstring:
             return RootCall(
                 site, kind, form, site.node, doubt, "it is inside an f-string; give it a statement of its own"
@@ -115,7 +115,7 @@ class GuardForms:
         return RootCall(site, kind, Form.GUARD, outer, doubt, reason)
 
     def _reason_against_verbose(self, site: Site) -> str:
-        """Why a progress bar is not silenced: `verbose` may be hidden, or be unknown to what is called."""
+        """The reason why a progress bar is not silenced: `verbose` may be hidden, or not be a parameter."""
         if any(word.arg is None for word in site.node.keywords):
             return "verbose may be hidden in ** arguments; pass it by name"
         for value in self._script.names.callee(site):
@@ -149,7 +149,7 @@ class GuardForms:
         return RootCall(site, RootKind.WRITE, Form.RELOAD, outer, doubt)
 
     def _guard_restore(self, site: Site, outer: ast.expr) -> RootCall | None:
-        """Every rank restores before training; after it, rank 0 has written what the others lack."""
+        """Guard a restore: before training every rank restores; afterwards the others lack rank 0's file."""
         node, restored = site.statement.node, self._restored
         if not restored.follows_training(site):
             return None
@@ -163,7 +163,7 @@ class GuardForms:
         return self._share(site)
 
     def _share(self, site: Site) -> RootCall | None:
-        """Every rank reads what rank 0 has saved, when it is there."""
+        """Let every rank read a file that rank 0 has saved, once it is there."""
         path = self._restored.path(site)
         if self._restored.is_shared(site) or (isinstance(path, ast.Constant) and path.value is None):
             return None
@@ -192,7 +192,7 @@ class GuardForms:
         return self._program.fact(Executions).runs_in_graphs
 
     def _reason_against_block(self, statement: Statement) -> str:
-        """Why a `with` cannot run on rank 0 only: every rank needs something that it does."""
+        """The reason why a `with` cannot run on rank 0 only: every rank needs a part of its body."""
         if self._program.fact(WhatTrains).statement_trains(statement):
             return "the block under it trains"
         acting = [
@@ -225,7 +225,7 @@ class GuardForms:
         return False
 
     def _doubt(self, outer: ast.expr, site: Site) -> str:
-        """What is assumed of a function that nobody sees and that other ranks will not call."""
+        """The doubt about an unknown function that other ranks will not call."""
         for part in ast.walk(outer):
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part is not site.node:
                 deed = self._effects.of_call(self._script.site_of(part))
@@ -234,7 +234,7 @@ class GuardForms:
         return ""
 
     def _is_read(self, node: ast.Assign) -> bool:
-        """Return whether what the assignment binds is read anywhere (spec.md 5.12)."""
+        """Return whether the target of the assignment is read anywhere (spec.md 5.12)."""
         targets = [target.id if isinstance(target, ast.Name) else "" for target in node.targets]
         return any(not name or self._script.loads(name) > 0 for name in targets)
 
@@ -244,7 +244,7 @@ class GuardForms:
         return deed is not None and deed.effect is not Effect.UNKNOWN
 
     def _acting(self, outer: ast.expr, site: Site) -> list[ast.expr]:
-        """The calls among the arguments that every rank must make, and what else every rank must do there."""
+        """The calls and other effects among the arguments that every rank must perform."""
         found: list[ast.expr] = []
         for part in ast.walk(outer):
             if isinstance(part, ast.Call) and part is not site.node and part is not outer:
@@ -282,12 +282,12 @@ class GuardForms:
 
 
 def _runs_graph(site: Site) -> bool:
-    """Return whether a call is one of the methods that run what a graph has."""
+    """Return whether a call is a method that runs a part of the graph."""
     return isinstance(site.node.func, ast.Attribute) and site.node.func.attr in ("run", "eval")
 
 
 def is_context_manager(site: Site) -> bool:
-    """Return whether a call makes what a `with` statement enters."""
+    """Return whether a call's result is entered by a `with` statement."""
     node = site.statement.node
     return isinstance(node, ast.With) and any(item.context_expr is site.node for item in node.items)
 

@@ -37,7 +37,7 @@ class LibraryCalls:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names of the calls that may be of what acts."""
+        """The names of calls that may write, send or track."""
         objects = self._libraries.sites(Role.WRITER_OBJECT)
         is_made = any(not known.text("elsewhere") for _, known in objects)
         methods = (each.name for each in self._script.sites if is_made and is_method(each))
@@ -83,7 +83,7 @@ class LibraryCalls:
         return None if by_rank else Form.ELSEWHERE
 
     def reason_against_nothing(self, site: Site) -> str:
-        """Return why other ranks cannot enter nothing: they use what the `with` statement binds."""
+        """Return why other ranks cannot enter a null context: they use the target of the `with` statement."""
         bound = _entered_as(site)
         if bound is None:
             return ""
@@ -94,8 +94,8 @@ class LibraryCalls:
         return f"the block uses {ast.unparse(bound)}, which is None on other ranks; guard that first"
 
     def _may_read(self, statement: Statement, name: str, site: Site) -> bool:
-        """Return whether a statement may read what the `with` of a call binds, and not what another one
-        does.
+        """Return whether a statement may read the target of a call's `with`, rather than that of another
+        one.
         """
         start = self._script.statement_span(site.statement).start
         if statement.scope.function() is not site.scope.function() or statement is site.statement:
@@ -116,7 +116,7 @@ class LibraryCalls:
         return any(map(prints, named)) or self._libraries.called(site, Role.TRACKER) is not None
 
     def reason_against_elsewhere(self, site: Site, known: Entry) -> str:
-        """Return why other ranks cannot write to nowhere: they read what is written; "" if they can."""
+        """Return why other ranks cannot write to the null device: they read the file; "" if they can."""
         path = argument(site.node, 0, known.text("path"))
         if path is None or isinstance(path, ast.Starred):
             return "the path may be hidden in * or ** arguments; pass it by name"
@@ -179,14 +179,14 @@ class LibraryCalls:
         return frozenset(each for each in unknown if self._libraries.roles(each) <= {Role.OUTSIDE})
 
     def _packages_behind(self, site: Site) -> set[str]:
-        """The packages that a call may go to: of what it names, and of what its receiver was made by."""
+        """The packages of a call's target: of its name, and of its receiver's creator."""
         start = Occurrence(site.node, site.scope, site.statement)
         behind = reachable([start], self._receivers, lambda at: id(at.node))
         names = (name for at in behind for name in self._names.full_names(at.node, at.scope, at.statement))
         return {name.partition(".")[0] for name in names}
 
     def _receivers(self, at: Occurrence) -> tuple[Occurrence, ...]:
-        """Where what is called, asked for a part or named was read off, or came from, one step back."""
+        """The receivers and sources of an object, one step back."""
         node = at.node
         if isinstance(node, ast.Call):
             return (at.part(node.func),)
@@ -221,7 +221,7 @@ def _bound_by(statement: Statement) -> set[str]:
 
 
 def bound_to(site: Site) -> str:
-    """Return the one name that what a call gives is bound to, by ``with`` or by an assignment; "" if none."""
+    """Return the only name that a call's result is bound to, by ``with`` or an assignment; "" if none."""
     node, target = site.statement.node, _entered_as(site)
     if isinstance(node, ast.Assign) and node.value is site.node and len(node.targets) == 1:
         target = node.targets[0]
@@ -229,7 +229,7 @@ def bound_to(site: Site) -> str:
 
 
 def _entered_as(site: Site) -> ast.expr | None:
-    """Return the target of the ``with`` that enters what a call gives; None if there is none."""
+    """Return the target of the ``with`` that enters a call's result; None if there is none."""
     node = site.statement.node
     items = node.items if isinstance(node, ast.With) else []
     return next((each.optional_vars for each in items if each.context_expr is site.node), None)

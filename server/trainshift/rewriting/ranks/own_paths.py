@@ -36,7 +36,7 @@ _OF_OPENED = frozenset(
 
 
 class OwnPaths:
-    """Which calls of one script write to a place of the rank's own."""
+    """The calls of one script that write to a rank's own path."""
 
     def __init__(self, program: Program) -> None:
         self._script = program.script
@@ -44,9 +44,7 @@ class OwnPaths:
         self._horovod = program.fact(Horovod)
 
     def has(self, site: Site) -> bool:
-        """Return whether a call that writes, or makes what does, is given a place that depends on the
-        rank.
-        """
+        """Return whether the path of a writing call, or of its writer, depends on the rank."""
         if not self._horovod.is_used:
             return False
         names = self._names.full_names(site.node.func, site.scope, site.statement)
@@ -55,7 +53,7 @@ class OwnPaths:
         return self._is_given_own(site, int(not names.isdisjoint(_SECOND)))
 
     def _is_of_own(self, site: Site, receiver: ast.expr) -> bool:
-        """As `has`, for the method of an object."""
+        """Like `has`, for the method of an object."""
         values = self._names.site_values(receiver, site)
         made = [each for each in values if isinstance(each, Instance)]
         if any(self._names.is_a(each, *api.SAVER) for each in made):
@@ -72,7 +70,7 @@ class OwnPaths:
         return place is not None and self._is_own(place, site)
 
     def _is_own(self, place: ast.expr, site: Site) -> bool:
-        """Return whether the number of the rank is part of what names a place.
+        """Return whether the rank is part of a path.
 
         One that is chosen by the rank, ``path if hvd.rank() == 0 else os.devnull``, is no rank's own.
         """

@@ -30,7 +30,7 @@ class PathKeys:
         self._numbers: dict[Hashable, str] = {}
 
     def of(self, path: Occurrence) -> frozenset[str]:
-        """Return the keys of a path, wherever it comes from, such as what callers hand to a parameter."""
+        """Return the keys of a path, wherever it comes from, such as from callers' arguments."""
         found: set[str] = set()
         for at in reachable([path], self._sources, _place):
             found.add(self._key(at))
@@ -51,7 +51,7 @@ class PathKeys:
         return frozenset(found)
 
     def _sources(self, at: Occurrence) -> tuple[Occurrence, ...]:
-        """Return where a path comes from that is a name, or what a function of the script returns."""
+        """Return the sources of a path behind a name or a function's result."""
         if not isinstance(at.node, ast.Name | ast.Call):
             return ()
         if (same := _same_path(at.node)) is not None:
@@ -116,7 +116,7 @@ def is_shown(key: str) -> bool:
 
 
 def _same_path(node: ast.expr) -> ast.expr | None:
-    """Return what an object or a text of a path is made of: ``Path(text)``; None for anything else."""
+    """Return the text or object that a path is made from: ``Path(text)``; None for anything else."""
     if not isinstance(node, ast.Call) or last_name(node.func) not in _CONVERTING:
         return None
     return node.args[0] if len(node.args) == 1 and not node.keywords else None

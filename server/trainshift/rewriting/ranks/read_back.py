@@ -58,7 +58,7 @@ class Read(NamedTuple):
 
 
 class ReadBack:
-    """The calls of one script that read what it has written itself."""
+    """The calls of one script that read files which the script has written."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -101,7 +101,7 @@ class ReadBack:
 
     @cached_property
     def taken_away(self) -> list[Read]:
-        """The calls by which rank 0 alone takes away what all ranks read before, in text order."""
+        """The calls by which rank 0 alone removes files that all ranks read before, in text order."""
         if not self._program.fact(Loops).runs_eagerly or not self.of_all:
             return []
         guarded = {
@@ -136,7 +136,7 @@ class ReadBack:
         return None
 
     def _readers(self, path: ast.expr, site: Site) -> list[Site]:
-        """Return the calls by which all ranks read a path, or what a folder has."""
+        """Return the calls by which all ranks read a path, or the contents of a folder."""
         keys = self._paths.of(of_call(site).part(path))
         found = []
         for read in self.of_all:
@@ -146,7 +146,7 @@ class ReadBack:
         return found
 
     def _is_before(self, call: Site, statement: Statement) -> bool:
-        """Return whether a call, or what leads to it, stands before a statement, or what leads to that."""
+        """Return whether a call, or its caller, precedes a statement, or that statement's caller."""
         names, function = self._program.names, statement.scope.function()
         callers = names.callers(function)[0] if function is not None else []
         last = {function: self._start(statement)}
@@ -237,7 +237,7 @@ class ReadBack:
         return self._outside(call) or callers_around(self._program.names, call)
 
     def _outside(self, call: Site) -> list[Site]:
-        """Return where what makes a call is handed over or begun, if that is in a thread or in a graph."""
+        """Return the place where a call's function is passed on or started, if in a thread or a graph."""
         function = call.scope.function()
         if function is None:
             return []
@@ -277,7 +277,7 @@ class ReadBack:
                 yield above
 
     def _decides_alone(self, statement: Statement) -> bool:
-        """Return whether ranks surely differ in what they do by a test, or in what they go through."""
+        """Return whether ranks certainly differ in a test's outcome or a loop's iterable."""
         node = statement.node
         if not isinstance(node, ast.If | ast.While | ast.For | ast.AsyncFor):
             return False
@@ -319,7 +319,7 @@ class ReadBack:
 
     @cached_property
     def _written(self) -> dict[str, int]:
-        """The keys of what rank 0 alone writes, and where it is first written."""
+        """The keys of paths that only rank 0 writes, and the offset of the first write of each."""
         found: dict[str, int] = {}
         for path, at in self._paths_written:
             for key in self._paths.of(path):
@@ -348,7 +348,7 @@ class ReadBack:
 
 
 def _places(site: Site) -> Iterator[ast.expr]:
-    """Yield what of a call that writes may be the path, its object among it."""
+    """Yield the parts of a writing call that may be the path, its receiver among them."""
     for given in arguments(site.node):
         # Rewritten, the path of `open` is one on rank 0 and another on the others.
         path = given.body if isinstance(given, ast.IfExp) else given
@@ -359,7 +359,7 @@ def _places(site: Site) -> Iterator[ast.expr]:
 
 
 def _is_finalizer(site: Site) -> bool:
-    """Return whether a call stands in what Python runs when it throws an object away."""
+    """Return whether a call is in a finalizer, which Python runs when it destroys an object."""
     function = site.scope.function()
     return function is not None and function.name == "__del__"
 

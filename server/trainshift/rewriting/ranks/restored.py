@@ -30,7 +30,7 @@ _DEEPEST = 3
 
 
 class Restored:
-    """The calls of one script that restore or load weights: when they run, and what they change."""
+    """The calls of one script that restore or load weights: when they run, and which variables they set."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -49,14 +49,12 @@ class Restored:
         return False
 
     def waits(self, site: Site) -> bool:
-        """Return whether a call runs a function of the script in which ranks wait for what rank 0 has
-        saved.
-        """
+        """Return whether a call runs a function of the script in which ranks wait for rank 0's file."""
         return bool(self._waiting) and not self._waiting.isdisjoint(self._names.called_functions(site))
 
     @cached_property
     def _waiting(self) -> set[Scope]:
-        """The functions that read what may have been saved before, and those that call them."""
+        """The functions that read files saved earlier, and their callers."""
         late = (site for site in self._script.sites_named(*_METHODS) if self.follows_training(site))
         return set(functions_leading_to((site.scope.function() for site in late), called_from(self._names)))
 
@@ -69,11 +67,11 @@ class Restored:
         )
 
     def path(self, site: Site) -> ast.expr | None:
-        """The argument that tells what is read."""
+        """The path argument of a restoring call."""
         return argument(site.node, 0, "filepath" if site.name == "load_weights" else "save_path")
 
     def is_shared(self, site: Site) -> bool:
-        """Return whether rank 0 tells the others already what to read."""
+        """Return whether rank 0 already sends the path to the others."""
         path = self.path(site)
         return isinstance(path, ast.Call) and any(
             path is each.node for each in self._program.fact(Horovod).calls("broadcast_object", "broadcast")
@@ -127,7 +125,7 @@ class Restored:
         return list(dict.fromkeys(found))
 
     def is_trained_alone(self, site: Site) -> bool:
-        """Return whether a checkpoint surely holds nothing but what `variables` tells."""
+        """Return whether a checkpoint certainly contains only the objects of `variables`."""
         assert isinstance(site.node.func, ast.Attribute)
         held = self._held(site.node.func.value, site)
         if held is None:
@@ -138,7 +136,9 @@ class Restored:
     # What is held, and what is trained
 
     def _trained_at(self, site: Site) -> list[tuple[ast.expr, Site, bool]]:
-        """What the steps train that is the same at `site`, and whether each is a model; else an optimizer."""
+        """The models or optimizers of the steps that are the same objects at `site`; whether each is a
+        model.
+        """
         return [
             (node, step.site, is_model)
             for step in self._program.fact(Steps).steps
@@ -198,5 +198,5 @@ class Restored:
 
 
 def _runs(statement: Statement) -> bool:
-    """Return whether what is in the statement runs where it stands: not so for a definition."""
+    """Return whether the body of a statement runs in place, which a definition's does not."""
     return not isinstance(statement.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)

@@ -1,4 +1,4 @@
-"""What one rank alone should do: every print, write and progress bar of a script.
+"""Find the calls that only one rank should make: the prints, writes and progress bars of a script.
 
 HV07 and HV08 share this fact, since a statement that one of them guards must not be guarded again,
 from the inside or the outside, by the other.
@@ -88,7 +88,9 @@ class RootOnly:
 
     @cached_property
     def shared(self) -> list[tuple[Site, str]]:
-        """The calls in training loops that every rank makes and nothing rewrites, and what each rank does."""
+        """The calls in training loops that every rank makes and no rule rewrites, and their effect on each
+        rank.
+        """
         found = []
         names = self._program.fact(Libraries).names_stating("stays")
         for site in self._script.sites_named(*sorted(names)):

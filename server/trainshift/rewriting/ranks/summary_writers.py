@@ -17,13 +17,13 @@ def is_writer(name: str) -> bool:
 
 
 def writes(value: Member) -> bool:
-    """Return whether a method of a writer does what only rank 0 should do."""
+    """Return whether a method of a writer is for rank 0 only."""
     owner = value.owner
     return isinstance(owner, Instance) and value.name in (entries.fact(_class(owner), "writes") or ())
 
 
 def reason_to_keep(script: Script, effects: Effects, made: Site) -> str:
-    """Why a writer cannot be left out on other ranks: something every rank does needs it; empty if not."""
+    """The reason why other ranks need a writer, since code of every rank uses it; empty if they do not."""
     if isinstance(made.statement.node, ast.With | ast.AsyncWith):
         return "the block of a with statement needs the writer on every rank"
     for site in script.sites:
@@ -42,7 +42,7 @@ def reason_to_keep(script: Script, effects: Effects, made: Site) -> str:
 
 
 def _copes(script: Script, value: Value) -> bool:
-    """Return whether what is called is looked into, or is kept to rank 0 itself."""
+    """Return whether a called function is analysed, or limited to rank 0 itself."""
     if isinstance(value, Library):
         return bool(entries.fact(api.canonical(value.name) or value.name, "hook"))
     return isinstance(value, Function)

@@ -23,7 +23,7 @@ from trainshift.rewriting.data.counters import Counters
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CountedRate:
-    """Where a rate is set, the reads of the counter by which it is, and why these have to stay as they are.
+    """A rate that depends on a counter, the reads of the counter, and the reason if they must stay.
 
     `counter` is its text; `reason` is empty if the reads can be multiplied.
     """
@@ -44,7 +44,7 @@ class CountedRates:
 
     @cached_property
     def all(self) -> list[CountedRate]:
-        """Those whose counter is not multiplied yet."""
+        """The rates whose counter is not multiplied yet."""
         found = (
             replace(each, reads=tuple(read for read in each.reads if not self._agrees(read)))
             for each in self._every
@@ -53,7 +53,7 @@ class CountedRates:
 
     @cached_property
     def asked(self) -> set[ast.Call]:
-        """What makes the schedules that are asked by hand for the rate at a counter, which is multiplied.
+        """The calls that create schedules which the script itself calls with a counter to be multiplied.
 
         They are for the steps of one process then: ``optimizer.lr = schedule(step)``.
         """
@@ -129,7 +129,7 @@ class CountedRates:
         return any(each.scope.function() is function for each in self._counters.counting(counter))
 
     def _decided_by(self, counter: str, reads: list[Occurrence]) -> str:
-        """Why reads beside the loop's own tests cannot be multiplied alone; empty if they can."""
+        """The reason why reads outside the loop's own tests cannot be multiplied alone; empty if they can."""
         for read in reads:
             if not self._is_counted_in(counter, read.scope.function()):
                 continue

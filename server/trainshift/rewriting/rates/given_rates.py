@@ -33,7 +33,7 @@ _IGNORING_LR = ("tensorflow.keras.optimizers.Optimizer",)
 
 @dataclass(frozen=True, slots=True)
 class GivenRate:
-    """How one of the classes that a call may make an optimizer of takes its rate.
+    """The rate argument of one of the classes that a call may instantiate.
 
     `node` is what the call gives, and `places` where the dictionaries that it is given by ``**`` hold it; if
     there is neither the rate is the text `default` of the argument `keyword`, which a `mapping` that cannot
@@ -61,7 +61,7 @@ class GivenRates:
 
     @cached_property
     def makers(self) -> list[Site]:
-        """The calls that may make an optimizer, by their names, and those that make what trains.
+        """The calls that may create an optimizer, by name, and those that create training objects.
 
         What rank 0 alone makes is no optimizer of all ranks.
         """
@@ -72,7 +72,7 @@ class GivenRates:
         return [site for site in self._script.sites_calling(named.union(used)) if not on_root(site)]
 
     def of(self, site: Site, settings: list[RateSetting]) -> list[GivenRate]:
-        """How each of the optimizers that a call may make takes its rate; none if it makes no optimizer."""
+        """The rate arguments of the optimizers that a call may create; none if it creates no optimizer."""
         given: list[GivenRate] = []
         if site.node in self._scaled_later:
             return []
@@ -108,7 +108,7 @@ class GivenRates:
 
     @property
     def _made_and_scaled(self) -> list[Occurrence]:
-        """What makers of any optimizer are given whose rate a later statement scales."""
+        """The rate arguments of creators of any optimizer whose rate a later statement scales."""
         found = []
         for setting in RateSettings(self._program, self._cases).multiplied():
             step = self._names.steps_back(setting.optimizer)
@@ -127,7 +127,7 @@ class GivenRates:
         return any(name.endswith((".optimizers", ".optimizers.legacy", ".train")) for name in names)
 
     def _given_to_any(self, site: Site) -> GivenRate:
-        """How an optimizer takes its rate whose class is not seen: all take it first."""
+        """The rate of an optimizer of an unknown class: the first argument, as in all classes."""
         node = argument(site.node, 0, *NAMES)
         return GivenRate(node, reason="" if node is not None else "no learning rate is given here")
 
@@ -161,7 +161,7 @@ class GivenRates:
         return new and any(isinstance(value, Instance) and value.node is site.node for value in made)
 
     def _given_to_known(self, site: Site, cls: str) -> list[GivenRate]:
-        """How an optimizer of TensorFlow takes its rate."""
+        """The rate argument of a TensorFlow optimizer."""
         signature = api.constructor(cls, keras3=self._program.fact(Target).is_keras3)
         parameter = signature.parameter("learning_rate") if signature is not None else None
         if signature is None or parameter is None:
@@ -178,7 +178,7 @@ class GivenRates:
     def _given_by_signature(
         self, site: Site, signature: api.Signature | None, name: str, doubt: str = ""
     ) -> list[GivenRate]:
-        """How a call takes its rate as the argument `name`; `doubt` is about the default."""
+        """The rate argument `name` of a call, by the signature; `doubt` is about its default."""
         parameter = signature.parameter(name) if signature is not None else None
         if signature is None or parameter is None:
             return []
@@ -234,7 +234,7 @@ class GivenRates:
         return [GivenRate(given) for given in found]
 
     def _given_to_stranger(self, site: Site, name: str) -> list[GivenRate]:
-        """How an optimizer of a library that is not known takes its rate, if something trains with it."""
+        """The rate argument of an unknown library's optimizer, if something trains with it."""
         if name.partition(".")[0] in ("builtins", "horovod", "functools"):
             return []
         if Instance(name, site.node) not in self._used:
@@ -254,7 +254,7 @@ class GivenRates:
 
     @cached_property
     def _used(self) -> set[Value]:
-        """What the script trains with, and what is inside of a wrapper."""
+        """The optimizers that the script trains with, including wrapped ones."""
         places = [(step.receiver, step.site) for step in self._program.fact(Steps).steps]
         places += [
             (each.optimizer, each.site)
@@ -275,7 +275,7 @@ class GivenRates:
 
     @cached_property
     def _stepped(self) -> set[Value]:
-        """What steps by itself, and not as a model's optimizer."""
+        """The objects that perform steps themselves rather than as a model's optimizer."""
         places = [(step.receiver, step.site) for step in self._program.fact(Steps).steps]
         places += [*self._program.fact(Graphs).optimizers, *self._program.fact(Estimators).optimizers]
         return {value for node, site in places for value in self._names.site_values(node, site)}
@@ -288,7 +288,7 @@ class GivenRates:
         return signature is not None and signature.parameter("learning_rate") is None
 
     def _given_to_class(self, site: Site, cls: Scope) -> list[GivenRate]:
-        """How an optimizer of a class of the script takes its rate."""
+        """The rate argument of an optimizer of a class in the script."""
         bases = self._names.library_bases(cls)
         base = next((each for each in sorted(bases) if api.is_subclass(each, *api.OPTIMIZERS)), None)
         if base is None:

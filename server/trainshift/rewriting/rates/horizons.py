@@ -66,7 +66,7 @@ class Horizons:
 
     @cached_property
     def given(self) -> list[Horizon]:
-        """What schedules of TensorFlow are given, except those that one of the script's own asks."""
+        """The step counts of TensorFlow's schedules, except those that a schedule of the script calls."""
         return [
             each
             for each in self._given
@@ -77,7 +77,7 @@ class Horizons:
 
     @cached_property
     def hidden(self) -> list[Site]:
-        """The schedules of TensorFlow of which it is not seen what they are given."""
+        """The TensorFlow schedules whose arguments cannot be resolved."""
         return [
             site
             for site, words in self._schedules
@@ -128,7 +128,7 @@ class Horizons:
 
     @cached_property
     def _schedules(self) -> list[tuple[Site, dict[str, int | None]]]:
-        """The calls that make a schedule of TensorFlow, and where it takes what counts steps."""
+        """The calls that create a TensorFlow schedule, and the positions of its step counts."""
         libraries = self._program.fact(Libraries)
         found: list[tuple[Site, dict[str, int | None]]] = []
         for site, entry in libraries.sites(Role.SCHEDULE, Role.OPTIMIZER_FACTORY, Role.COUNTS):
@@ -196,7 +196,7 @@ class Horizons:
         )
 
     def _counted_already(self, cls: Scope) -> str:
-        """Why the step of a class has to stay: some of its objects are told how many steps a rank takes."""
+        """The reason why a class's step must stay: some objects already get the steps of one rank."""
         for site in self._made(cls):
             told = [(each, site) for each in arguments(site.node)]
             told += [(each.node, each.site) for each in self._given if each.site.node in self._asked]

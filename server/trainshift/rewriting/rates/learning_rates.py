@@ -107,7 +107,7 @@ class LearningRates:
         return self._script.statement_span(rate.statement).start
 
     def _in_order(self, values: Iterable[Value]) -> list[Value]:
-        """Those values that compute a rate, in the order of the script."""
+        """Sort values that compute a rate in the order of the script."""
 
         def start(value: Value) -> int:
             if isinstance(value, Instance | UserInstance) and value.node is not None:
@@ -122,7 +122,7 @@ class LearningRates:
         self._found.hidden.setdefault((node, reason), HiddenRate(node, within, reason))
 
     def _wrapped_sources(self) -> Site | None:
-        """Where a schedule that is scaled is handed to another that is scaled too."""
+        """A place at which one scaled schedule gets another scaled one."""
         for source in self._found.sources:
             if isinstance(source, UserInstance) and source.node is not None:
                 site = self._script.site_of(source.node)
@@ -154,7 +154,7 @@ class LearningRates:
         self._found.rates.clear()
 
     def _settled_below(self, rate: Rate) -> frozenset[ast.expr]:
-        """What the rate comes from that is scaled: another rate, or what a scaled schedule gives."""
+        """The parts of a rate that are scaled elsewhere: another rate, or a scaled schedule's result."""
         if rate.node is None:
             return frozenset()
         place = Occurrence(rate.node, rate.scope, rate.statement)
@@ -175,7 +175,7 @@ class LearningRates:
     # Constructors
 
     def _made(self, site: Site, settings: list[RateSetting]) -> None:
-        """The rate of what a call makes, if that is an optimizer, whichever of its classes it may be of."""
+        """Add the rate of a call that creates an optimizer, for each possible class."""
         given = self._given.of(site, settings)
         if given and not argument(site.node, None, "learning_rate"):
             old = argument(site.node, None, "lr")
@@ -219,7 +219,9 @@ class LearningRates:
             self._follow(place)
 
     def _stopped(self, place: Occurrence, site: Site) -> str:
-        """Why a rate that changes by itself does not in an optimizer that Horovod makes anew; else empty."""
+        """The reason why a changing rate would stop changing in Horovod's copy of an optimizer; else
+        empty.
+        """
         if site.node not in self._rebuilt:
             return ""
         values = self._names.values(place.node, place.scope, place.statement)
@@ -292,7 +294,7 @@ class LearningRates:
         self._add(Rate(statement, place.scope, place.node, place.site, doubt=doubt))
 
     def _cannot_follow(self, place: Occurrence, kinds: RateKind) -> None:
-        """Tell why the cases of a rate cannot be scaled one by one."""
+        """Report why the cases of a rate cannot be scaled one by one."""
         within = place.statement or place.scope.statement
         assert within is not None
         text = self._script.text(place.node, within)

@@ -33,7 +33,7 @@ _LAST = 1
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What becomes of the statement of one step."""
+    """The rewritten statement of one step."""
 
     statement: Statement
     title: str
@@ -58,7 +58,9 @@ class Minimizing:
 
     @cached_property
     def written(self) -> list[Written]:
-        """What becomes of each step, in text order; nothing where a strategy is taken out of the text."""
+        """The rewritten statement of each step, in text order; none if a strategy is removed from the
+        text.
+        """
         if self._program.fact(Leaving).edits or self._program.origin is not None:
             return []
         loops = (loop for loop in self._program.fact(Loops).all if loop.pattern is Pattern.MINIMIZE)

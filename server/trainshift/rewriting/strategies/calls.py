@@ -19,12 +19,12 @@ _INPUTS = "distribute_datasets_from_function"
 
 
 class NotUnderstood(Exception):
-    """Why a use of a strategy cannot be rewritten."""
+    """The reason why a use of a strategy cannot be rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """What a method's call becomes: its edits, what the change is called, and what it decides."""
+    """The rewrite of a method's call: its edits, its title, and its decisions."""
 
     edits: Callable[[Program, Site, ast.AST], tuple[Edit, ...]]
     title: str

@@ -17,7 +17,7 @@ from trainshift.rewriting.strategies.uses import Strategies
 
 
 class Leaving:
-    """How the strategies of one program go."""
+    """The removal of one program's strategies."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -25,7 +25,7 @@ class Leaving:
 
     @cached_property
     def problem(self) -> tuple[Span, str] | None:
-        """Where a strategy is used in a way that is not understood, and why; None if all is understood."""
+        """The place at which a strategy is used in an unknown way, and the reason; None if there is none."""
         for scope in self._strategies.own_classes:
             if scope.statement is not None:
                 return self._program.script.header_span(scope.statement), UNSUPPORTED.format(name=scope.name)
@@ -38,7 +38,7 @@ class Leaving:
 
     @property
     def left(self) -> Sequence[Left]:
-        """What becomes of each statement that changes, in text order."""
+        """The rewrite of each statement that changes, in text order."""
         return self._removal.left
 
     @cached_property

@@ -44,7 +44,7 @@ _COMMENT = "a comment is in the way"
 
 @dataclass(slots=True)
 class Left:
-    """What becomes of one statement: a title, what was decided, and what it shows of the strategy.
+    """The rewrite of one statement: a title, the decisions, and the code of the strategy that it shows.
 
     `shown` are the places, with the member of Horovod that is shown there instead.
     """
@@ -56,7 +56,7 @@ class Left:
 
 
 class Removal:
-    """How the strategies that some calls make go, all of them or none.
+    """The removal of the strategies that some calls create, all of them or none.
 
     `edits` are in text order, `left` what becomes of each statement; where something is not understood there
     is a `problem` instead: the place, and why.
@@ -112,7 +112,7 @@ class Removal:
         return self._script.span(node, statement), _REFUSED.format(reason=problem, code=code)
 
     def _unsupported(self, site: Site) -> str:
-        """What a strategy that cannot go is called; empty for one that can."""
+        """The name of a strategy that cannot be removed; empty for one that can."""
         name = self._strategies.name_of(site)
         if name.rpartition(".")[2] not in REPLICATING:
             return one_line(self._script.text(site.node.func, site))
@@ -170,7 +170,7 @@ class Removal:
                 raise NotUnderstood(f"{name} is deleted")
 
     def _say_whose_batch(self) -> None:
-        """Where no batch is computed from the number of replicas, it was that of all of them."""
+        """Record, if no batch is computed from the number of replicas, that it was the global one."""
         several = [
             site for site in self._makers if not self._strategies.name_of(site).endswith(".OneDeviceStrategy")
         ]
@@ -290,7 +290,7 @@ class Removal:
         return False
 
     def _span_of(self, use: Use, member: ast.Attribute) -> Span:
-        """Where a member stands; in an f-string positions cannot be trusted before Python 3.12."""
+        """The span of a member; in an f-string, positions are unreliable before Python 3.12."""
         span, code = self._script.span(member, use.statement), ast.unparse(member)
         if self._text[span.start : span.end] == code:
             return span
@@ -425,7 +425,7 @@ def _class_name(use: Use) -> ast.Attribute | None:
 
 
 def _shown(use: Use) -> ast.expr:
-    """The expression that tells how a strategy is used: what it is read for, or handed to."""
+    """The expression that shows the use of a strategy: its member, or the call that gets it."""
     shown = use.node
     for each in use.around:
         if isinstance(each, ast.Call):
@@ -438,7 +438,7 @@ def _shown(use: Use) -> ast.expr:
 
 
 def _name_of(value: Value) -> str:
-    """The full name of what an object is of, if a library has it."""
+    """The full name of an object's class, if a library defines it."""
     if isinstance(value, Instance):
         return value.cls
     return value.name if isinstance(value, Library) else ""

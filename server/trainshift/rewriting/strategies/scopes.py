@@ -14,7 +14,9 @@ from trainshift.rewriting.edits.entries import without
 
 
 def left_scopes(program: Program, entered: Mapping[Statement, list[ast.expr]]) -> Iterator[Edit]:
-    """The edits that turn what is run in scopes into plain code; `entered` are the calls of ``scope()``."""
+    """Yield the edits that turn the bodies of scopes into plain code; `entered` are the calls of
+    ``scope()``.
+    """
     for statement, calls in entered.items():
         node = statement.node
         assert isinstance(node, ast.With)

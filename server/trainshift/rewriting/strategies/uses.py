@@ -45,13 +45,13 @@ class Use:
 
     @property
     def parent(self) -> ast.AST:
-        """What the expression is part of."""
+        """The node around the expression."""
         return self.around[0]
 
 
 @dataclass(eq=False, slots=True)
 class _Parts:
-    """What was found of one statement's own expressions."""
+    """The parts of one statement's own expressions."""
 
     statement: Statement
     above: dict[ast.AST, ast.AST] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class _Parts:
 
 
 class Reading(NamedTuple):
-    """A name where it is read, and what it is part of."""
+    """A read of a name, and the expression around it."""
 
     node: ast.Name
     parent: ast.AST
@@ -91,7 +91,7 @@ class Strategies:
 
     @cached_property
     def readings(self) -> dict[str, list[Reading]]:
-        """Where each name is read."""
+        """The reads of each name."""
         found: dict[str, list[Reading]] = {}
         for reading in self._readings:
             for node, scope in reading.scopes.items():
@@ -102,7 +102,7 @@ class Strategies:
         return found
 
     def name_of(self, site: Site) -> str:
-        """The full name of what a call makes a strategy of; empty if it makes none."""
+        """The full name of the strategy class that a call instantiates; empty if it is none."""
         names = self._program.names.full_names(site.node.func, site.scope, site.statement)
         return next((name for name in names if api.is_subclass(name, *api.STRATEGY)), "")
 
@@ -240,7 +240,7 @@ def parameters(function: Scope) -> list[ast.arg]:
 
 
 def _read(statement: Statement) -> _Parts:
-    """The statement's own expressions, with what is above each, and the scopes that they are read in."""
+    """The statement's own expressions, with the parents and the scope of each."""
     reading = _Parts(statement)
     inner = statement.scope.facts.scope_of
     waiting: list[tuple[ast.AST, Scope]] = [(statement.node, statement.scope)]

@@ -198,7 +198,7 @@ class Estimators:
     # What trains in a `model_fn`
 
     def _hidden_training(self, made: Made) -> str:
-        """Why it cannot be told that the training of an Estimator is averaged; empty if it can."""
+        """The reason why the training of an Estimator may not be averaged; empty if it is."""
         given = made.given("model_fn")
         if given is None:
             return "Trainshift cannot find its model_fn among the arguments; name it in the call"
@@ -217,7 +217,9 @@ class Estimators:
         return value.scope if isinstance(value, Function) else None
 
     def _averages(self, function: Scope) -> bool:
-        """Return whether gradients are averaged in a function, in what it calls, or for what it returns."""
+        """Return whether gradients are averaged in a function, its callees, or the code that uses its
+        result.
+        """
         wanted = self._program.fact(Graphs).averaging.union(site.node for site, _ in self._specs)
 
         def called(current: Scope) -> Iterator[Scope]:
@@ -277,7 +279,7 @@ class Estimators:
 
     @cached_property
     def _is_of_tensorflow_1(self) -> bool:
-        """Return whether the script calls what `tensorflow` itself has in TensorFlow 1 alone."""
+        """Return whether the script calls names that `tensorflow` has only in TensorFlow 1."""
         names = (
             value.name
             for site in self._script.sites

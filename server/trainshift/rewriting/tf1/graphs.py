@@ -115,7 +115,7 @@ class Graphs:
         return list(found), hidden
 
     def takes_gradients_of(self, step: Step) -> bool:
-        """Return whether what a step applies are gradients of a graph, as far as can be seen."""
+        """Return whether a step applies gradients of a graph, as far as the script shows."""
         seen = step.pairs is not None and not step.gradients
         return seen and bool(self._reaching(step, self._taking) or self._reaching(step, self._computing))
 
@@ -156,7 +156,7 @@ class Graphs:
         return reaching_calls(self._script, wanted, step.pairs, step.site.scope, step.statement)
 
     def _averaged_by_hand(self, step: Step, wanted: dict[ast.Call, Site]) -> set[Site]:
-        """Those of the `wanted` calls whose results go through an allreduce of the script's own."""
+        """The calls among `wanted` whose results pass through an allreduce of the script."""
         reductions = {
             site.node: site for site in self._program.fact(Horovod).calls("allreduce", "grouped_allreduce")
         }
@@ -168,7 +168,7 @@ class Graphs:
         }
 
     def _is_averaged(self, site: Site) -> bool:
-        """Return whether the call stands in a comprehension, or a `map`, that averages what it gives."""
+        """Return whether a call is in a comprehension or `map` that averages its result."""
         return any(
             isinstance(part, ast.Call)
             and self._program.fact(Horovod).is_call(

@@ -43,7 +43,7 @@ class Hooks(Listed):
 
     @property
     def broadcasts(self) -> bool:
-        """Return whether Horovod's hook, or what stands in for it, is among them."""
+        """Return whether Horovod's broadcast hook, or a replacement, is among them."""
         return self.has(HOOK)
 
 
@@ -98,7 +98,7 @@ class HookLists(Lists):
         return list(found.values())
 
     def _called(self, name: str) -> set[str]:
-        """What a call of the function may be named: by its own name, or as an import renames it."""
+        """The names of a function in calls: its own, or those that imports give it."""
         last = name.rpartition(".")[2]
         return {last, *(new for new, old in self._script.code.renamed_imports if old == last)}
 

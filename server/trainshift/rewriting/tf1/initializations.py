@@ -176,7 +176,7 @@ class Initializations:
 
     @cached_property
     def _late(self) -> set[Site]:
-        """The calls that restore what the script itself has saved, on rank 0 only."""
+        """The calls that restore a file which the script itself has saved, on rank 0 only."""
         calls = self._program.fact(RootOnly).calls
         return {call.site for call in calls if call.site.name == "restore" and not call.reason}
 
@@ -200,7 +200,7 @@ class Initializations:
                 yield self._initialization(site, targets, operation)
 
     def _runs_others(self, site: Site, operation: bool) -> bool:
-        """Return whether what is run is at times something else than an initializer."""
+        """Return whether a run may also execute other operations than an initializer."""
         assert isinstance(site.node.func, ast.Attribute)
         node = site.node.func.value if operation else argument(site.node, 0, "fetches")
         values = self._names.site_values(node, site) if isinstance(node, ast.Name) else frozenset()
@@ -218,7 +218,7 @@ class Initializations:
         site: Site,
         seen: frozenset[ast.expr] = frozenset(),
     ) -> Iterator[str]:
-        """The code of what is initialized by an operation, `ALL` for all variables."""
+        """Yield the code of the variables that an operation initializes; `ALL` for all variables."""
         if node in seen:
             return
         seen |= {node}
@@ -347,7 +347,7 @@ class Initializations:
         return False
 
     def _reason(self, site: Site) -> str:
-        """Why no statement can be put behind the one that a call stands in; empty if one can."""
+        """The reason why no statement can follow that of a call; empty if one can."""
         if site.in_fstring or site.deferred:
             return "the variables are initialized in a larger expression; give that a statement of its own"
         if not isinstance(site.statement.node, ast.Expr | ast.Assign | ast.AnnAssign | ast.AugAssign):
@@ -383,7 +383,7 @@ class Initializations:
                 yield self.restore(site)
 
     def restore(self, site: Site) -> Initialization:
-        """What a `Saver.restore` gives values, which may be all variables."""
+        """The variables that a `Saver.restore` sets, perhaps all."""
         session = argument(site.node, 0, "sess")
         reason = self._reason(site) or (
             "" if session is not None else "Trainshift cannot tell which session runs this"
@@ -436,7 +436,7 @@ class Initializations:
     # Broadcasts that are there
 
     def _is_followed(self, each: Initialization) -> bool:
-        """Return whether the script broadcasts what it has just initialized."""
+        """Return whether the script broadcasts the variables right after their initialization."""
         block, index = self._script.siblings(each.anchor)
         others = {statement for other in self._all_sites for statement in other.statement.path()}
         for after in block[index + 1 :]:

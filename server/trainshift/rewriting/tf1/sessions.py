@@ -41,7 +41,7 @@ PLAIN = api.SESSION
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Pin:
-    """A call that is to name the rank's GPU: a `ConfigProto` or `GPUOptions`, or what sets its devices.
+    """A call to be given the rank's GPU: a `ConfigProto` or `GPUOptions`, or a setting of its devices.
 
     `value` is the expression of the script's own choice of devices that is replaced, None if a keyword
     is added to `site`; `nested` tells that the keyword is ``gpu_options=GPUOptions(...)``.
@@ -55,7 +55,7 @@ class Pin:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Configuration:
-    """What a call is given to configure its session.
+    """The configuration argument of a session's call.
 
     `given` is the expression, None if there is none; `missing` tells that the call is to be given one,
     at least where the expression is None.
@@ -81,7 +81,7 @@ class Sessions:
 
     @cached_property
     def created(self) -> list[tuple[Site, str]]:
-        """The calls that make sessions, or what they are configured by, with what is called."""
+        """The calls that create sessions or configure them, with the name called."""
         found = []
         for site in self._script.sites_calling(api.last_names(*CONFIGURED) | {"replace"}):
             for name in sorted(
@@ -104,7 +104,7 @@ class Sessions:
         return list(found.values())
 
     def configuration(self, site: Site, name: str) -> Configuration:
-        """What configures the session that a call of `name` makes."""
+        """The configuration of the session that a call of `name` creates."""
         word = CONFIGURED[name]
         signature = api.constructor(name) or api.function(name)
         given = argument(site.node, signature.position(word) if signature else None, word)
@@ -137,7 +137,7 @@ class Sessions:
         return Configuration(given, bool(nothing) and not otherwise, tuple(pins))
 
     def _pins_of(self, proto: Instance) -> list[Pin] | str:
-        """What to change where a `ConfigProto` is made, or why that cannot be told."""
+        """The changes to a `ConfigProto` where it is created, or the reason why they are unknown."""
         made = self._script.site_of(proto.node)
         if _has_no_gpu(made):
             return []
@@ -171,7 +171,9 @@ class Sessions:
         )
 
     def _assigned(self, owner: Instance) -> Iterator[Pin]:
-        """Where the devices of a `ConfigProto` or `GPUOptions` are set after it has been made."""
+        """Yield the places where the devices of a `ConfigProto` or `GPUOptions` are set after its
+        creation.
+        """
         for attribute in self._script.attribute_bindings(DEVICES):
             binding, base = attribute.binding, attribute.base
             if isinstance(base, ast.Attribute) and base.attr == "gpu_options":
@@ -181,7 +183,7 @@ class Sessions:
                 yield Pin(binding.statement, self._script.site_of(owner.node), binding.value)
 
     def spelling(self, site: Site) -> str:
-        """What the script calls the module with TensorFlow 1's names, seen from a call of one of them."""
+        """The script's name of the module with TensorFlow 1's names, as seen from a call of one of them."""
         node: ast.expr = site.node.func
         while isinstance(node, ast.Attribute):
             node = node.value
@@ -223,7 +225,7 @@ def _has_no_gpu(made: Site) -> bool:
 
 
 def _is_run_config(value: Value) -> bool:
-    """Return whether a value is a `RunConfig`, or what `replace` made of one."""
+    """Return whether a value is a `RunConfig`, or a copy of one by `replace`."""
     while isinstance(value, Member) and isinstance(value.owner, Instance):
         value = value.owner
     return isinstance(value, Instance) and value.cls.removesuffix(".replace") == RUN_CONFIG
