@@ -17,7 +17,7 @@ class Board:
         self._shown: dict[str, bytes] = {}
 
     def show(self, uri: str, version: int | None, items: Iterable[Item]) -> None:
-        """Tell what is found in a document, if the client does not know it."""
+        """Publish the diagnostics of a document, if the client does not have them."""
         known = "" if version is None else f'"version":{version},'
         params = f'{{"uri":{json.dumps(uri)},{known}"diagnostics":{encoded_list(items)}}}'
         message = notification("textDocument/publishDiagnostics", params)

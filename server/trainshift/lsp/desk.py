@@ -59,7 +59,7 @@ class Outdated(Exception):
 
 @dataclass(frozen=True)
 class State:
-    """What is known of one version of a program.
+    """The results about one version of a program.
 
     `outline` is that of the last version that could be read, which need not be this one.  `is_full` tells
     that `report` is what `trainshift check` says.  `kept` is what was found in the last version that could be
@@ -74,7 +74,7 @@ class State:
 
     @property
     def shown(self) -> tuple[Diagnostic, ...]:
-        """What is shown of this version: a bracket that is still open does not take it all away."""
+        """The diagnostics shown for this version: an unclosed bracket does not remove them all."""
         return (*(each for each in self.report.diagnostics if each.severity), *self.kept)
 
     @property
@@ -100,7 +100,7 @@ class State:
         return self.syntax_error is not None
 
     def moved(self, span: Span) -> Span | None:
-        """Where a stretch of the outline's text is in this version; None if it was edited."""
+        """Map a span of the outline's text to this version; None if it was edited."""
         return self.shift.span(span) if self.outline is not None else None
 
     @cached_property
@@ -111,7 +111,7 @@ class State:
 
 
 class OpenProgram:
-    """A program that is open: its newest version, and what is known of it."""
+    """An open program: its newest version, and the results about it."""
 
     def __init__(self, uri: str, paper: Paper, live: Live, rules: Rules) -> None:
         self.uri = uri
@@ -138,7 +138,7 @@ class OpenProgram:
         self._waiting: list[tuple[Callable[[State], bool], Future[State]]] = []
 
     def reads(self, path: str) -> bool:
-        """Return whether what could be made distributed depends on a file."""
+        """Return whether the conversion of the program depends on a file."""
         outline = _outline(self)
         return outline is not None and (path in outline.whole.paths or path in outline.whole.sources)
 
@@ -276,7 +276,7 @@ class Desk:
                 self._wake(urgent=False)
 
     def errand(self, program: OpenProgram, work: Callable[[], T]) -> Future[T]:
-        """What `work` gives, done before anything else; Outdated if a newer version comes before that."""
+        """Run `work` before anything else and return its result; Outdated if a newer version comes first."""
         future: Future[T] = Future()
         paper = program.paper
 
@@ -373,7 +373,7 @@ class Desk:
                 self._background.popleft()
 
     def _pause(self) -> None:
-        """Give up what is under way if something urgent has arrived."""
+        """Abort the current work if something urgent has arrived."""
         if self._is_urgent:
             raise Superseded
 
@@ -450,7 +450,7 @@ class Desk:
 
 
 def _weigh(outline: Outline | None, paper: Paper) -> Weigh | None:
-    """Tells effects in a version by the outline of an earlier one, if there is one."""
+    """Return the function that looks up effects in an earlier version's outline, if there is one."""
     if outline is None:
         return None
     known, before = outline.outcomes, outline.paper.text
@@ -465,7 +465,7 @@ def _weigh(outline: Outline | None, paper: Paper) -> Weigh | None:
 
 
 def _state(program: OpenProgram, paper: Paper, report: CheckReport, *, is_full: bool) -> State:
-    """What a report makes known of a version."""
+    """The state of a version after a report."""
     state, before = State(paper, report, is_full, _outline(program)), program.state
     if state.is_broken and before is not None:
         found = kept(before.shown, report.path, before.paper.source, paper.source)
@@ -483,14 +483,14 @@ def _outline(program: OpenProgram) -> Outline | None:
 
 
 def _retire(program: OpenProgram) -> None:
-    """A program has changed: have the thread free what is known of it for conversions."""
+    """Have the thread free a changed program's conversion data."""
     outline = _outline(program)
     if outline is not None:
         program._spent += outline.whole.retire()
 
 
 def _dismiss(program: OpenProgram) -> None:
-    """Tell those who wait for an older version that it is too late."""
+    """Fail the requests that wait for an older version."""
     program._waiting, waiting = [], program._waiting
     for _, future in waiting:
         if future.set_running_or_notify_cancel():

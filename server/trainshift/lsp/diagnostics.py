@@ -91,7 +91,7 @@ def _is_plain(part: Part, diagnostic: Diagnostic) -> bool:
 
 @lru_cache(2048)
 def _plain_finding(uri: str, diagnostic: Diagnostic) -> Item:
-    """The item of a finding in a plain document; an edit elsewhere leaves most of them what they were."""
+    """The item of a finding in a plain document, cached, since most stay the same after an edit."""
     related = [
         {"location": {"uri": uri, "range": _range(each.region)}, "message": each.message}
         for each in diagnostic.related
@@ -189,7 +189,7 @@ def _hint(paper: Paper, part: Part, span: Span, change: Change, docs_url: str) -
 
 
 def _bare_item(where: dict[str, Any], severity: Severity, code: str, message: str, url: str) -> Item:
-    """What every diagnostic has."""
+    """The fields that every diagnostic has."""
     item = Item(
         {
             "range": where,

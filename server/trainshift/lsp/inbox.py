@@ -20,7 +20,7 @@ _FAREWELL = 20.0
 
 
 class Told(NamedTuple):
-    """The desk knows more of a version: what, and the diagnostics that this comes to."""
+    """A message that the desk has new results for a version, with the diagnostics."""
 
     program: OpenProgram
     state: State

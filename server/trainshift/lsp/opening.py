@@ -29,7 +29,7 @@ _TO_JUDGE = 3.0
 
 
 class Opening:
-    """What a server begins with: a client, what is around its documents, and maybe the first of them.
+    """The initial state of a server: a client, its project, and maybe the first documents.
 
     `params` are those of `initialize`, plain JSON; `write` sends a message.
     """

@@ -60,7 +60,7 @@ class Options:
 
 
 class Chosen:
-    """The options of an editor for what is in a folder, under the settings of a project.
+    """The editor's options for the files of a folder, with lower priority than a project's settings.
 
     Patterns are relative to the directory of those that chose them.
     """
@@ -80,12 +80,12 @@ class Chosen:
         return self._exclude.excludes(path)
 
     def settings_of(self, path: str) -> Settings:
-        """What is checked in the file at `path`."""
+        """The settings of a check of the file at `path`."""
         return self._merged.for_file(path, None, ())
 
 
 def read_options(section: object) -> tuple[Options, list[str]]:
-    """The options that a section holds, and what is wrong with it; what is wrong counts as not given."""
+    """The options in a section, and its errors; invalid options count as not given."""
     if section is None:
         return Options(), []
     if not isinstance(section, Mapping):
@@ -122,7 +122,7 @@ def _kebab(key: str) -> str:
 
 @dataclass(frozen=True)
 class Rules:
-    """What decides how a program is judged, besides its text.
+    """The settings by which a program is judged.
 
     `files` is the same as long as no file that holds settings or requirements has changed.
     """
@@ -140,7 +140,7 @@ class Rules:
 
     @property
     def choices(self) -> Choices:
-        """What was chosen of a conversion, or the project asks for."""
+        """The options of a conversion, from a person or from the project."""
         from trainshift.engine.versions.runtime import settled
 
         return settled(self.settings.choices, self.runtime())

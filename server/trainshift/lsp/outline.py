@@ -13,7 +13,7 @@ from trainshift.python.source.source import Span
 
 @dataclass(eq=False)
 class Outline:
-    """What could be made distributed in a document, as a part of the `whole` that it belongs to.
+    """The possible changes in a document, as a part of its `whole` program.
 
     `starts` are the files that start its programs, as far as somebody has looked for them; it is converted
     with the first one whose program trains.  Spans are the document's own, changes those of the whole.  What

@@ -39,7 +39,7 @@ _MANY = 50
 
 
 class Turn(Enum):
-    """What has become of a file: nothing, another text, or it was not there before, or is not any more."""
+    """The change of a file: none, new text, created or deleted."""
 
     NONE = 0
     EDITED = 1
@@ -47,7 +47,7 @@ class Turn(Enum):
 
 
 class Project:
-    """What is around the documents; `problem` is called once with each thing that is wrong with settings."""
+    """The surroundings of the documents; calls `problem` once for each error in settings."""
 
     def __init__(self, problem: Callable[[str], None]) -> None:
         self.problem = problem
@@ -72,17 +72,17 @@ class Project:
         self.folders = list(dict.fromkeys(uris))
 
     def set_defaults(self, section: object) -> None:
-        """What the editor says where it says nothing of a folder."""
+        """Set the editor's options for files outside its folders."""
         self._defaults = self._read(section)
         self._wholes = self._declarations = None
 
     @property
     def wanted(self) -> list[dict[str, str]]:
-        """What to ask the editor for: its section for every folder, and for what is in none."""
+        """The sections to request from the editor: one for every folder, and one for other files."""
         return [*({"scopeUri": uri, "section": SECTION} for uri in self.folders), {"section": SECTION}]
 
     def set_options(self, wanted: Iterable[dict[str, str]], sections: Iterable[object]) -> None:
-        """What the editor says, section by section, to what was `wanted`."""
+        """Set the editor's answers to `wanted`, section by section."""
         self._options = {
             each.get("scopeUri", ""): self._defaults if section is None else self._read(section)
             for each, section in zip(wanted, sections, strict=False)
@@ -107,7 +107,7 @@ class Project:
         self._wholes = None  # They were made by what was chosen before.
 
     def rules_of(self, path: str) -> Rules:
-        """What decides how the file at `path` is judged ("" for one that is nowhere)."""
+        """The settings by which the file at `path` is judged ("" for a document without a file)."""
         folder, options = self._folder_of(path), self._options_of(path)
         project: Configuration | None = None
         if path:
@@ -150,7 +150,7 @@ class Project:
         return self._options.get(self._folder_of(path), self._options.get("", self._defaults))
 
     def _shown(self, path: str) -> str:
-        """What a file is called in its folder: the server's own directory is nobody's business."""
+        """The path of a file relative to its folder, without the server's own directory."""
         return path.removeprefix(f"{path_of(self._folder_of(path)).rstrip('/')}/")
 
     def _folder_of(self, path: str) -> str:
@@ -211,13 +211,13 @@ class Project:
         return self._turned(path, self.text_of(path), is_edit=os.path.exists(path))
 
     def text_of(self, path: str) -> str | None:
-        """What a file that is not open holds on the disk now; None if it cannot be read."""
+        """The text on disk of a file that is not open; None if it cannot be read."""
         return text_on_disk(path)
 
     # Programs
 
     def outline(self, program: OpenProgram, paper: Paper, pause: Callable[[], None]) -> Outline:
-        """What could be made distributed in a document (on the thread that reads files)."""
+        """The possible changes in a document (on the thread that reads files)."""
         return self._known_wholes().outline(program, paper, pause)
 
     def starts(self, paths: Iterable[str], pause: Callable[[], None]) -> dict[str, tuple[str, ...]]:
@@ -232,7 +232,7 @@ class Project:
         return self._wholes
 
     def source_of(self, path: str) -> Source | None:
-        """What a file says that a program imports, or that declares what its project runs on."""
+        """The text of a file that a program imports, or that declares its versions."""
         if path.endswith((".py", ".pyi")):
             code = self.files.read(path)
             return code.source if code is not None else None
@@ -251,8 +251,9 @@ def is_python(uri: str, language: str) -> bool:
 
 @dataclass(frozen=True)
 class Scanned:
-    """What the last scan found in a file: of which version of it (None for one that is outdated), and with
-    which other files."""
+    """The last scan's result for a file: its version (None if outdated), and the other files of its
+    program.
+    """
 
     stamp: object
     linked: frozenset[str]

@@ -1,4 +1,4 @@
-"""The server: which message does what.
+"""The server: maps messages to handlers.
 
 Handlers run on the loop's thread and only take down what is new; the desk's thread judges, and its
 answers come back through the loop.
@@ -60,7 +60,7 @@ _WATCH = 3.0
 
 
 class Server:
-    """One client's server, which goes on with what an opening has begun."""
+    """One client's server; takes over from its opening."""
 
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
@@ -193,7 +193,7 @@ class Server:
                 self.desk.renew(program, rules)
 
     def _show_problem(self, problem: str) -> None:
-        """Tell the user, once, what is wrong with settings."""
+        """Show the user an error in settings, once."""
 
         def show() -> None:
             self.endpoint.window_show_message(

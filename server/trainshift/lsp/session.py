@@ -28,7 +28,7 @@ _TO_CONFIGURE = 2.0
 
 
 class Session:
-    """The client, its programs by their URIs, and what is known of them."""
+    """The client, its programs by URI, and the results about them."""
 
     def __init__(self, endpoint: Endpoint, opening: Opening, loop: asyncio.AbstractEventLoop) -> None:
         self.endpoint = endpoint
@@ -51,17 +51,17 @@ class Session:
     async def known(
         self, program: OpenProgram, is_enough: Callable[[State], bool], wants_outline: bool = False
     ) -> State:
-        """As `Desk.known`."""
+        """Like `Desk.known`."""
         return await asyncio.wrap_future(self.desk.known(program, is_enough, wants_outline=wants_outline))
 
     async def alone(self, program: OpenProgram, code: str) -> CheckReport:
-        """What is said of a program under one restriction."""
+        """The report of a program for one restriction."""
         source, settings = program.paper.source, program.rules.settings
         work = functools.partial(program.live.of_code, source, settings, code)
         return await asyncio.wrap_future(self.desk.errand(program, work))
 
     async def fixed(self, program: OpenProgram, settings: Settings, least: Severity) -> tuple[str, ...]:
-        """The texts of a program's documents after all fixes of what `settings` find, from a severity on."""
+        """The texts of a program's documents after all fixes of `settings`, from a severity on."""
         paper, live = program.paper, program.live
 
         def work() -> tuple[str, ...]:
@@ -141,7 +141,7 @@ class Session:
     # The documents of a program
 
     def places(self, state: State) -> Places:
-        """Where what is said of a version's program stands."""
+        """The places of a version's program in documents."""
         from trainshift.lsp.answers.places import Places
 
         opened = {
@@ -152,7 +152,7 @@ class Session:
         return Places(state, opened)
 
     def edit(self, state: State, plan: Plan) -> WorkspaceEdit:
-        """The edit of a plan for the program of a version; Outdated where a file is not what it was."""
+        """The edit of a plan for a version's program; Outdated if a file has changed."""
         from trainshift.lsp.answers.places import Changed
         from trainshift.lsp.text.edits import workspace_edit
 

@@ -44,7 +44,7 @@ class Place:
 
 @dataclass(eq=False)
 class Whole:
-    """What could be made distributed in one program, by the paths of its files; the started one is the first.
+    """The possible changes in one program, by file path; the first is the started one.
 
     `analysis` is None where there is none, and once one of the files has changed: `is_dated` tells that.
     `obstacle` is what a conversion comes to where there is nothing to change; then `changes` is empty.
@@ -78,11 +78,11 @@ class Whole:
         return self.obstacle is None or self.obstacle.status is not Status.NOTHING_FOUND
 
     def name_of(self, path: str) -> str:
-        """What a file of the program is called: its path from the started file's directory."""
+        """The name of a file in messages: its path from the started file's directory."""
         return posixpath.relpath(path, posixpath.dirname(self.start)) if path else "the script"
 
     def retire(self) -> list[Program]:
-        """A file has changed: what is known of the program for conversions is given to whom frees it."""
+        """Retire the conversion data after a change of a file; the caller frees them."""
         analysis, self.analysis, self.is_dated = self.analysis, None, True
         return [*analysis.programs] if analysis is not None else []
 
@@ -129,7 +129,7 @@ def whole_of(
 def _obstacle(
     analysis: Analysis, script: Script, files: ParsedFiles, runtime: Runtime | None
 ) -> Conversion | None:
-    """What a conversion comes to where there is nothing to change, or a file is missing."""
+    """The outcome if a conversion has nothing to change, or a file is missing."""
     found = obstacle(analysis, runtime)
     gaps = without_gaps(found or Conversion(Status.CONVERTED, ""), script, files)
     return None if gaps.status is Status.CONVERTED else gaps
@@ -154,7 +154,7 @@ def _loops(analysis: Analysis) -> Iterable[tuple[Place, str]]:
 
 
 def _above(script: Script, loop: Loop) -> Span:
-    """What a lens stands above: the `for` or `while`, whichever function it is in."""
+    """The place of a lens: the `for` or `while`, in any function."""
     statement = loop.statement
     if isinstance(statement.node, ast.For | ast.While):
         if script.home(statement.scope) in script.scripts:
@@ -163,5 +163,5 @@ def _above(script: Script, loop: Loop) -> Span:
 
 
 def refused(source: Source, reason: str) -> Conversion:
-    """What a conversion comes to that cannot even be tried."""
+    """The outcome of a conversion that cannot even be tried."""
     return Conversion(Status.REFUSED, source.text, reason=reason)

@@ -22,7 +22,7 @@ from trainshift.python.names.workspace import MOST_CONVERTED
 
 
 class Wholes:
-    """The programs of a workspace's `files`; `rules_of` tells what holds for a path."""
+    """The programs of a workspace's `files`; `rules_of` returns the settings for a path."""
 
     def __init__(self, files: ParsedFiles, rules_of: Callable[[str], Rules]) -> None:
         self._files = files
@@ -59,7 +59,7 @@ class Wholes:
         return tuple(self._programs.starts(path))
 
     def outline(self, program: OpenProgram, paper: Paper, pause: Callable[[], None]) -> Outline:
-        """What could be made distributed in a document, as a part of its program."""
+        """The possible changes in a document, as a part of its program."""
         path, starts = "" if paper.is_notebook else path_of(program.uri), program.starts
         idle = None
         for start in starts[:MOST_STARTS]:
@@ -115,7 +115,7 @@ class Wholes:
         return whole
 
     def _claims_of(self, start: str, pause: Callable[[], None]) -> Claims | None:
-        """What another program claims of the files that it shares with one."""
+        """The claims of another program on files that it shares with one."""
         known = self._claims.get(start)
         if known is None:
             with self._files.noting() as noted:

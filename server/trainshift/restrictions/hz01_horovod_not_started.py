@@ -83,7 +83,7 @@ def _started_above(program: Program, site: Site, starts: set[Site]) -> Change | 
 
 
 def _may_start(program: Program, site: Site) -> bool:
-    """Return whether a call of what nobody sees may start Horovod, by its name."""
+    """Return whether a call of an unknown function may start Horovod, by its name."""
     if not any(word in site.name.lower() for word in _STARTING):
         return False
     callee = program.names.callee(site)

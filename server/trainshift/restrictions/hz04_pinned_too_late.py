@@ -76,7 +76,7 @@ def check(program: Program) -> Findings:
 
 
 def _chosen_above(program: Program, first: Site, choice: Site) -> Change | None:
-    """The choice above what starts the devices, with `init` and all that it needs, if that can be moved.
+    """Move the choice above the code that starts the devices, with `init` and all that it needs, if possible.
 
     Where functions do either, their calls are what is moved, and passed.
     """

@@ -200,7 +200,7 @@ def _is_own(program: Program, at: Occurrence, seen: set[int]) -> bool:
 
 
 def _counts(program: Program, at: Occurrence) -> bool:
-    """Return whether a name is the number of a turn: of a loop, or what Keras hands to a callback."""
+    """Return whether a name is a loop index, or the number that Keras passes to a callback."""
     bindings = program.names.bindings(at) if isinstance(at.node, ast.Name) else []
     return bool(bindings) and all(_is_of_turn(program, each) for each in bindings)
 

@@ -40,7 +40,7 @@ from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
-    """One finding for each call that averages what is averaged."""
+    """Yield one finding for each call that averages something already averaged."""
     horovod, together = program.fact(Horovod), program.fact(Together)
     for wraps in (WRAPS, TAPE_WRAPS):
         sites = {site.node: site for site in horovod.calls(*wraps)}

@@ -84,7 +84,7 @@ def _called_above(program: Program, call: str, broadcast: Statement, place: Stat
 
 
 def _first_of(program: Program, loop: Statement, name: str) -> str:
-    """The text of what a loop binds a name to first; empty if it does not bind it."""
+    """The text of the first value that a loop binds a name to; empty if it does not bind it."""
     assert isinstance(loop.node, ast.For)
     target, through = loop.node.target, loop.node.iter
     if (

@@ -161,7 +161,7 @@ def _lists_twin(program: Program, branch: Branch, values: object) -> bool:
 
 
 def _validations(program: Program) -> Iterator[tuple[Occurrence, Branch]]:
-    """What some ranks alone validate on, in a `fit` whose metrics all ranks average."""
+    """Yield the validation data that only some ranks pass to a `fit` whose metrics all ranks average."""
     fits = [
         loop.sites[0]
         for loop in program.fact(Loops).own
@@ -183,7 +183,7 @@ def _validations(program: Program) -> Iterator[tuple[Occurrence, Branch]]:
 
 
 def _given(program: Program, fit: Site, name: str) -> list[Occurrence]:
-    """What a `fit` is given by a name, in a dictionary that it is handed as well."""
+    """The argument of a `fit` with a name, also in a dictionary after ``**``."""
     hidden = [each.value for each in fit.node.keywords if each.arg is None]
     seen = program.names.given(fit, _VALIDATING[name] if fit.name == "fit" else None, name)
     found = [each for each in seen if each.node not in hidden]
@@ -208,7 +208,7 @@ def _averages(program: Program, fit: Site) -> bool:
 
 
 def _leaves(program: Program, at: Occurrence) -> list[Occurrence]:
-    """What an expression may be, through names and choices."""
+    """The possible expressions behind an expression, through names and choices."""
 
     def parts(each: Occurrence) -> Iterable[Occurrence]:
         if isinstance(each.node, ast.IfExp):
@@ -226,7 +226,7 @@ def _leaves(program: Program, at: Occurrence) -> list[Occurrence]:
 
 
 def _on_some_ranks(program: Program, leaves: list[Occurrence]) -> tuple[Occurrence, Branch] | None:
-    """What is given on some ranks alone, of all that may be given; None where all ranks have something."""
+    """The value that only some ranks pass, among the possible ones; None if all ranks pass one."""
     branches = program.fact(Branches)
     found = [(each, branches.of(each)) for each in leaves]
     given = [(each, branch) for each, branch in found if not _is_nothing(each.node)]

@@ -117,7 +117,7 @@ def _of_skips(program: Program, told: list[Span]) -> Iterator[Finding]:
 
 
 def _of_draws(program: Program) -> Iterator[Finding]:
-    """What each rank draws, or asks its machine, and what must be the same on all: a rate, a width."""
+    """Yield the random draws and machine properties that must be the same on all ranks: a rate, a width."""
     reported = set[ast.AST]()
     for each in program.fact(Sinks).divergences if program.fact(Uniformity).asks_any else ():
         at = each.cause.at
@@ -138,9 +138,7 @@ def _of_draws(program: Program) -> Iterator[Finding]:
 
 
 def _asks(program: Program, kind: CauseKind, test: Occurrence) -> bool:
-    """Return whether a test asks for the time, or for what the rank computed, which no collective made the
-    same.
-    """
+    """Return whether a test reads the time, or a rank's own result that no collective call has made equal."""
     return any(each.kind is kind for each in program.fact(Uniformity).causes(test))
 
 
@@ -155,7 +153,7 @@ def _averages(program: Program, element: Occurrence) -> bool:
 
 
 def _kinds(program: Program, element: Occurrence) -> set[str]:
-    """What a callback is: the names of classes, or of Horovod's that those of the script stand in for."""
+    """The classes of a callback: their names, or the Horovod class that one of the script replaces."""
     values = program.names.values(*element[:3])
     role_of = program.fact(OwnHorovod).role_of
     return {each.cls.rpartition(".")[2] for each in values if isinstance(each, Instance)} | set(
@@ -198,7 +196,9 @@ def _of_callbacks(program: Program, loop: Loop, told: set[Statement]) -> Iterato
 
 
 def _steers(program: Program, value: Instance | UserInstance) -> str:
-    """Which of TensorFlow's callbacks that decide by a metric an object is; empty for none."""
+    """The name of the TensorFlow callback, among those that decide by a metric, that an object is; or
+    empty.
+    """
     if isinstance(value, Instance):
         classes = {value.cls}
     elif program.names.function_named(value.scope, "on_epoch_end") is not None:
@@ -224,7 +224,7 @@ def _of_own(
     element: Occurrence,
     told: set[Statement],
 ) -> Iterator[Finding]:
-    """Where a callback of the script's own steers a `fit`: ``self.model.stop_training = True``."""
+    """Yield the places where a callback of the script steers a `fit`: ``self.model.stop_training = True``."""
     is_part = _parts(program, callback)
     for statement, is_rate in _steering(program):
         method = statement.scope.function()
@@ -290,7 +290,7 @@ def _is_logs(program: Program, at: Occurrence) -> bool:
 
 
 def _parts(program: Program, callback: Instance | UserInstance) -> Callable[[Scope], bool]:
-    """Tells whether a function is a method of a callback, or what Keras' own runs in its place."""
+    """Return a test for the methods of a callback, and for functions that Keras runs in their place."""
     if isinstance(callback, UserInstance):
         classes = program.names.ancestry(callback.scope)
         return lambda function: function.owner() in classes
@@ -471,7 +471,7 @@ def _of_rates(program: Program, loop: Loop, told: set[Statement]) -> Iterator[Fi
 
 
 def _decided_by_root(program: Program, test: Occurrence, loop: Loop) -> Change | None:
-    """What rank 0 finds by a test, in place of what each rank finds; sessions have no such call."""
+    """Replace the test of each rank by that of rank 0; sessions have no such call."""
     horovod, text = horovod_name(program, test, TENSORFLOW), program.script.text(test.node, test.scope)
     traced = program.fact(Executions).is_traced(test.scope)
     if loop.pattern in SESSION_PATTERNS or traced or not horovod or "\n" in text:
@@ -489,7 +489,7 @@ def _tests_within(statement: Statement, loop: Statement) -> Iterator[Occurrence]
 
 
 def _is_caught(leaf: Statement, loops: set[Statement]) -> bool:
-    """Return whether a `try` around one of some loops goes on after what is raised in the loop."""
+    """Return whether a `try` around one of some loops continues after an exception raised in the loop."""
     inside = leaf
     left = False
     for above in leaf.ancestors():

@@ -64,7 +64,9 @@ def check(program: Program) -> Findings:
 
 
 def _taken(program: Program, loop: Loop, uneven: Uneven) -> Change | None:
-    """As many batches for each rank as all have, behind the batching of a split whose rows can be counted."""
+    """Limit each rank to the number of batches that all have, after the batching of a split of known
+    length.
+    """
     feed = program.fact(Feeds).of(loop)
     batches = [each for each in feed.calls if each.name in ("batch", "padded_batch")]
     repeats = any(each.name == "repeat" for each in feed.calls)
@@ -83,7 +85,7 @@ def _taken(program: Program, loop: Loop, uneven: Uneven) -> Change | None:
 
 
 def _stepped(program: Program, loop: Loop, uneven: Uneven) -> Change | None:
-    """As many steps for each rank as all have, where a `fit` is given a part of an array itself."""
+    """Limit each rank to the number of steps that all have, if a `fit` gets a part of an array directly."""
     fit, feed = loop.sites[0], program.fact(Feeds).of(loop)
     name, rows = horovod_name(program, fit), _rows(program, feed, uneven)
     batches = any(each.name in _DATASETS for each in feed.calls)

@@ -71,7 +71,7 @@ def _divisions(program: Program, count: Occurrence) -> Iterator[Occurrence]:
 
 
 def _giving(program: Program, count: Occurrence) -> list[Occurrence]:
-    """What gives a count as it is, but for rounding."""
+    """The expressions that a count comes from unchanged, except by rounding."""
     node = count.node
     if isinstance(node, ast.Call) and _rounds(node):
         return [] if isinstance(node.args[0], ast.BinOp) else [count.part(node.args[0])]

@@ -55,7 +55,7 @@ def check(program: Program) -> Findings:
 
 
 def _broadcast_behind(program: Program, restore: Restore) -> Change | None:
-    """The broadcasts of a block behind the branch in which one rank loads, or one of what it loads."""
+    """Add broadcasts of the loaded variables after the branch in which one rank loads them."""
     outer, script = restore.branch.statement, program.script
     if outer is None or restore.branch.arm == "after":
         return None

@@ -59,7 +59,7 @@ def check(program: Program) -> Findings:
 
 
 def _fix(program: Program, stranger: Stranger) -> Change | None:
-    """The argument that is missing, where the script shows what it is to be."""
+    """Add a missing argument, if the script shows its value."""
     node = stranger.place.node
     if isinstance(node, ast.Attribute):
         return _of_other_module(program, stranger.place, node)

@@ -18,7 +18,7 @@ Findings: TypeAlias = Iterator[Finding]
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """A restriction: its code, its name in kebab-case, and what breaks it.
+    """A restriction: its code, its name in kebab-case, and the function that checks it.
 
     The docstring of its module is its page, whose first sentence is its title.  `check` yields what
     it finds in a program; a script that keeps to the restriction gives nothing.
@@ -36,7 +36,7 @@ class Restriction:
 
     @property
     def title(self) -> str:
-        """What must hold, in one sentence: the first paragraph of its page."""
+        """The condition, in one sentence: the first paragraph of its page."""
         return one_line(self.doc.partition("\n\n")[0])
 
     @property
@@ -53,13 +53,13 @@ class Later:
     module: str
 
     def __call__(self, program: Program) -> Findings:
-        """What the module's `check` finds."""
+        """Run the module's `check`, importing it first."""
         found: Findings = import_module(self.module).check(program)
         return found
 
 
 class InResult(Enum):
-    """What a serious hazard means for the result of a conversion whose source did not have it."""
+    """The consequence of a serious hazard in a conversion's result whose source did not have it."""
 
     REFUSED = "the conversion is refused"
     DOUBTED = "it is a doubt: it wastes work, or writes a file twice"

@@ -85,7 +85,8 @@ _SETTINGS = frozenset({"os.environ", "sys.path", "sys.modules", "sys.meta_path"}
 
 @dataclass(frozen=True)
 class _Top:
-    """The imports at the top and what may stand among them: `block`, up to the first other statement `end`.
+    """The imports at the top and the other statements allowed there: `block`, up to the first other one,
+    `end`.
 
     `loud` is the first statement that does more than set the environment, warnings or logging.
     """
@@ -97,7 +98,9 @@ class _Top:
 
     @cached_property
     def calls(self) -> list[tuple[Site, bool, frozenset[str]]]:
-        """The calls that may change what an import gives: any import, or one of the named libraries."""
+        """The calls that may change the result of an import: of any import, or of one of the named
+        libraries.
+        """
         return list(_read_calls(self.program))
 
 
@@ -323,7 +326,7 @@ def _bindings(statement: Statement) -> list[Binding]:
 
 
 def _needed(program: Program, statement: Statement) -> bool:
-    """Return whether the rules look for what the import binds."""
+    """Return whether the rules use the name that the import binds."""
     for binding in _bindings(statement):
         root = binding.full_name.partition(".")[0]
         if root in _NEEDED or binding.full_name in ("os", "os.environ"):
@@ -353,7 +356,7 @@ def _reaches_tensorflow(program: Program, binding: Binding) -> bool:
 
 
 def _fix(program: Program, statement: Statement, top: _Top) -> Change | None:
-    """The import at the end of the imports at the top, where that cannot change what the script does."""
+    """Move the import to the end of those at the top, if that cannot change the script's behaviour."""
     if top.end is None or not _is_movable(program, statement) or _is_disturbed(program, statement, top):
         return None
     script, layout = program.script, program.fact(Layout)
@@ -395,7 +398,7 @@ def _dedented(text: str, indentation: str) -> list[str]:
 
 
 def _comment_above(program: Program, start: int, end: int) -> int:
-    """Where the comment begins that is about nothing but the import: it stands alone below it."""
+    """The start of a comment that belongs to the import alone, directly above it."""
     source = program.script.source
     following = source.next_line(end)
     if source.text[following : source.line_end(following)].strip():
@@ -443,7 +446,7 @@ def _is_movable(program: Program, statement: Statement) -> bool:
 
 
 def _is_disturbed(program: Program, statement: Statement, top: _Top) -> bool:
-    """Return whether something between the top and the import may change what the import gives."""
+    """Return whether code between the top and the import may change the result of the import."""
     script = program.script
     assert top.end is not None
     first, at = _start(program, top.end), _start(program, statement)
@@ -473,7 +476,7 @@ def _is_disturbed(program: Program, statement: Statement, top: _Top) -> bool:
 
 
 def _is_setting(program: Program, each: AttributeBinding | ItemBinding) -> bool:
-    """Return whether what is set lies in the environment or says where modules are looked for."""
+    """Return whether an assignment sets the environment or the module search path."""
     names = program.names.full_names(each.base, each.binding.scope, each.binding.statement)
     return any(f"{name}.".startswith(("os.environ.", "sys.")) or name == "os" for name in names)
 

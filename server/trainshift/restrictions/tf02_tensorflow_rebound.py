@@ -108,7 +108,7 @@ def _alias(program: Program, alias: Alias) -> Finding:
 
 
 def _imported_here(program: Program, value: ast.expr | None = None) -> tuple[Related, ...]:
-    """Where the script imports TensorFlow, under the name that is used if it has several."""
+    """The places where the script imports TensorFlow, under the name in use if it has several."""
     names = program.fact(Aliases).module_names
     wanted = last_name(value) if value is not None else ""
     bindings = names.get(wanted) or next(iter(names.values()), [])
@@ -120,7 +120,7 @@ def _imported_here(program: Program, value: ast.expr | None = None) -> tuple[Rel
 
 
 def _may_be_used_as_module(program: Program, alias: Alias) -> bool:
-    """Return whether what is read from a module that nobody can name fits TensorFlow, if anything is read."""
+    """Return whether the names read from an unknown module, if any, all exist in TensorFlow."""
     read = _read_from(program, program.fact(Aliases).target(alias.binding).text)
     return not read or not read.isdisjoint(_TELLING)
 
@@ -198,7 +198,7 @@ def _parameter(program: Program, binding: Binding, given: Span | None) -> Findin
 
 
 def _receiving(program: Program, site: Site, given: ast.expr) -> Iterator[Binding | None]:
-    """The parameters that take an argument; None for what nobody sees, nothing for a library's function."""
+    """Yield the parameters that get an argument; None for an unknown function, nothing for a library's."""
     functions = program.names.called_functions(site)
     for function in functions:
         found = False
@@ -228,7 +228,7 @@ def _handed_over(program: Program, site: Site, given: ast.expr) -> Finding:
 
 
 def _rebindings(program: Program, name: str, reported: set[Binding]) -> Findings:
-    """What the import's name is bound to where the import binds it."""
+    """Report other bindings of the import's name in the same scope."""
     imports = program.fact(Aliases)
     for scope in _homes(program, name):
         bindings = program.script.module_bindings[name] if scope is None else scope.bindings[name]
@@ -353,7 +353,7 @@ def _is_tensorflow(program: Program, value: Value) -> bool:
 
 
 def _is_used_alike(program: Program, scope: Scope, name: str) -> bool:
-    """Return whether members that are TensorFlow's are read from a name of which nobody sees what it is."""
+    """Return whether a name of an unknown object is used with members that TensorFlow has."""
     values = {value for each in scope.bindings[name] for value in program.names.bound(each)}
     if not any(isinstance(value, Unknown) for value in values) or scope.node is None:
         return False

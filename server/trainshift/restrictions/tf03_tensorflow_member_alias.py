@@ -172,7 +172,7 @@ def _fix(program: Program, alias: Alias, name: str, member: str) -> Change | Non
 
 
 def _role(name: str, below: bool) -> str:
-    """What the rules would miss of a member; empty for one that no rule looks at.
+    """The role that the rules would miss in a member; empty for one that no rule looks at.
 
     With `below`, for anything that may lie in the module `name`.
     """
@@ -208,7 +208,7 @@ def _in_whole(path: str) -> str:
 
 
 def _path(name: str) -> str:
-    """What comes after the module: ``keras.Model`` for ``tensorflow.compat.v1.keras.Model``."""
+    """The path after the module: ``keras.Model`` for ``tensorflow.compat.v1.keras.Model``."""
     for module in ("tensorflow.compat.v1", "tensorflow.compat.v2", "tensorflow"):
         if name == module or name.startswith(f"{module}."):
             return name[len(module) + 1 :]

@@ -110,7 +110,7 @@ def _shown(node: ast.AST, text: str = "") -> str:
 
 
 def _reliable(site: Site, node: ast.AST, given: ast.expr) -> ast.AST:
-    """What to point at: `node`, or the f-string that it is in, within which positions are not reliable."""
+    """The node to point at: `node`, or the f-string around it, in which positions are unreliable."""
     if site.in_fstring:
         return site.statement.node
     for part in ast.walk(given):
@@ -131,7 +131,7 @@ def _origin_span(home: Script, origin: SideEffect) -> Span:
 
 
 def _of_file(program: Program, site: Site) -> Finding | None:
-    """What is to be said of where the print writes to."""
+    """The finding about the `file` argument of a print, if any."""
     word = next((each for each in site.node.keywords if each.arg in ("file", "output_stream")), None)
     if word is None:
         return None

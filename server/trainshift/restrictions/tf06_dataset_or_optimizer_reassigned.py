@@ -216,7 +216,7 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
 
 
 def _runs_in_place(scope: Scope | None, home: Scope) -> bool:
-    """Return whether what stands in `scope` runs where it stands in `home`: in a list comprehension, say."""
+    """Return whether the code of `scope` runs in place in `home`, as a list comprehension does."""
     while (
         scope is not None and scope.kind == "comprehension" and not isinstance(scope.node, ast.GeneratorExp)
     ):

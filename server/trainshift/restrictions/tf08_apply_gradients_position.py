@@ -135,7 +135,7 @@ def _of_receiver(program: Program, node: ast.expr, scope: Scope, statement: Stat
 
 
 def _place(site: Site) -> str:
-    """Where the call stands, in words."""
+    """The position of the call, in words."""
     node, parent = site.statement.node, site.parent
     if isinstance(parent, ast.Return):
         return "in a `return`"
@@ -224,7 +224,7 @@ def _fix(program: Program, site: Site) -> Change | None:
 
 
 def _is_first(statement: ast.stmt, call: ast.Call) -> bool:
-    """Return whether the call is surely evaluated, and after nothing but what the step cannot change."""
+    """Return whether the call is certainly evaluated, and before anything that the step could change."""
     path = expression_path(statement, call)
     for parent, child in pairwise(path):
         if isinstance(parent, (ast.Lambda, ast.Await, *COMPREHENSIONS)):

@@ -129,7 +129,7 @@ def _stepped(program: Program) -> set[str]:
 
 
 def _start(program: Program, binding: Binding) -> int:
-    """Where the binding stands, in code points of the script."""
+    """The offset of the binding in the script."""
     assert binding.statement is not None
     return program.script.statement_span(binding.statement).start
 
@@ -160,7 +160,7 @@ def _uses(program: Program, name: str, before: int | None) -> list[_Use]:
 def _judge(
     program: Program, each: _Global, use: _Use, changed: Binding | None, setting: Binding | None
 ) -> Finding | None:
-    """What is wrong with the order first, then what changes the name, then what changes the object."""
+    """Judge the order first, then changes of the name, then changes of the object."""
     span = program.script.span(use.node, use.function)
     says = f"{use.function.name or 'A lambda'} uses the global optimizer {each.name}"
     if not each.certain:
@@ -268,9 +268,7 @@ def _fix(program: Program, each: _Global) -> Change | None:
 
 
 def _is_movable(program: Program, definition: Statement) -> bool:
-    """Return whether it is one simple assignment, at the top level, of what TensorFlow's constructors
-    give.
-    """
+    """Return whether a definition is one simple top-level assignment of a TensorFlow constructor's result."""
     node = definition.node
     if definition.parent is not None or definition.scope.kind != "module":
         return False
@@ -325,7 +323,7 @@ def _may_matter(program: Program, statement: Statement) -> bool:
 
 
 def _above(program: Program, target: int) -> tuple[int, int]:
-    """Where the comment begins that stands on the lines before `target`, and the blank lines before it."""
+    """The start of the comment on the lines before `target`, and of the blank lines before it."""
     source = program.script.source
     line = source.line_of(target)
 

@@ -63,7 +63,7 @@ def check(program: Program) -> Findings:
 
 
 def _place(program: Program, loops: list[Loop]) -> Span:
-    """The script's own loop; without one, the import of what trains in the second file, or of that file."""
+    """The script's own loop; otherwise the import of the function that trains in the second file."""
     own = program.fact(Loops).own
     if own:
         return own[0].span

@@ -45,7 +45,7 @@ from trainshift.restrictions.restriction import Findings, Restriction
 
 
 def check(program: Program) -> Findings:
-    """One finding for each loop that trains what a loop of another type before it trains too."""
+    """Yield a finding for each loop that trains a model which an earlier loop of another type trains too."""
     loops = [loop for loop in program.fact(Loops).all if loop.pattern in KNOWN_PATTERNS]
     worst: dict[Loop, Finding] = {}
     for index, later in enumerate(loops):
@@ -66,7 +66,7 @@ def check(program: Program) -> Findings:
 
 
 def _made_here(program: Program, one: Loop, other: Loop) -> Span | None:
-    """Where the script makes the model that two loops of other files train."""
+    """The place where the script creates a model that two loops in other files train."""
     place = program.fact(Loops).shared_model(one, other)
     for made in program.fact(Origins).creations(place) if place is not None else ():
         site = program.script.code.sites_by_node.get(made) if isinstance(made, ast.Call) else None
@@ -87,7 +87,7 @@ def _exclude(program: Program, one: Loop, other: Loop) -> bool:
 
 
 def _finding(program: Program, here: Loop, other: Loop, span: Span) -> Finding | None:
-    """What there is to say of two loops; nothing where what is not seen makes no difference."""
+    """The finding about two loops; None if unknown values make no difference."""
     related = [Related(other.span, f"the other loop: {other.call}", program.elsewhere(other.script))]
     if here.script is not program.script:
         related.insert(0, Related(here.span, f"one loop: {here.call}", here.script))

@@ -94,13 +94,13 @@ def _judged(program: Program, use: _Use) -> Findings:
 
 
 def _place(program: Program, function: Scope) -> tuple[str, int]:
-    """Where a function stands, for an order that is always the same."""
+    """The file and offset of a function, as a sort key."""
     assert function.node is not None
     return program.script.home(function).path, program.script.span(function.node, function).start
 
 
 def _shown(program: Program, use: _Use) -> str:
-    """How a message calls the function."""
+    """The name of the function in messages."""
     if isinstance(use.node, ast.Lambda):
         return "This lambda"
     if isinstance(use.node, ast.Call):

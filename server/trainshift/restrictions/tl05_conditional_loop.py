@@ -51,7 +51,7 @@ from trainshift.restrictions.restriction import Findings, Restriction
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """A condition around a loop: what to point at, how it is put, and where it stands.
+    """A condition around a loop: the span to point at, its wording, and its place.
 
     `alike` tells that it surely comes out the same on every rank.
     """
@@ -164,7 +164,7 @@ def _around(program: Program, loop: Loop, site: Site, whole: bool) -> tuple[list
 
 
 def _definition(function: Scope) -> Iterator[Statement]:
-    """The definition of a function and what it stands in, out to the next function."""
+    """Yield the definition of a function and the statements around it, out to the next function."""
     for statement in function.statement.path() if function.statement is not None and function.name else ():
         if statement.scope.function() is not (function.parent.function() if function.parent else None):
             return
@@ -172,7 +172,9 @@ def _definition(function: Scope) -> Iterator[Statement]:
 
 
 def _inline_conditions(site: Site) -> Iterator[ast.expr]:
-    """The tests of conditional expressions, and what precedes ``and``/``or``, around a call."""
+    """Yield the tests of conditional expressions around a call, and the operands before it in
+    ``and``/``or``.
+    """
     for above, below in reversed(list(pairwise(expression_path(site.statement.node, site.node)))):
         if isinstance(above, ast.IfExp) and below is not above.test:
             yield above.test
@@ -187,14 +189,14 @@ def _is_condition(above: Statement, below: Statement) -> bool:
 
 
 def _tested(above: Statement) -> ast.expr | None:
-    """What decides whether a block is run; None for an exception."""
+    """The test that decides whether a block runs; None for an exception."""
     if isinstance(above.node, ast.If):
         return above.node.test
     return above.node.subject if isinstance(above.node, ast.Match) else None
 
 
 def _described(script: Script, above: Statement, below: Statement) -> tuple[str, Span]:
-    """How a condition reads, and where it stands."""
+    """The wording of a condition, and its span."""
     node = above.node
     if isinstance(node, ast.If):
         text = one_line(script.text(node.test, above))

@@ -90,7 +90,7 @@ def propose(program: Program) -> Proposals:
 
 
 def _left_to_do(program: Program) -> Proposals:
-    """What newer versions want otherwise, distributed or not, and nobody changes."""
+    """Yield remarks on code that newer versions reject and that no rule changes."""
     for site in program.script.sites_named(*_HOOKS) if program.fact(Target).is_newer else ():
         func = site.node.func
         module = func.value if isinstance(func, ast.Attribute) else None
@@ -121,7 +121,7 @@ def _has_rates(program: Program) -> bool:
 
 
 def _told(program: Program) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is told of the Keras that the result is written for, and what is doubted of it."""
+    """The decisions and the doubts about the target Keras version."""
     target = program.fact(Target)
     written = f"written for {target.name}"
     told = target.why if target.is_keras3 or target.is_newer else ""

@@ -149,7 +149,7 @@ def _in_modes(program: Program, wrap: Wrap) -> Change | Withheld:
 
 
 def _wrapper(program: Program, statement: Statement, wrap: Wrap) -> tuple[str, str]:
-    """What wraps an optimizer, and what it is given besides."""
+    """The wrapping function for an optimizer, and its further arguments."""
     module = program.at(statement).fact(Prerequisites).modules[wrap.module]
     return f"{module}.DistributedOptimizer", program.fact(Reductions).given(_form(wrap), module)
 
@@ -220,7 +220,7 @@ def _keep(program: Program, first: Statement, line: str) -> Edit:
 
 
 def _kept(statement: Statement) -> str:
-    """The attribute for what a constructor was given: one of the class alone, by its two underscores."""
+    """The attribute for a constructor's argument: private to the class, by its two underscores."""
     assert isinstance(statement.node, ast.ClassDef)
     taken = {part.attr for part in ast.walk(statement.node) if isinstance(part, ast.Attribute)}
     # Python does not tell the attributes of `_Decay` and of a `Decay` that inherits from it apart.

@@ -100,7 +100,7 @@ def propose(program: Program) -> Proposals:
 
 
 def _written(program: Program) -> Iterator[Change]:
-    """The steps by `minimize` of what the program was made of, whose edits have been made."""
+    """Yield the `minimize` steps of the program before its edits, which are done already."""
     if program.origin is None:
         return
     origin, passage = program.origin
@@ -125,7 +125,7 @@ def _with_unused_wraps(program: Program) -> set[Tape]:
 
 
 def _averaged(program: Program, gradient: Gradient) -> Change | Withheld:
-    """The average of what a tape gives, for Keras 3, whose variables Horovod's tape does not know."""
+    """Average a tape's gradients for Keras 3, whose variables Horovod's tape does not support."""
     site = gradient.site
     reason, kind = _against(program, gradient)
     if gradient.wrapped:
@@ -255,7 +255,7 @@ def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str
 
 
 def _against(program: Program, gradient: Gradient) -> tuple[str, str]:
-    """Why the gradients of a call cannot be averaged, empty if they can; and what it takes them of."""
+    """The reason why a call's gradients cannot be averaged (empty if they can), and its sources."""
     call, method = gradient.site.node, gradient.site.name
     if method != "gradient":
         return f"Horovod's tape has no distributed .{method}()", ""
@@ -270,7 +270,7 @@ def _against(program: Program, gradient: Gradient) -> tuple[str, str]:
 
 
 def _kind(program: Program, sources: ast.expr, gradient: Gradient) -> str:
-    """What the gradient is taken of: "list", "variable", "nested" or "unknown"."""
+    """The kind of a gradient's sources: "list", "variable", "nested" or "unknown"."""
     site = gradient.site
     held = members(program.script, sources, site.scope, site.statement).elements
     if any(_is_list(program, each) for each in held):
@@ -316,7 +316,7 @@ def _is_variable_list(program: Program, node: ast.expr, scope: Scope, statement:
 
 
 def _is_list(program: Program, at: Occurrence) -> bool:
-    """Return whether what a gradient is taken of holds a list of variables there, and not a variable."""
+    """Return whether the sources of a gradient are a list of variables rather than a variable."""
     if isinstance(at.node, ast.Attribute) and at.node.attr in ("trainable_variables", "trainable_weights"):
         return True
     values = program.names.values(*at[:3])

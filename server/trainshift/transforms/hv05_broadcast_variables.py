@@ -92,7 +92,7 @@ def _reason_against(step: Step) -> str:
 
 
 def _reason_on_keras3(program: Program, flag: Flag) -> str:
-    """What a flag that is a variable cannot do."""
+    """The reason why a variable cannot serve as a flag."""
     if not program.fact(Target).is_keras3:
         return ""
     if flag.key == PAIRS_KEY:
@@ -105,7 +105,7 @@ def _reason_on_keras3(program: Program, flag: Flag) -> str:
 
 
 def _position(step: Step) -> str:
-    """Where the call stands: a "statement" (alone, assigned, returned), "inside" one, in a "header"."""
+    """The position of the call: a "statement" (alone, assigned, returned), "inside" one, or in a "header"."""
     node = step.statement.node
     whole = isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign | ast.Return)
     if whole and node.value is step.site.node:  # type: ignore[attr-defined]
@@ -213,7 +213,7 @@ def _before_return(program: Program, step: Step, block: list[str]) -> list[Edit]
 
 
 def _result_name(program: Program, step: Step) -> str:
-    """The name for what a step returns: the same for every step, as it is returned at once."""
+    """The name for a step's result: the same for every step, as it is returned at once."""
     ours = set()
     home = program.at(step.site)
     for each in program.fact(Steps).steps:

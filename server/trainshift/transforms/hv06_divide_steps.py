@@ -213,7 +213,7 @@ def _by_hand(program: Program) -> Proposals:
 
 
 def _shortened(program: Program, horizon: Horizon) -> tuple[Edit, ...]:
-    """The edits that divide what a schedule counts."""
+    """The edits that divide a schedule's step counts."""
     size = f"{program.at(horizon.site).fact(Prerequisites).hvd}.size()"
     operator = "//" if horizon.whole else "/"
     frame = product(f"{operator} {size}")
@@ -314,7 +314,7 @@ def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tu
 
 
 def _is_rest(node: ast.expr) -> TypeGuard[ast.BinOp]:
-    """Return whether a number is what is left of another: ``STEPS - done``."""
+    """Return whether a number is the rest of another: ``STEPS - done``."""
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
 
 
@@ -330,7 +330,7 @@ def _is_restored_count(program: Program, node: ast.expr, site: Site) -> bool:
 
 
 def _parts(program: Program, at: Occurrence) -> list[Occurrence]:
-    """What an expression is made of, or what it was bound to."""
+    """The parts of an expression, or of the value it was bound to."""
     step = program.names.steps_back(at) if isinstance(at.node, ast.Name) else None
     found = [at.part(each) for each in ast.iter_child_nodes(at.node) if isinstance(each, ast.expr)]
     return [*found, *(step.sources if step is not None else ())]
@@ -349,7 +349,7 @@ def _is_counter(program: Program, at: Occurrence) -> bool:
 
 
 def _at_least_one(size: str) -> Frame:
-    """What divides a number that may be smaller than the number of ranks."""
+    """A frame that divides a number which may be smaller than the number of ranks."""
     return Frame("max(1, ", f" // {size})", product(f"// {size}").asks, Level.ATOM)
 
 

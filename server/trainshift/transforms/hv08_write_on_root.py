@@ -138,14 +138,14 @@ def propose(program: Program) -> Proposals:
 
 
 def _is_save_among_saves(program: Program, call: RootCall) -> bool:
-    """Return whether a call saves something, and no write of the program gives another what it needs."""
+    """Return whether a call saves something, and no write in the program depends on another."""
     writes = [each for each in program.fact(RootOnly).calls if each.kind is RootKind.WRITE]
     alone = all(each.form is Form.GUARD and each.site.name.startswith("save") for each in writes)
     return alone and stands_alone(program, call)
 
 
 def _shared(program: Program) -> set[Span]:
-    """The statements by which every rank restores what rank 0 has saved."""
+    """The statements by which every rank restores rank 0's file."""
     calls = program.fact(RootOnly).calls
     return {
         program.script.statement_span(each.site.statement)
@@ -178,7 +178,7 @@ def _receiver(site: Site) -> ast.expr:
 
 
 def _wait_for_readers(program: Program, read: Read) -> Change:
-    """A broadcast in front of a statement that takes away what others read: rank 0 waits for them."""
+    """Broadcast before a statement that removes a file which others read, so that rank 0 waits for them."""
     layout, text = program.fact(Layout), program.script.text(read.path, read.site)
     hvd = program.at(read.site).fact(Prerequisites).hvd
     return Change(
@@ -191,7 +191,7 @@ def _wait_for_readers(program: Program, read: Read) -> Change:
 
 
 def _wait(program: Program, read: Read) -> Change:
-    """A broadcast in front of a statement that reads what rank 0 has written: the others wait for it."""
+    """Broadcast before a statement that reads rank 0's file, so that the others wait for it."""
     site, path, statement = read
     layout, text = program.fact(Layout), program.script.text(path, site)
     names = program.at(site).fact(Prerequisites)
@@ -230,7 +230,7 @@ def _reload(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 
 def _restored(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    """Give other ranks' variables a value where they have none, and broadcast those that were restored."""
+    """Initialize the variables that other ranks lack, and broadcast the restored ones."""
     statement = call.site.statement
     restore = program.fact(Initializations).restore(call.site)
     unit = program.fact(Layout).unit_at(statement)

@@ -134,7 +134,7 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
 
 
 def _made(program: Program, site: Site, name: str) -> str:
-    """The call that makes one of Horovod's callbacks, or what stands in for it on Keras 3."""
+    """The call that creates one of Horovod's callbacks, or its replacement on Keras 3."""
     if program.fact(Target).is_keras3:
         return f"{program.at(site).fact(Helpers).names[name]}()"
     given = "0" if name == BROADCAST else ""
@@ -175,7 +175,7 @@ def _doubts(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
 
 
 def _decisions(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
-    """What was decided of the callbacks and of the data, each in a line."""
+    """The decisions about the callbacks and the data, each in a line."""
     decisions = placed(callbacks, ", with metrics averaged over the ranks" if callbacks.reads_metrics else "")
     unknown = callbacks.named(Role.UNKNOWN)
     if unknown:
@@ -195,7 +195,7 @@ def _decisions(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
 
 
 def _what_helps(program: Program, fit: Fit) -> str:
-    """What the library that makes the data of a `fit` has for a share of each rank, if its entry says so."""
+    """The way to shard a `fit`'s data with the library that creates them, if its entry has one."""
     data = argument(fit.site.node, 0, "x")
     made = program.names.site_values(data, fit.site) if data is not None else ()
     known = (program.fact(Libraries).of(each) for each in made if isinstance(each, Instance))
@@ -204,7 +204,7 @@ def _what_helps(program: Program, fit: Fit) -> str:
 
 
 def _of_warm_up(program: Program, callbacks: Callbacks) -> list[str]:
-    """What was decided of a warm-up that was chosen, for a fit that gets the broadcast too."""
+    """The decisions about a warm-up that was chosen, for a fit that gets the broadcast too."""
     epochs = program.choices.warmup_epochs
     if not epochs or callbacks.has(BROADCAST) or program.fact(Horovod).is_elastic:
         return []

@@ -139,7 +139,7 @@ def _before_fit(program: Program, fit: Fit, line: str, title: str) -> Change:
 
 
 def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:
-    """Return whether what stands in front of the optimizer may be moved: no rule edits it."""
+    """Return whether the text before the optimizer may be moved, as no rule edits it."""
     assert isinstance(site.node.func, ast.Attribute)
     end = program.script.span(optimizer.node, optimizer).start
     return is_plain(site.node.func.value) and not any(
@@ -192,7 +192,7 @@ def _make(program: Program, named: Named) -> Change | Withheld | None:
 
 
 def _get(program: Program, unnamed: Unnamed) -> Change:
-    """What may be the name of any optimizer: made by Keras, scaled and wrapped in front of the statement."""
+    """Create the optimizer behind a possible name by Keras, scaled and wrapped, before the statement."""
     site, layout = unnamed.compile.site, program.fact(Layout)
     names, name = program.at(site).fact(Prerequisites), _name(program, unnamed.compile)
     text = program.script.text(unnamed.node, site)
@@ -232,14 +232,14 @@ def _name(program: Program, compile: Compile) -> str:
 
 
 def _words_of(compile: Compile) -> list[str]:
-    """What the name of a model says of it."""
+    """The words in the name of a model."""
     function = compile.site.node.func
     words = last_name(function.value).split("_") if isinstance(function, ast.Attribute) else []
     return [word for word in words if word not in ("", "model", "self")]
 
 
 def _own_name(program: Program, compile: Compile) -> str:
-    """The name that an earlier rewrite has given to what the call is handed; empty if none has."""
+    """The name that an earlier rewrite has given to a call's argument; empty if none has."""
     given, before = compile.optimizer, program.script.preceding(compile.site.statement)
     if not isinstance(given, ast.Name) or before is None or not isinstance(before.node, ast.Assign):
         return ""

@@ -87,7 +87,7 @@ def propose(program: Program) -> Proposals:
 
 
 def _unseen_places(program: Program) -> Iterator[Remark]:
-    """What `tf.device` is given that nobody sees: it must fit a rank, which has one GPU."""
+    """Yield remarks on unknown arguments of `tf.device`: they must suit a rank, which has one GPU."""
     for place in program.fact(DevicePlaces).all:
         if place.where is Where.UNSEEN:
             call = one_line(program.script.text(place.site.node, place.site))
@@ -131,7 +131,7 @@ def _unheard(program: Program, statement: Statement) -> tuple[str, ...]:
 
 
 def _taken_out(program: Program, choices: Choices) -> Iterator[Change]:
-    """What chooses along with something else that stays."""
+    """Yield changes to statements that choose devices together with something else, which stays."""
     by_container: dict[ast.expr, list[Entry]] = {}
     for entry in choices.entries:
         by_container.setdefault(entry.container, []).append(entry)

@@ -72,7 +72,7 @@ _DIRECTORY = (
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one argument of an Estimator needs: edits, keywords to add, lines in front, and decisions."""
+    """The rewrite of one argument of an Estimator: edits, keywords to add, lines before it, and decisions."""
 
     edits: tuple[Edit, ...] = ()
     added: Mapping[str, str] = field(default_factory=dict)
@@ -180,7 +180,7 @@ def _optimizer(program: Program, made: Made, canned: Canned) -> str:
 
 
 def _module(program: Program, site: Site) -> str:
-    """What the script calls `tf.estimator`."""
+    """The script's name of `tf.estimator`."""
     names = (part for part in program.script.text(site.node.func, site).split("."))
     before = []
     for name in names:

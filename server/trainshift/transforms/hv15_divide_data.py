@@ -183,7 +183,7 @@ def _strided(program: Program, place: Place, hvd: str) -> tuple[Edit, ...]:
 
 
 def _shortened(program: Program, place: Place, fit: Site, hvd: str) -> tuple[Edit, ...]:
-    """The edits that tell a `fit` how many steps an epoch has for each rank, next to what it is given."""
+    """The edits that set the number of steps in an epoch of each rank, beside the `fit`'s data."""
     layout, data = program.fact(Layout), program.script.text(place.at.node, place.statement)
     steps = f"len({data}) // {hvd}.size()"
     if fit.node.args[1:]:
@@ -192,7 +192,7 @@ def _shortened(program: Program, place: Place, fit: Site, hvd: str) -> tuple[Edi
 
 
 def _frame(program: Program, place: Place, hvd: str) -> Frame:
-    """What is put around an expression to make it a rank's share; all shares have one length."""
+    """The code around an expression that selects a rank's share; all shares have one length."""
     node, form, style = place.at.node, place.form, program.at(place.statement).fact(Style)
     if form is Form.COUNT:
         return product(f"// {hvd}.size()")

@@ -34,7 +34,7 @@ from trainshift.transforms.rule import Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
-    """One change for each seed, a remark on what stays; one remark on them all where nobody chose them."""
+    """Propose one change for each seed, a remark on those that stay; a single remark if nobody chose this."""
     reasons = {each: program.fact(Seeds).reason(each.site) for each in program.fact(SeedPlaces).all}
     if not program.choices.seed_by_rank:
         free = [each for each, reason in reasons.items() if not reason]

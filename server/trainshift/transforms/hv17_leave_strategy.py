@@ -42,7 +42,7 @@ from trainshift.transforms.rule import Proposals, Transform
 
 
 def propose(program: Program) -> Proposals:
-    """One change for each statement that made or used a strategy in what the program was made of.
+    """Propose one change for each statement that created or used a strategy in the original program.
 
     Its edits are those that need Horovod; the others have been made.
     """

@@ -40,7 +40,7 @@ _DECISION = (
 
 
 def propose(program: Program) -> Proposals:
-    """One change for each layer, and a remark on what keeps the statistics of each rank."""
+    """Propose one change for each layer, and a remark on layers that keep the statistics of each rank."""
     for each in program.fact(BatchNorms).all:
         if each.reason:
             span = program.script.span(each.site.node, each.site)

@@ -70,7 +70,7 @@ _GATHERED = {Decides.SKIPS: "any", Decides.STEPS: "all"}
 
 
 def propose(program: Program) -> Proposals:
-    """One change for each expression that rank 0 computes for all, a doubt for what stays divergent."""
+    """Propose one change for each expression that rank 0 computes for all, and a doubt for the rest."""
     yield from _decided(program)
     yield from _caught(program)
     yield from _split(program)

@@ -17,7 +17,7 @@ Proposals: TypeAlias = Iterator[Change | Withheld | Remark]
 
 
 class Consequence(Enum):
-    """What a finding does to a change that relies on the restriction.
+    """The consequence of a finding for a change that relies on the restriction.
 
     NONE: the rule sees the very thing and copes, or withholds the change with a reason of its own.
     DOUBT: the change is offered, and says what it assumes.  WITHHOLD: it is not made; REFUSE: without
@@ -32,7 +32,7 @@ class Consequence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A restriction that a rule relies on, and what becomes of a change where it does not hold."""
+    """A restriction that a rule relies on, and the consequence for a change if it does not hold."""
 
     code: str
     violated: Consequence = Consequence.NONE
@@ -41,7 +41,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A rule: its code, its name in kebab-case, and what it does.
+    """A rule: its code, its name in kebab-case, and its function.
 
     The docstring of its module is its page, whose first sentence is its title.  `propose` yields the
     changes of a program, each with the edits of one statement, what it withholds with the reason, and remarks
@@ -71,7 +71,7 @@ class Transform:
 
     @property
     def title(self) -> str:
-        """What the rule does, in one sentence: the first paragraph of its page."""
+        """The rule in one sentence: the first paragraph of its page."""
         return one_line(self.doc.partition("\n\n")[0])
 
     @property

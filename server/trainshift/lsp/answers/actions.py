@@ -54,7 +54,7 @@ class NotPossible(Exception):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the client asks a menu for: a stretch of one document, and kinds (None for all).
+    """A request for a menu: a span of one document, and the kinds wanted (None for all).
 
     `round` tells how often other files of its programs have changed, `is_hinted` that it is asked for hints
     that are there.
@@ -77,7 +77,9 @@ class Wanted:
         return self.only is not None and self.wants(kind) and "" not in self.only
 
     def data(self, do: str, paper: Paper, span: Span | None = None, code: str = "") -> dict[str, Any]:
-        """What an action says of itself, by which its edit is computed; of the stretch, if of no `span`."""
+        """The data of an action, from which its edit is computed; for the requested span, if `span` is
+        None.
+        """
         span = span or self.span
         return {
             "do": do,
@@ -90,7 +92,7 @@ class Wanted:
 
 
 def menu(state: State, wanted: Wanted, client: Client) -> list[types.CodeAction]:
-    """The actions for a place: first what makes it distributed, then what fixes it, last what silences it."""
+    """The actions for a place: first those that distribute, then fixes, last suppressions."""
     near = [each for each in state.report.diagnostics if _meets(place_of(state.paper, each), wanted.span)]
     found = list(_of_statements(state, wanted, client))
     whole: list[types.CodeAction] = []
@@ -113,7 +115,7 @@ def menu(state: State, wanted: Wanted, client: Client) -> list[types.CodeAction]
 
 
 def _of_versions(state: State, wanted: Wanted, near: Sequence[Diagnostic]) -> Iterator[types.CodeAction]:
-    """What can be done about a version that the project asks for: ask for another one, or convert anyway."""
+    """Yield the actions about a required version: choose another one, or convert anyway."""
     for diagnostic in near:
         if diagnostic.code == UNSUPPORTED_VERSION.code:
             (place,) = diagnostic.related
@@ -133,7 +135,7 @@ def _of_versions(state: State, wanted: Wanted, near: Sequence[Diagnostic]) -> It
 def _of_fixes(
     state: State, wanted: Wanted, client: Client, near: Sequence[Diagnostic]
 ) -> Iterator[types.CodeAction]:
-    """What fixes the findings at a place, and all others of their codes."""
+    """Yield the actions that fix the findings at a place, and all others of their codes."""
     for diagnostic in near:
         if diagnostic.fix is not None:
             action = _action("fix", diagnostic.fix.title, _QUICK, state, wanted, diagnostic)
@@ -147,7 +149,7 @@ def _of_fixes(
 
 
 def _all_fixes(state: State, wanted: Wanted) -> Iterator[types.CodeAction]:
-    """What `trainshift check --fix` fixes; a client may ask for it whenever a document is saved."""
+    """Yield the action that does `trainshift check --fix`; a client may request it on each save."""
     if any(each.is_mended(Severity.WARNING) for each in state.report.diagnostics):
         yield _action("fixAll", "Fix all", FIX_ALL, state, wanted)
 
@@ -224,7 +226,7 @@ def _of_file(
 def _action(
     do: str, title: str, kind: str, state: State, wanted: Wanted, diagnostic: Diagnostic | None = None
 ) -> types.CodeAction:
-    """An action whose edit is still to be computed, from what `data` says."""
+    """An action whose edit is computed later, from its `data`."""
     span = wanted.span if diagnostic is None else place_of(state.paper, diagnostic)
     data = wanted.data(do, state.paper, span, diagnostic.code if diagnostic else "")
     action = types.CodeAction(_titled(title), kind=kind, data=data)
@@ -254,7 +256,7 @@ def _hint(state: State, span: Span, change: Change) -> types.Diagnostic:
 
 
 def _title(changes: Sequence[Change]) -> str:
-    """What is done to one statement."""
+    """The title of an action for one statement."""
     titles = list(dict.fromkeys(f"{each.title[:1].lower()}{each.title[1:]}" for each in changes))
     more = len(titles) - _MOST_NAMED
     return ", ".join(titles[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -320,7 +322,7 @@ async def carried_out(session: Session, program: OpenProgram, data: dict[str, An
 
 
 async def _all_fixed(session: Session, program: OpenProgram, code: str) -> types.WorkspaceEdit:
-    """The edit of what `trainshift check --fix` fixes, or of all that is found of one `code`."""
+    """The edit of `trainshift check --fix`, or of the fixes for all findings of one `code`."""
     paper, settings = program.paper, program.rules.settings
     if code:
         settings, least = settings.overridden([code], ()), Severity.HINT

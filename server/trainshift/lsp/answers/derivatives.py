@@ -56,7 +56,9 @@ _WORD = re.compile(r"\w+")
 
 
 class Wish(NamedTuple):
-    """What is to be made of which function; by all parameters that can be chosen if `wrt` is None."""
+    """A request: the function to derive from and the kind of derivative; all possible parameters if `wrt` is
+    None.
+    """
 
     function: str
     mode: Mode
@@ -73,7 +75,7 @@ class Function(NamedTuple):
 
 
 class _Reading:
-    """What a wish comes to in one version of a program: computed once, on the desk's thread."""
+    """The result of a request for one version of a program: computed once, on the desk's thread."""
 
     def __init__(self, desk: Desk, program: OpenProgram, wish: Wish) -> None:
         self._desk, self._program, self._wish = desk, program, wish
@@ -123,14 +125,14 @@ class _Reading:
 
 
 class Derivatives:
-    """What the functions of open programs come to when they are differentiated."""
+    """The derivatives of functions in open programs."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._readings: WeakKeyDictionary[OpenProgram, dict[Wish, _Reading]] = WeakKeyDictionary()
 
     def _reading(self, program: OpenProgram, wish: Wish) -> _Reading:
-        """What a wish comes to in the present version."""
+        """The result of a request in the present version."""
         readings = self._readings.setdefault(program, {})
         if wish not in readings or readings[wish].paper is not program.paper:
             readings[wish] = _Reading(self._session.desk, program, wish)
@@ -198,7 +200,7 @@ class Derivatives:
     # What a comment tells
 
     async def hover(self, program: OpenProgram, paper: Paper, offset: int) -> str:
-        """What there is to say about the comment of a made function at an offset; empty elsewhere."""
+        """The text about the comment of a made function at an offset; empty elsewhere."""
         wish = _made_at(paper.source, offset)
         if wish is None:
             return ""
@@ -214,7 +216,7 @@ class Derivatives:
     # The command
 
     async def command(self, program: OpenProgram, part: Part, given: dict[str, Any]) -> dict[str, Any]:
-        """What `trainshift.differentiate` answers, but for whether the edit was applied.
+        """The answer to `trainshift.differentiate`, except for whether the edit was applied.
 
         Raises Outdated, and ValueError or TypeError for what cannot be read.
         """
@@ -259,7 +261,7 @@ def _derived(text: str, wish: Wish) -> Outcome:
 
 
 def _wishes(code: Code, wanted: Wanted) -> Iterator[tuple[str, Wish]]:
-    """What may be wished for at a place, by titles."""
+    """Yield the possible requests at a place, by title."""
     source, span = code.source, wanted.span
     function = function_at(code, span)
     made = _made_at(source, span.start)
@@ -312,7 +314,7 @@ def _word_at(source: Source, span: Span) -> str:
 
 
 def _made_at(source: Source, offset: int) -> Wish | None:
-    """What the comment on the line of an offset says that the function below it was made from."""
+    """The request that the comment on an offset's line records for the function below it."""
     if offset < 0:
         return None
     made = _MADE.match(source.text[source.line_start(offset) : source.line_end(offset)])
@@ -323,7 +325,7 @@ def _made_at(source: Source, offset: int) -> Wish | None:
 
 
 def _wish_of(code: Code | None, part: Part, given: dict[str, Any]) -> Wish | None:
-    """What a command asks for, by the name of a function or a position; None where there is none.
+    """The request of a command, by the name of a function or a position; None if there is none.
 
     Raises ValueError, or TypeError, for what cannot be read.
     """
@@ -380,7 +382,7 @@ def _line(paper: Paper, line: int, column: int) -> str:
 
 
 def _since(paper: Paper, wish: Wish, outcome: Outcome) -> str:
-    """Return whether what a function was made from has changed since."""
+    """The change of the original function since a derivative was made, in words."""
     from trainshift.derivatives import Derived
 
     if isinstance(outcome, Derived):
@@ -416,7 +418,7 @@ def _told(paper: Paper, outcome: Outcome) -> dict[str, Any]:
 
 
 def _homes(code: Code, paper: Paper, outcome: Derived) -> list[tuple[Part, Edit]]:
-    """The edits with their documents; in a notebook what stands below the function ends its cell."""
+    """The edits with their documents; in a notebook, code below the function ends its cell."""
     if paper.cells is None:
         return [(paper.parts[0], each) for each in outcome.edits]
     (*_, function) = (each for each in _functions(code, 0, len(code.facts)) if each.name == outcome.function)
@@ -430,7 +432,7 @@ def _homes(code: Code, paper: Paper, outcome: Derived) -> list[tuple[Part, Edit]
 
 
 def _at_end(part: Part, edit: Edit) -> Edit:
-    """An insertion of functions as the end of a cell, two lines below what stands there."""
+    """Insert functions at the end of a cell, two lines below its code."""
     text = part.text
     lines = text[len(text.rstrip()) :].count("\n")
     body = edit.text.strip("\r\n")

@@ -54,7 +54,7 @@ _REASONS = {
 
 
 def hover(state: State, part: Part, offset: int, docs_url: str = "") -> types.Hover | None:
-    """What there is to say about the code at an offset of the program."""
+    """The hover for the code at an offset of the program."""
     found = (
         *_findings(state, offset),
         *_mentioned(part, state, offset, docs_url),
@@ -99,7 +99,7 @@ def _mentioned(part: Part, state: State, offset: int, docs_url: str) -> Iterator
 
 
 def explanation(code: str, docs_url: str = "") -> str:
-    """What a code means, why it matters and what to do, a line each, with a link to its page; Markdown."""
+    """The meaning of a code, the reason and the remedy, a line each, with a link to its page; Markdown."""
     found = CODES[code]
     doc, url = found.doc, page_url(code, docs_url)
     lines = [f"**{code}** {found.title}", section(doc, "Why it matters"), section(doc, "What to do")]
@@ -129,7 +129,9 @@ def _constructs(state: State, offset: int, docs_url: str) -> Iterator[tuple[str,
 
 
 def _data(state: State, offset: int) -> Iterator[str]:
-    """Which data each rank sees, and how many steps it takes, of the training loop whose header is there."""
+    """Yield the data that each rank sees, and the number of steps, for the training loop whose header is
+    there.
+    """
     outline = state.outline
     if outline is None or outline.whole.analysis is None or outline.paper.text != state.paper.text:
         return
@@ -142,7 +144,7 @@ def _data(state: State, offset: int) -> Iterator[str]:
 
 
 def _keras(state: State, offset: int) -> Iterator[str]:
-    """For which Keras a conversion is written, and why: of an import of TensorFlow or Keras."""
+    """Yield the target Keras of a conversion, and the reason, for an import of TensorFlow or Keras."""
     outline = state.outline
     if outline is None or outline.whole.analysis is None or outline.paper.text != state.paper.text:
         return
@@ -157,7 +159,7 @@ def _keras(state: State, offset: int) -> Iterator[str]:
 
 
 def _libraries(state: State, offset: int) -> Iterator[str]:
-    """What is known of a library's member whose call stands at an offset, and what comes of it."""
+    """Yield the entry of a library's member whose call is at an offset, and its consequence."""
     outline = state.outline
     if outline is None or outline.whole.analysis is None or outline.paper.text != state.paper.text:
         return

@@ -33,7 +33,7 @@ def lenses(state: State, uri: str) -> Iterator[types.CodeLens]:
 
 
 def _doing(state: State, obstacle: Conversion | None) -> tuple[str, str]:
-    """What there is to be done with the program, and more about that."""
+    """The possible action on the program, and details about it."""
     if obstacle is None:
         return "Make distributed", f"Rewrite {title_of(state) or 'the file'} for Horovod"
     reason = Places(state, {}).reason(obstacle)

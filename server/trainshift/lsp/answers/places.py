@@ -74,7 +74,7 @@ class Places:
 
     @property
     def names(self) -> dict[str, str]:
-        """What the documents are called by their URIs, where they are several."""
+        """The names of the documents by URI, if there are several."""
         return {part.uri: self._name_of(path) for path, part in self._parts.items()}
 
     def _name_of(self, path: str) -> str:
@@ -93,7 +93,7 @@ class Places:
         return self._told(note, self.paper)
 
     def at(self, conversion: Conversion) -> dict[str, Any] | None:
-        """The place of what stands in a conversion's way, as a note; None if it has none."""
+        """The place of a conversion's obstacle, as a note; None if it has none."""
         runtime = self._whole.runtime if self._whole is not None else None
         if conversion.code == UNSUPPORTED_VERSION.code and runtime is not None:
             asks = f"asks for {runtime.asks}"

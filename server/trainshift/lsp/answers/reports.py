@@ -24,14 +24,14 @@ _PROMPTLY = 0.03
 
 
 class Reports:
-    """What a client is told of its documents; `has_begun` says whether it is told anything yet."""
+    """The reports about a client's documents; `has_begun` is set once it gets any."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self.has_begun = False
 
     def begin(self) -> None:
-        """Tell what is known: it is judged by the client's settings now, or these are long in coming."""
+        """Report the known diagnostics: settings have arrived, or are late."""
         if self.has_begun:
             return
         self.has_begun = True
@@ -83,7 +83,7 @@ class Reports:
         return _report(items.get(uri, []), params.previous_result_id)
 
     async def _soon(self, program: OpenProgram, is_enough: Callable[[State], bool]) -> State:
-        """The state of a version, less than what would be enough if that takes long and may follow."""
+        """The state of a version; a partial one if a sufficient one takes long and may follow."""
         if self._session.client.refreshes_diagnostics:
             with contextlib.suppress(asyncio.TimeoutError):
                 return await asyncio.wait_for(self._session.known(program, is_enough), _PROMPTLY)
@@ -182,7 +182,7 @@ class Progress:
 
 
 def _report(items: list[diagnostics.Item], previous: str | None) -> dict[str, Any]:
-    """A report of a document; nothing but a note where it is what the client has."""
+    """A report of a document; a note only, if the client has it already."""
     from hashlib import sha1
 
     identity = sha1(json.dumps(items).encode(), usedforsecurity=False).hexdigest()

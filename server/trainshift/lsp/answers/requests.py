@@ -29,7 +29,7 @@ _CHANGED = "the document or a file of its program has changed meanwhile"
 
 
 class Answers:
-    """What a client is answered; what that needs is loaded when it is first asked."""
+    """The answers to a client; modules are imported when first needed."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -67,7 +67,7 @@ class Answers:
 
     @property
     def _derivatives(self) -> Derivatives:
-        """What functions come to when they are differentiated."""
+        """The derivatives of functions."""
         from trainshift.lsp.answers.derivatives import Derivatives
 
         self._known_derivatives = self._known_derivatives or Derivatives(self._session)
@@ -75,14 +75,14 @@ class Answers:
 
     @property
     def _statics(self) -> Statics:
-        """What functions come to that Paddle turns into a static graph."""
+        """The static graphs of functions."""
         from trainshift.lsp.answers.statics import Statics
 
         self._known_statics = self._known_statics or Statics(self._session)
         return self._known_statics
 
     async def _fill(self, program: OpenProgram, action: types.CodeAction) -> bool:
-        """Give an action its edit; False where it has none after all."""
+        """Fill in the edit of an action; return False if it has none after all."""
         from trainshift.lsp.answers.actions import NotPossible
 
         if action.data is not None:
@@ -119,7 +119,7 @@ class Answers:
         return action
 
     async def _edit(self, program: OpenProgram, data: dict[str, Any]) -> types.WorkspaceEdit:
-        """The edit behind what an action says of itself; raises NotPossible, or Outdated."""
+        """The edit of an action, from its data; raises NotPossible, or Outdated."""
         from trainshift.lsp.answers.actions import STATIC, carried_out
         from trainshift.lsp.answers.derivatives import DO
 
@@ -260,7 +260,7 @@ class Answers:
     async def _carried_out(
         self, told: dict[str, Any], given: dict[str, Any], label: str, done: str
     ) -> dict[str, Any]:
-        """What a command answers once its edit is applied, or told alone where `apply` is false."""
+        """The answer to a command after applying its edit, or the edit itself if `apply` is false."""
         if given.get("apply", True) is False:
             return told
         edit = told["edit"]
@@ -272,7 +272,7 @@ class Answers:
         return {**told, "edit": None, "applied": not problem, "reason": problem}
 
     async def hints(self, params: types.InlayHintParams) -> list[types.InlayHint] | None:
-        """What the `if`s and loops of static functions become, at the ends of their headers."""
+        """The graph operations of the `if`s and loops of static functions, at the ends of their headers."""
         program = self._session.program_of(params.text_document.uri)
         if program is None or not has_signs(program.paper.text):
             return None
@@ -357,7 +357,7 @@ class Answers:
         return list(lenses(state, params.text_document.uri))
 
     async def outline(self, params: Any) -> dict[str, Any] | None:
-        """The request for what is said of a program as a whole."""
+        """Answer the request for the summary of a program as a whole."""
         from trainshift.lsp.answers.summary import summary
 
         await self._session.has_settings()
@@ -392,7 +392,7 @@ class Answers:
         return listed()
 
     async def hover(self, params: types.HoverParams) -> types.Hover | None:
-        """What there is to say of a place."""
+        """The hover at a place."""
         from trainshift.lsp.answers.hovers import hover
 
         program = self._session.program_of(params.text_document.uri)
@@ -423,7 +423,7 @@ class Answers:
         return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(texts)))
 
     async def _of_made(self, program: OpenProgram, uri: str, place: tuple[int, int]) -> types.Hover | None:
-        """What there is to say of the comment of a made function at a place."""
+        """The hover for the comment of a made function at a place."""
         part = program.paper.part_of(uri)
         if part is None:
             return None
@@ -435,7 +435,7 @@ class Answers:
         return types.Hover(content) if text else None
 
     async def _of_static_word(self, program: OpenProgram, uri: str, place: tuple[int, int]) -> str:
-        """What there is to say of a word of a static function at a place."""
+        """The hover for a word of a static function at a place."""
         part = program.paper.part_of(uri)
         if part is None or not has_signs(program.paper.text):
             return ""

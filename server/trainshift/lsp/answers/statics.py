@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 
 class Wish(NamedTuple):
-    """What is to be done ("make" or "expand") with which function (all if empty), or statement of a line."""
+    """A request ("make" or "expand") for a function (all if empty), or for the statement of a line."""
 
     what: str
     function: str = ""
@@ -68,7 +68,7 @@ class Wish(NamedTuple):
 
 
 class _Reading:
-    """What is known of one version of a program; asked on the desk's thread."""
+    """The static functions of one version of a program; used on the desk's thread."""
 
     def __init__(self, program: OpenProgram) -> None:
         self.paper, self.round = program.paper, program.round
@@ -87,7 +87,7 @@ class _Reading:
         return self._facts
 
     def menu(self, line: int) -> list[tuple[str, str, Wish]]:
-        """What may be wished for on a line (from 1): titles, kinds, wishes."""
+        """The possible requests on a line (from 1): titles, kinds, requests."""
         if line not in self.menus:
             self.menus[line] = self._menu(line)
         return self.menus[line]
@@ -149,7 +149,7 @@ class _Reading:
         return f"{_line(self.paper, offset)}: {reason}" if reason and offset >= 0 else reason
 
     def expanded(self, wish: Wish) -> Expansion:
-        """What expanding comes to."""
+        """The result of expanding."""
         program = self.facts()
         if program is None:
             return Expansion(self.paper.text)
@@ -158,7 +158,7 @@ class _Reading:
         return self._expanded[wish]
 
     def made(self, wish: Wish) -> Made:
-        """What making a function static comes to."""
+        """The result of making a function static."""
         program = self.facts()
         function = named(program.script, wish.function) if program is not None else None
         if program is None or function is None:
@@ -175,7 +175,7 @@ class _Reading:
 
 
 class Statics:
-    """What the static functions of open programs come to."""
+    """The static functions of open programs."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -247,7 +247,7 @@ class Statics:
     async def command(
         self, program: OpenProgram, part: Part, what: str, given: dict[str, Any]
     ) -> dict[str, Any]:
-        """What `trainshift.expandStatic` and `trainshift.makeStatic` answer, but for what was applied.
+        """The answer to `trainshift.expandStatic` and `trainshift.makeStatic`, except for the applied edit.
 
         Raises Outdated, and ValueError or TypeError for what cannot be read.
         """
@@ -262,7 +262,7 @@ class Statics:
         return await self._ask(program, lambda: self._told(reading, what, function, line))
 
     def _told(self, reading: _Reading, what: str, function: str, line: int | None) -> dict[str, Any]:
-        """What a command comes to, in the words of that which converts; on the desk's thread."""
+        """The result of a command, in the format of a conversion; on the desk's thread."""
         program = reading.facts()
         if line is not None and program is not None:
             found = makeable(program.script, line)
@@ -303,7 +303,7 @@ class Statics:
     # What is told
 
     async def hover(self, program: OpenProgram, paper: Paper, offset: int) -> str:
-        """What the word at an offset becomes in the graph, and why; empty for any other."""
+        """The graph operation of the word at an offset, and the reason; empty for any other."""
         reading = self._reading(program)
 
         def work() -> Told | None:
@@ -314,7 +314,7 @@ class Statics:
         return _said(paper, found) if found is not None else ""
 
     async def hints(self, program: OpenProgram, part: Part, span: Span) -> list[types.InlayHint]:
-        """What the `if`s and loops of a stretch of a document become."""
+        """The graph operations of the `if`s and loops in a span of a document."""
         reading = self._reading(program)
 
         def work() -> list[tuple[int, str]]:

@@ -109,7 +109,7 @@ def conversion_of(
 
 
 def _obstacle(state: State) -> Conversion | None:
-    """What the conversion of a settled version comes to where there is nothing to change."""
+    """The outcome of converting a settled version if there is nothing to change."""
     error = state.syntax_error
     if error is not None or state.outline is None:
         found = refused(state.paper.source, "the file cannot be read as Python")

@@ -51,7 +51,7 @@ class Part:
 
     @property
     def end(self) -> int:
-        """Where the part ends in the program."""
+        """The end of the part in the program."""
         return self.start + len(self.text) - self.hidden
 
     def places(self, span: Span) -> tuple[Place, Place]:
@@ -105,7 +105,7 @@ class Paper:
 
     @cached_property
     def version(self) -> int | str | None:
-        """What tells this version from all others: the document's, or what those of all cells come to."""
+        """The version of the document, or a combination of those of all cells."""
         if not self.is_notebook:
             return self.parts[0].version
         from hashlib import sha1

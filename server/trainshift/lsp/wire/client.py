@@ -32,7 +32,7 @@ class Client(NamedTuple):
 
 
 def read_client(capabilities: object) -> Client:
-    """What the `capabilities` of an `initialize` request, plain JSON, come to; junk is not there."""
+    """Read the `capabilities` of an `initialize` request from plain JSON; malformed ones count as missing."""
 
     def said(path: str) -> object:
         value: object = capabilities

@@ -55,7 +55,7 @@ class Protocol(LanguageServerProtocol):
 
     @lsp_method(types.SHUTDOWN)
     def lsp_shutdown(self, *params: Any) -> Any:
-        """Give up whatever is under way, and begin nothing more."""
+        """Abort the current work, and start nothing more."""
         self._own(types.SHUTDOWN, None)
         self._shutdown = True
         for future in list(self._request_futures.values()):
@@ -150,7 +150,7 @@ class Protocol(LanguageServerProtocol):
 
 
 def _edit(data: dict[str, Any]) -> types.DidChangeTextDocumentParams | None:
-    """What a message says of edited stretches of a document; None for all that is not just that.
+    """The parameters of a message that edits spans of a document; None for any other message.
 
     One comes with every key, and the general way to find out what it may be takes nine times as long.
     """
@@ -165,14 +165,14 @@ def _edit(data: dict[str, Any]) -> types.DidChangeTextDocumentParams | None:
 
 
 def _stretch(change: dict[str, Any]) -> types.TextDocumentContentChangePartial:
-    """An edited stretch; raises KeyError, TypeError or ValueError for what is none."""
+    """Read an edited span; raises KeyError, TypeError or ValueError if it is malformed."""
     where, text = change["range"], change["text"]
     start, end = (types.Position(where[at]["line"], where[at]["character"]) for at in ("start", "end"))
     return types.TextDocumentContentChangePartial(types.Range(start, end), text)
 
 
 def _text(value: Any, kind: type[str]) -> str:
-    """A text as it came; what is none is not made one, or a document could become `None`."""
+    """Return a text unchanged; anything else is an error, so that no document becomes `None`."""
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not text")
     return kind(value)
@@ -211,7 +211,7 @@ class Endpoint(LanguageServer):
 
 
 def plain_json(value: Any) -> Any:
-    """What pygls read as an object of some kind, as plain JSON."""
+    """Convert an object that pygls has created back to plain JSON."""
     if hasattr(value, "_asdict"):
         value = value._asdict()
     if isinstance(value, dict):

@@ -23,7 +23,7 @@ class Reader:
         self._buffer = b""
 
     def read(self) -> dict[str, Any] | None:
-        """The next message as plain JSON, {} for what is none; None when there will be no more.
+        """The next message as plain JSON, {} for a malformed one; None at the end of the stream.
 
         Raises OSError if nothing can be read.
         """
@@ -56,7 +56,7 @@ class Reader:
 
 
 def _length(header: bytes) -> int:
-    """Return how long the message after a header is; 0 if it does not say so, or what nobody means."""
+    """Return the length of the message after a header; 0 if the header has none, or an absurd one."""
     match = _LENGTH.match(header)
     length = int(match[1]) if match else 0
     return length if length <= _LONGEST_BODY else 0

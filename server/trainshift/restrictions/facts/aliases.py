@@ -61,14 +61,14 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The text of what is bound, and where it stands."""
+    """The text of a binding's target, and its span."""
 
     text: str
     span: Span
 
 
 class Aliases:
-    """How one script names TensorFlow."""
+    """The names of TensorFlow in one script."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -130,7 +130,7 @@ class Aliases:
 
     @cached_property
     def _carriers(self) -> set[str]:
-        """Every name that may lead to TensorFlow, by spelling: what is worth resolving at all."""
+        """Every name that may lead to TensorFlow, by spelling: only these are worth resolving."""
         found = {
             imported_name(binding)
             for binding in self._script.imports
@@ -176,7 +176,9 @@ class Aliases:
                         yield binding
 
     def _is_made(self, binding: Binding) -> bool:
-        """Return whether a binding gives what a library's call makes, which is no member of it."""
+        """Return whether a binding holds the result of a library call, rather than a member of the
+        library.
+        """
         value = binding.value
         return binding.kind == "value" and isinstance(value, ast.Call) and not self._script.may_run(value)
 
@@ -230,7 +232,7 @@ class Aliases:
                 yield Alias(binding, leaf, names, self.is_module(leaf, scope, statement), passed=passed)
 
     def _element(self, binding: Binding) -> Alias | None:
-        """What a loop binds: the elements of a container that the script writes out."""
+        """The alias that a loop binds to the elements of a literal container."""
         if binding.value is None or words_of(binding.value).isdisjoint(self._carriers):
             return None
         names = frozenset(
@@ -273,7 +275,9 @@ class Aliases:
     def _computed(
         self, node: ast.expr, scope: Scope, statement: Statement | None
     ) -> tuple[frozenset[str], bool] | None:
-        """What ``import_module(...)``, ``getattr(...)`` and their like give, and whether that is open."""
+        """The modules behind ``import_module(...)``, ``getattr(...)`` and the like, and whether there may be
+        others.
+        """
         if isinstance(node, ast.Call):
             if last_name(node.func) not in COMPUTING:
                 return None
@@ -321,7 +325,7 @@ class Aliases:
         return (frozenset(f"{each}.{text}" for each in names), False) if whole else (names, True)
 
     def _text(self, node: ast.expr, scope: Scope, statement: Statement | None) -> tuple[str, bool]:
-        """How a string begins, and whether that is all of it."""
+        """The known beginning of a string, and whether it is all of it."""
         if isinstance(node, ast.Constant):
             return (node.value, True) if isinstance(node.value, str) else ("", False)
         if isinstance(node, ast.JoinedStr):
@@ -345,7 +349,7 @@ class Aliases:
     # What is shown
 
     def target(self, binding: Binding) -> Target:
-        """What a binding binds, as it stands in the script: ``self.tf``, a parameter, a function's name."""
+        """The target of a binding, as written in the script: ``self.tf``, a parameter, a function's name."""
         node, within = binding.target, binding.statement or binding.scope
         if node is None:
             assert binding.statement is not None
@@ -367,7 +371,7 @@ class Aliases:
         return Target(name, Span(start, start + len(name)))
 
     def shown(self, alias: Alias) -> str:
-        """What an alias stands for, in the script's own words where it is written out."""
+        """The value of an alias, in the script's words if it is written out."""
         if dotted(alias.value) and alias.binding.kind in ("value", "parameter"):
             return self._script.text(alias.value, alias.binding.statement or alias.binding.scope)
         return min(alias.names, default="a module")
@@ -441,7 +445,7 @@ class Aliases:
         return not self._is_exported(name) and name not in self._readings.quoted_words
 
     def _is_replaced(self, member: ast.expr) -> bool:
-        """Return whether the script sets an attribute of this name on anything: what was read before may
+        """Return whether the script sets an attribute of this name on any object, so that earlier reads may
         differ.
         """
         return next(self._script.attribute_bindings(last_name(member)), None) is not None

@@ -51,7 +51,7 @@ from trainshift.restrictions.facts.holders import Condition, Held, conditions, h
 
 
 class MadeKind(Enum):
-    """What an object is, as far as the restrictions on creations ask.
+    """The kind of an object, as far as the restrictions on creations need it.
 
     OTHER is an object that is known to be none of the first four, UNSEEN one that may be anything.
     """
@@ -141,7 +141,7 @@ _FOREIGN = frozenset({"builtins", "numpy", "pandas", "tqdm", "matplotlib", "skle
 
 
 class Creations:
-    """The creations of one script, and which names hold what they make."""
+    """The creations of one script, and the names of the created objects."""
 
     def __init__(self, program: Program) -> None:
         self._script = program.script
@@ -183,12 +183,12 @@ class Creations:
     # What an expression may be
 
     def kinds(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Kinds:
-        """What `node`, read in `scope` at `statement`, may be."""
+        """The possible kinds of `node`, read in `scope` at `statement`."""
         known = self._questions.known.get((id(node), id(scope)))
         return self._of(Occurrence(node, scope, statement)) if known is None else known
 
     def bound(self, binding: Binding) -> Kinds:
-        """What a binding may give to its name."""
+        """The possible kinds of a binding's value."""
         value, names = binding.value, self._script.names
         if binding.kind in ("function", "class"):
             return _OTHER
@@ -277,7 +277,7 @@ class Creations:
         return MadeKind.UNSEEN
 
     def _of_class(self, cls: Scope) -> MadeKind:
-        """What an object of a class of the script is, by the library classes that it derives from."""
+        """The kind of objects of a class in the script, by the library classes among its bases."""
         bases = self._script.names.library_bases(cls)
         kinds = {_of_library(api.canonical(base) or base, entries.project()) for base in bases}
         known = (kind for kind in (*_FAMILIES, MadeKind.UNSEEN) if kind in kinds)
@@ -286,7 +286,7 @@ class Creations:
     # Creations
 
     def _may_make(self, site: Site) -> bool:
-        """Return whether the name of what is called, alone, leaves it open that the call makes an object."""
+        """Return whether a call may create an object, by the name of its function alone."""
         called = site.node.func
         if not isinstance(called, ast.Attribute):
             return isinstance(called, ast.Name) or self._script.may_be_callable(called)
@@ -302,7 +302,7 @@ class Creations:
         return found
 
     def _made(self, site: Site) -> tuple[MadeKind, bool] | None:
-        """What kind of object the call makes anew, and whether that is certain; None if none."""
+        """The kind of object that a call creates, and whether that is certain; None if none."""
         if self._loads_all(site.node, site.scope, site.statement):
             return None
         made = [self._makes(value) for value in self._script.names.callee(site)]
@@ -399,7 +399,7 @@ def _root(node: ast.Call) -> ast.Call:
 
 
 def _is_info(call: ast.Call, path: tuple[Slot, ...]) -> bool:
-    """Return whether unpacking takes what ``tfds.load(..., with_info=True)`` tells about the dataset."""
+    """Return whether unpacking takes the information in ``tfds.load(..., with_info=True)``."""
     word = argument(call, None, "with_info")
     return path[0] == 1 and isinstance(word, ast.Constant) and word.value is True
 
@@ -432,7 +432,7 @@ def _is_foreign(name: str) -> bool:
 
 @cache
 def _of_library(cls: str, project: entries.Project | None) -> MadeKind:
-    """What a call of the library's class or function `cls` gives."""
+    """The kind of the result of calling the library's class or function `cls`."""
     for kind, family in _FAMILIES.items():
         if api.is_subclass(cls, *family):
             return kind
@@ -448,14 +448,14 @@ def _of_library(cls: str, project: entries.Project | None) -> MadeKind:
 
 @cache
 def _makes_of_library(name: str, project: entries.Project | None) -> tuple[MadeKind | None, bool]:
-    """What kind of object a call of the library's `name` makes, and whether that is certain."""
+    """The kind of object that a call of the library's `name` creates, and whether that is certain."""
     name = api.canonical(name) or name
     kind = _of_library(api.returns(name) or name, project)
     return (kind, True) if kind in _FAMILIES else (_probable(name), False)
 
 
 def _probable(name: str) -> MadeKind | None:
-    """What a class that is not recorded probably makes, by the module that it is of."""
+    """The probable kind of an unrecorded class's objects, by its module."""
     module, _, last = name.rpartition(".")
     kind = _MODULES.get(module) if api.canonical(name) is None else None
     return kind if kind is not None and last[:1].isupper() else None
@@ -469,7 +469,7 @@ def _held_by(node: ast.expr) -> list[ast.expr]:
 
 
 def _is_own_target(node: ast.expr, site: Site) -> bool:
-    """Return whether what the call is given is what its result is assigned to: ``opt = Wrap(opt)``."""
+    """Return whether a call's result is assigned to its own argument: ``opt = Wrap(opt)``."""
     statement = site.statement.node
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     return bool(dotted(node)) and any(dotted(target) == dotted(node) for target in targets)

@@ -20,7 +20,7 @@ from trainshift.python.syntax.slotted_ast import kind_of
 
 
 class Held(Enum):
-    """How the object that a creation makes is first held."""
+    """The first holder of a created object: a name, an argument, a container or the like."""
 
     NAME = "assigned to a name"
     UNPACKED = "unpacked into names"
@@ -43,7 +43,7 @@ class Held(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a creation stands under: `word` names it; it is a compound `statement`, or else an expression.
+    """A condition around a creation: `word` names it; it is a compound `statement`, or an expression.
 
     `decides` is false for what has the form of a condition but always lets the code run once.
     """
@@ -54,7 +54,7 @@ class Condition:
 
 
 def held_by(whole: ast.expr, path: list[ast.AST]) -> tuple[Held, str, ast.Call | None]:
-    """How the object is held, by which name, and the call that it is written in."""
+    """The kind of holder of an object, its name, and the call around the creation."""
     child: ast.AST = whole
     for index in range(len(path) - 1, -1, -1):
         parent = path[index]
@@ -123,7 +123,7 @@ def _compiles(call: ast.Call) -> bool:
 
 
 def conditions(site: Site, whole: ast.expr, path: list[ast.AST]) -> Iterator[Condition]:
-    """What the creation stands under in its function, innermost first."""
+    """Yield the conditions around a creation in its function, innermost first."""
     child: ast.AST = whole
     for parent in reversed(path):
         if isinstance(parent, ast.Lambda):

@@ -65,7 +65,7 @@ def abreast(program: Program, one: Statement, other: Statement) -> tuple[Stateme
 
 
 def needed(program: Program, statement: Statement, since: Statement) -> list[Statement]:
-    """A statement and those of its block, from another one on, that bind what it and these read."""
+    """A statement and those of its block, from another one on, that bind the names which they read."""
     found, names = [statement], _read(statement)
     block, index = program.script.siblings(statement)
     for each in reversed(block[program.script.siblings(since)[1] : index]):

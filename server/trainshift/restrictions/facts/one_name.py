@@ -125,7 +125,7 @@ class _Rule:
         return self._definition(self.program.script.site_of(creation.call))
 
     def _definition(self, site: Site) -> tuple[Related, ...]:
-        """Where what is called is defined: the first of several, by file and place."""
+        """The place of the called function's definition: the first of several, by file and place."""
         found = []
         for value in self.program.names.callee(site):
             if isinstance(value, Function | Class) and value.scope.name and value.scope.statement is not None:
@@ -226,7 +226,7 @@ class _Rule:
                     yield Finding(self.code, Verdict.HARMLESS, span, message, related)
 
     def _kind(self, node: ast.expr, scope: Scope, statement: Statement | None) -> MadeKind | None:
-        """What a (dotted) name stands for, if it is of the kinds asked for."""
+        """The kind of a (dotted) name's value, if it is one of the wanted kinds."""
         if not dotted(node):
             return None
         found = self.program.fact(Creations).kinds(node, scope, statement)
@@ -253,7 +253,7 @@ class _Rule:
         )
 
     def _bound_at(self, node: ast.expr, scope: Scope, statement: Statement | None) -> tuple[Related, ...]:
-        """Where a (dotted) name gets its value."""
+        """The places where a (dotted) name gets its value."""
         script = self.program.script
         if isinstance(node, ast.Name):
             _, bindings = self.program.names.lookup(node.id, scope, statement)
@@ -352,7 +352,7 @@ _HARMLESS_BECAUSE = {
 
 
 def _place(program: Program, creation: Creation) -> object:
-    """What tells apart the names that hold creations: the name and the scope or class it is of."""
+    """A key for a name that holds a creation: the name and its scope or class."""
     scope = creation.site.scope
     base, _, attribute = creation.holder.rpartition(".")
     if base:

@@ -30,14 +30,14 @@ def hazard(
 
 
 def horovod_name(program: Program, place: Occurrence | Site | Statement, *modules: str) -> str:
-    """What the file of a place calls the first of some modules of Horovod that it imports; empty if none."""
+    """The name in a place's file of the first of some Horovod modules that it imports; empty if none."""
     horovod = program.at(place.scope).fact(Horovod)
     imported = (horovod.imported_as(module) for module in modules or (TENSORFLOW, KERAS))
     return next((found[0] for found in imported if found is not None), "")
 
 
 def span_of(program: Program, place: Occurrence | Site | Statement) -> Span:
-    """What to underline for a place."""
+    """The span to underline for a place."""
     if isinstance(place, Statement):
         return program.script.header_span(place)
     if isinstance(place, Site):

@@ -21,12 +21,12 @@ class KeptName:
 
 
 def kept_names(facts: ChunkSyntax) -> list[KeptName]:
-    """The bindings that keep what already has a name."""
+    """The bindings that give a second name to an object."""
     return [kept for binding, target in _bindings(facts) if (kept := _kept(binding, target)) and kept.names]
 
 
 def _bindings(facts: ChunkSyntax) -> Iterator[tuple[Binding, ast.AST | None]]:
-    """Every way in which a chunk binds a value, with what it binds it to."""
+    """Yield every binding of a value in a chunk, with its target."""
     for scope in (facts.module, *facts.scopes):
         for bindings in scope.bindings.values():
             yield from ((each, each.target) for each in bindings)

@@ -14,7 +14,7 @@ _LEADING_ON = (ast.Call, ast.Attribute, ast.Subscript, ast.NamedExpr, ast.Starre
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """What a chunk tells by spelling alone of where its values come from.
+    """The sources of values in a chunk, by spelling alone.
 
     `named` and `held` pair what binds names, or attributes and items, with the words that its value may come
     from; None where that may be computed.  `defaults` are parameters.  `following` pairs names with the
@@ -29,7 +29,7 @@ class Spelling:
 
 
 def spelling_of(facts: ChunkSyntax) -> Spelling:
-    """What one chunk tells by spelling alone."""
+    """The sources of values in one chunk, by spelling alone."""
     reading = Spelling([], [], [], [], [])
     scopes = (facts.module, *dict.fromkeys(facts.scope_of.values()))
     named = [each for scope in scopes for bindings in scope.bindings.values() for each in bindings]
@@ -87,7 +87,7 @@ def words_of(*nodes: ast.expr) -> set[str]:
 
 
 def leaves(node: ast.expr) -> list[ast.expr]:
-    """What an expression gives one of: both arms of a condition, the operands of ``or``."""
+    """The alternatives of an expression: both arms of a condition, the operands of ``or``."""
     parts = alternatives(node)
     return [leaf for part in parts for leaf in leaves(part)] if parts else [node]
 
