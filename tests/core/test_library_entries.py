@@ -220,6 +220,33 @@ def trains(entry: Entry) -> None:
     assert entry.text("reason") in refused(entry, body)
 
 
+def agent(entry: Entry) -> None:
+    """Each optimizer averages, in whatever way the agent is given it, and all that it holds is broadcast."""
+    sgd = "tf.keras.optimizers.SGD(0.1)"
+    made = f"{full_name(entry)}(specs, {sgd}, alpha_optimizer={sgd}, beta_optimizer=None)"
+    averaged = "hvd_averaged(tf.keras.optimizers.SGD(0.1 * hvd.size()))"
+    broadcast = "hvd.broadcast_variables(agent.variables, root_rank=0)\n"
+    train = "for _ in range(3):\n    print(agent.train(specs))\n"
+    for begins in ("", "agent.initialize()\n"):
+        found = converted(entry, f"import mine\nspecs = mine.specs()\nagent = {made}\n{begins}{train}")
+        assert f"(specs, {averaged}, alpha_optimizer={averaged}, beta_optimizer=None)" in found.text
+        assert f"{begins}{broadcast}" in found.text
+        assert convert(found.text, choices=Choices(line_length=200)).text == found.text
+    traced = train.replace("agent.train(", "train(")
+    found = converted(
+        entry,
+        f"import mine\nspecs = mine.specs()\nagent = {made}\ntrain = tf.function(agent.train)\n{traced}",
+    )
+    assert found.text.count(broadcast) == 1
+    own = f"class Own({full_name(entry)}):\n    pass\n"
+    found = converted(entry, f"import mine\n{own}agent = Own(optimizer={sgd})\n{train}")
+    assert averaged in found.text
+    assert broadcast in found.text
+    assert "cannot see the optimizers" in refused(entry, f"agent = {full_name(entry)}(**given)\n{train}")
+    unnamed = f"agents = [{made}]\nagents[0].initialize()\nagents[0].train(specs)\n"
+    assert "give the agent a name" in refused(entry, unnamed)
+
+
 def dataset(entry: Entry) -> None:
     """What helps is said, in the words of the library."""
     given = "'name', split='train', shuffle_files=True" if entry.text("seed") else "'name'"
@@ -285,6 +312,7 @@ CASES: dict[Role, Callable[[Entry], None]] = {
     Role.SCHEDULE: schedule,
     Role.CALLBACK: callback,
     Role.TRAINS: trains,
+    Role.AGENT: agent,
     Role.WRITER: acts,
     Role.MOVES: acts,
     Role.OUTSIDE: acts,

@@ -26,8 +26,10 @@ PLACE = Place(
 REQUIREMENTS = (Path(__file__).parent / "libraries.txt").read_text("utf-8")
 ONE_IN = 5
 # What the judge says of a script that is none of its conversion: a search draws other rates in each run, and
-# Optuna logs on every rank.  That each rank has a folder of Hydra's of its own is reported.
+# Optuna logs on every rank.  That each rank has a folder of Hydra's of its own is reported.  What an agent
+# holds is broadcast before its optimizer has slots, which begin with zeros; Gym logs on every rank.
 EXPECTED = {
+    "agents_dqn": frozenset({"not-broadcast", "rank1-logged"}),
     "hydra_config": frozenset({"rank1-wrote-file"}),
     "sklearn_search": frozenset({"rate-not-scaled"}),
     "optuna_search": frozenset({"rate-not-scaled", "rank1-logged"}),

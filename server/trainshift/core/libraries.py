@@ -29,6 +29,7 @@ _DESCRIBED = {
     Role.OPTIMIZER: "an optimizer: wrapped, its rate scaled",
     Role.OPTIMIZER_FACTORY: "makes an optimizer: wrapped, its rate scaled and its steps divided",
     Role.SCHEDULE: "a schedule: its rates scaled, its steps divided",
+    Role.AGENT: "an agent: the gradients that its optimizers apply are averaged",
     Role.WRITER: "writes: left to rank 0",
     Role.WRITER_OBJECT: "makes an object that writes: left to rank 0",
     Role.MOVES: "moves files: left to rank 0",
@@ -76,6 +77,10 @@ class Libraries:
         """Return the roles that members of a package are known to have."""
         own = (table for name, table in self._own.items() if name.partition(".")[0] == package)
         return {each.role for table in (entries.table(package), *own) for each in table.values()}
+
+    def has(self, role: Role) -> bool:
+        """Return whether a library that the script imports has members with a role."""
+        return any(each.role is role for table in self._tables for each in table.values())
 
     def is_own(self, full_name: str) -> bool:
         """Return whether people's own entries tell of a name."""

@@ -42,6 +42,7 @@ class Role(Enum):
     OUTSIDE = "outside"
     TRACKER = "tracker"
     TRAINS = "trains"
+    AGENT = "agent"
     DATASET = "dataset"
     COUNTS = "counts"
     NOTED = "noted"
@@ -76,6 +77,7 @@ KEYS: Mapping[Role, frozenset[str]] = {
     Role.OUTSIDE: frozenset({"begins", "command", "remote", "starts"}),
     Role.TRACKER: frozenset({"argument", "root", "elsewhere", "before", "context"}),
     Role.TRAINS: frozenset({"reason", "draws"}),
+    Role.AGENT: frozenset(),
     Role.DATASET: frozenset({"seed"}),
     Role.COUNTS: frozenset({"signature", "steps"}),
     Role.NOTED: frozenset(),

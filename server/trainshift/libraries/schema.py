@@ -19,6 +19,7 @@ _ROLES = {
     Role.OUTSIDE: "A call that acts beyond this machine.",
     Role.TRACKER: "An experiment's log.",
     Role.TRAINS: "A call that trains in a way that is not converted.",
+    Role.AGENT: "A class whose `train` steps the optimizers that it is given.",
     Role.DATASET: "A call that makes data that are not divided.",
     Role.COUNTS: "A call that counts the steps of training.",
     Role.NOTED: "A call that stays as it is, with a remark.",

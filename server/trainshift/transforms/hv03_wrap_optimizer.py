@@ -32,6 +32,14 @@ Estimators. Gradients of `tf.gradients` are averaged where they are taken:
     grads = tf.gradients(loss, tvars)       grads = [grad if grad is None else hvd.allreduce(grad) for grad \
 in tf.gradients(loss, tvars)]
 
+An agent of TF-Agents takes its own gradients and hands them to `apply_gradients`, where no wrap of Horovod's
+averages. A helper has its optimizer do that:
+
+    agent = DqnAgent(                       agent = DqnAgent(
+        specs, optimizer=optimizer)             specs, optimizer=hvd_averaged(optimizer))
+    agent.initialize()                      agent.initialize()
+                                            hvd.broadcast_variables(agent.variables, root_rank=0)
+
 Horovod's wrap remakes the optimizer from its configuration, a schedule of your own included. So its class is
 registered with Keras and gets a `get_config` if it has none, and a `from_config` where a value may be a
 tensor or another schedule. A schedule of a library that it cannot remake is given to the wrapped optimizer
@@ -47,12 +55,16 @@ from __future__ import annotations
 
 import ast
 
+from trainshift.core.agents import Agent
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.training.horovod import KERAS
 from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site, Statement
 from trainshift.python.syntax.precedence import handed_to, of_each
+from trainshift.rewriting.keras.agents import AgentOptimizers
+from trainshift.rewriting.keras.helpers import AVERAGED, Helpers
 from trainshift.rewriting.keras.schedule_configs import REGISTER, Remake, ScheduleConfigs
 from trainshift.rewriting.keras.wraps import Wrap, Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -73,6 +85,8 @@ def propose(program: Program) -> Proposals:
         yield _serializable(program, remake)
     for each in hidden:
         yield Withheld("HV03", program.script.span(each.site.node, each.site), each.reason, each.essential)
+    for agent, node in program.fact(AgentOptimizers).bare:
+        yield _of_agent(program, agent, node)
     taken, unseen = program.fact(Graphs).gradients
     for site in taken:
         yield _average(program, site)
@@ -95,6 +109,17 @@ def _average(program: Program, site: Site) -> Change | Withheld:
     decisions = tuple(reductions.decisions(Form.GRADIENTS))
     target = program.script.statement_span(site.statement)
     return Change("HV03", title, target, edits, decisions=decisions)
+
+
+def _of_agent(program: Program, agent: Agent, node: ast.expr) -> Change:
+    """Average what an agent's own step applies: no wrap of Horovod's averages in `apply_gradients`."""
+    helper = program.at(agent.site).fact(Helpers).names[AVERAGED]
+    edits = program.fact(Layout).put(node, agent.site, handed_to(helper))
+    title = (
+        f"Average the gradients that {one_line(program.script.text(node, agent.site))} applies over all ranks"
+    )
+    decisions = tuple(program.fact(Reductions).decisions(Form.TAPE))
+    return Change("HV03", title, program.script.span(node, agent.site), edits, decisions=decisions)
 
 
 def _change(program: Program, wrap: Wrap) -> Change | Withheld:

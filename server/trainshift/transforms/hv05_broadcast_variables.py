@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import ast
 
+from trainshift.core.agents import Agents, Beginning
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.training.executions import Executions
@@ -49,6 +50,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Statement, dotted, last
 from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
 from trainshift.rewriting.edits.rank_guards import printed
 from trainshift.rewriting.flags import PAIRS_KEY, Flag, Flags
+from trainshift.rewriting.keras.agents import AgentOptimizers
 from trainshift.rewriting.keras.set_weights import OTHER_BEGINNING, SetWeights
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.target import Target
@@ -67,6 +69,21 @@ def propose(program: Program) -> Proposals:
             yield Withheld("HV05", program.script.span(step.site.node, step.site), reason, True)
         else:
             yield _change(program, flag)
+    agents = program.fact(Agents)
+    for beginning in agents.beginnings if agents.trainings else ():
+        if not program.fact(AgentOptimizers).is_broadcast:
+            yield _of_agent(program, beginning)
+
+
+def _of_agent(program: Program, beginning: Beginning) -> Change:
+    """Broadcast all that an agent holds as soon as it is there: networks, targets, counts."""
+    statement = beginning.statement
+    hvd = program.at(beginning.site).fact(Prerequisites).hvd
+    line = f"{hvd}.broadcast_variables({beginning.name}.variables, root_rank=0)"
+    edits = (program.fact(Layout).after(statement, [line]),)
+    title = f"Broadcast what {beginning.name} holds from rank 0"
+    requires = program.fact(Layout).isolate(statement)
+    return Change("HV05", title, program.script.statement_span(statement), edits, requires)
 
 
 def _reason_against(step: Step) -> str:

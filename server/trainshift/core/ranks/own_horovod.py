@@ -54,6 +54,14 @@ class OwnHorovod:
         """Return whether a function has the optimizer of a model that it is given average."""
         return function in self._distributors
 
+    def averages_what_it_is_given(self, function: Scope) -> bool:
+        """Return whether a function replaces how an optimizer that it is given applies gradients."""
+        return any(
+            each.binding.scope is function and dotted(each.base) in function.bindings
+            for name in (_APPLY if any(function in each.functions() for each in self._applying) else ())
+            for each in self._script.attribute_bindings(name)
+        )
+
     def averages(self, at: Occurrence) -> bool:
         """Return whether an expression is an optimizer whose gradients the script itself averages."""
         if not self._applying:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from trainshift.core.agents import Agents
 from trainshift.core.program import Program
 from trainshift.core.training.executions import Executions, of_super
 from trainshift.core.training.graph_slice import reaching_calls
@@ -98,6 +99,7 @@ class _Reader:
         yield from self._tapes()
         yield from self._fits()
         yield from self._trainers()
+        yield from self._agents()
         yield from self._estimators()
         yield from self._graphs.sessions()
         yield from self._minimizers()
@@ -359,6 +361,11 @@ class _Reader:
         for site in self._hidden_fits:
             yield Loop(Pattern.LIBRARY, self._script, [site], self._around(site))
 
+    def _agents(self) -> Iterator[Loop]:
+        """The steps that the agents of a library take by tapes of their own."""
+        for site in self._program.fact(Agents).trainings:
+            yield Loop(Pattern.GRAD_TAPE, self._script, [site], self._around(site))
+
     # Estimator
 
     def _estimators(self) -> Iterator[Loop]:
@@ -454,6 +461,8 @@ class _Reader:
     def unseen(self) -> Iterator[Site]:
         """Yield the calls of `train` on objects that the script does not show."""
         for site in self._script.sites_named("train"):
+            if site in self._program.fact(Agents).trainings:
+                continue
             if isinstance(site.node.func, ast.Attribute) and not self._is_own(self._names.callee(site)):
                 if self._may_be_model(self._names.site_values(site.node.func.value, site)):
                     yield site

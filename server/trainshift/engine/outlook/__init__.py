@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from trainshift.core.agents import Agents
 from trainshift.core.finding import Verdict
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
@@ -29,6 +30,7 @@ from trainshift.python.names.values import Function
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument
 from trainshift.rewriting.device_places import DevicePlaces, Where
+from trainshift.rewriting.keras.agents import AgentOptimizers
 from trainshift.rewriting.strategies.leaving import Leaving
 from trainshift.rewriting.strategies.uses import Strategies
 from trainshift.rewriting.target import Target
@@ -115,6 +117,7 @@ def look(program: Program, pause: Callable[[], None] = lambda: None) -> Outlook:
         _foreign_loop,
         _foreign_setup,
         _librarys_training,
+        _agents,
         _foreign_place,
         unseen_run,
         unrun_step,
@@ -129,6 +132,7 @@ def look(program: Program, pause: Callable[[], None] = lambda: None) -> Outlook:
         or program.fact(Fits).fits
         or program.fact(Fits).batches
         or program.fact(Graphs).is_used
+        or program.fact(Agents).trainings
     )
     if loops:
         return _without_text(program) or Outlook(True)
@@ -242,6 +246,11 @@ def _librarys_training(program: Program) -> tuple[Site, str] | None:
         if not program.fact(Horovod).site_on_root(site):
             return site, known.text("reason")
     return None
+
+
+def _agents(program: Program) -> tuple[Site, str] | None:
+    """An agent that trains, but not in a way that is converted."""
+    return program.fact(AgentOptimizers).problem
 
 
 def _foreign_place(program: Program) -> tuple[Site, str] | None:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from trainshift.core.program import Program
 from trainshift.core.ranks.own_horovod import AVERAGE, BROADCAST, HOOK, OwnHorovod
 from trainshift.python.lazy import cached_property
+from trainshift.python.syntax.chunk_syntax import Scope
+from trainshift.rewriting.keras.agents import AgentOptimizers
 from trainshift.rewriting.keras.callbacks import CallbackLists
 from trainshift.rewriting.keras.compiled import Compiled
 from trainshift.rewriting.reductions import Form, Reductions
@@ -17,7 +19,14 @@ from trainshift.rewriting.target import Target
 from trainshift.rewriting.tf1.hooks import HookLists
 
 DISTRIBUTE = "hvd_distribute"
-_NAMES = {DISTRIBUTE: DISTRIBUTE, BROADCAST: "HvdBroadcast", AVERAGE: "HvdAverage", HOOK: "HvdBroadcastHook"}
+AVERAGED = "hvd_averaged"
+_NAMES = {
+    DISTRIBUTE: DISTRIBUTE,
+    AVERAGED: AVERAGED,
+    BROADCAST: "HvdBroadcast",
+    AVERAGE: "HvdAverage",
+    HOOK: "HvdBroadcastHook",
+}
 _TEXTS = {
     DISTRIBUTE: '''
 def {name}(model):
@@ -30,6 +39,18 @@ def {name}(model):
         return apply(grads, trainable_variables)
 
     model.optimizer.apply = distributed_apply
+''',
+    AVERAGED: '''
+def {name}(optimizer):
+    """Average the gradients over all ranks before an optimizer applies them."""
+    apply = optimizer.apply_gradients
+
+    def averaged(grads_and_vars, *args, **kwargs):
+        pairs = [(g if g is None else {hvd}.allreduce(g{more}), v) for g, v in grads_and_vars]
+        return apply(pairs, *args, **kwargs)
+
+    optimizer.apply_gradients = averaged
+    return optimizer
 ''',
     BROADCAST: '''
 class {name}({tf}.keras.callbacks.Callback):
@@ -106,6 +127,8 @@ class Helpers:
             for site, hooks in whole.fact(HookLists).monitored.items()
         ):
             yield HOOK
+        if any(self._program.holds(agent.site) for agent, _ in whole.fact(AgentOptimizers).bare):
+            yield AVERAGED
         if not whole.fact(Target).is_keras3:
             return
         compiled = whole.fact(Compiled)
@@ -125,7 +148,14 @@ class Helpers:
         for name, bindings in self._script.module_bindings.items():
             inner = bindings[0].inner if len(bindings) == 1 else None
             if inner is not None:
-                role = own.role(inner) if inner.kind == "class" else own.distributes(inner) and DISTRIBUTE
+                role = own.role(inner) if inner.kind == "class" else _role(own, inner)
                 if role:
                     found.setdefault(role, name)
         return found
+
+
+def _role(own: OwnHorovod, function: Scope) -> str:
+    """What a function of the script's own does that a helper does, too."""
+    if own.distributes(function):
+        return DISTRIBUTE
+    return AVERAGED if own.averages_what_it_is_given(function) else ""
