@@ -31,7 +31,7 @@ class Transformation:
     is_derivative: bool
 
     def at(self, term: Term, argument: Term) -> Term:
-        """What is to be run for the transformed term at an argument; raises Refused."""
+        """The term that applies the transformed term to an argument; raises Refused."""
         if self.is_derivative:
             return App(self.transform(term), argument)
         return self.transform(App(term, argument))

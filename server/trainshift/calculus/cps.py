@@ -52,7 +52,7 @@ def identity(value: Term) -> Work[Term]:
 
 
 def given(context: Context, value: Term) -> Work[Term]:
-    """What follows, for a value."""
+    """The rest of the program, for a value."""
     code: Term = yield context(value)
     return code
 
@@ -90,7 +90,7 @@ class Cps(Substitution):
     """The transformation of a term within its context, which is known when it is transformed."""
 
     def translate(self, term: Term, context: Context) -> Work[Term]:
-        """The code of the term and of what follows."""
+        """The code of the term and of the rest."""
         code: Term = yield getattr(self, _RULES[type(term)])(term, context)
         return code
 
@@ -136,7 +136,7 @@ class Cps(Substitution):
         return self.translate(term.of, with_operand)
 
     def function(self, term: Lam, context: Context) -> Work[Term]:
-        """A function is given what follows its calls."""
+        """A function takes the continuation of its calls."""
         k = Var(self.names.fresh("k"))
 
         def answer(value: Term) -> Work[Term]:
@@ -147,7 +147,7 @@ class Cps(Substitution):
         return code
 
     def call(self, term: App, context: Context) -> Work[Term]:
-        """A call gives the function what follows."""
+        """A call passes the continuation to the function."""
 
         def both(function: Term, argument: Term) -> Work[Term]:
             a = self.names.fresh("a")
@@ -165,7 +165,7 @@ class Cps(Substitution):
         return self.translate(term.value, with_value)
 
     def kept(self, code: Term, context: Context) -> Work[Term]:
-        """What reads or changes references is bound by a let, where it stands.
+        """A read or an update of a reference is bound by a let in place.
 
             ⟦ref e⟧κ    = ⟦e⟧(a ↦ let r = ref a in κ(r))
             ⟦!e⟧κ       = ⟦e⟧(a ↦ let r = !a in κ(r))
@@ -179,7 +179,7 @@ class Cps(Substitution):
         return Let(r, code, rest)
 
     def reference(self, term: Ref | Deref, context: Context) -> Work[Term]:
-        """A new reference, or what one holds."""
+        """A new reference, or the contents of one."""
 
         def with_operand(operand: Term) -> Work[Term]:
             return self.kept(type(term)(operand), context)
@@ -201,7 +201,7 @@ class Cps(Substitution):
         return code
 
     def case(self, term: Case, context: Context) -> Work[Term]:
-        """The branches of a case share what follows, as one function.
+        """The branches of a case share the continuation, as one function.
 
             ⟦case e of y1 ⇒ e1 or y2 ⇒ e2⟧κ =
               ⟦e⟧(v ↦ let! k = (ηa. κ(a)) in

@@ -43,10 +43,10 @@ from trainshift.calculus.trampoline import Resume, Work
 
 
 class CpsMeta(Substitution):
-    """The transformation of a term, which takes what follows where it needs that."""
+    """The transformation of a term, which captures the continuation where needed."""
 
     def translate(self, term: Term) -> Work[Term]:
-        """The code of the term's value, within what this code is part of."""
+        """The code of the term's value, in its context."""
         rule = getattr(self, _RULES.get(type(term), "plain"))
         code: Term = yield rule(term)
         return code
@@ -75,20 +75,20 @@ class CpsMeta(Substitution):
         return self.plain(term)
 
     def plain(self, term: Term) -> Work[Term]:
-        """What is transformed part by part."""
+        """A term that is transformed part by part."""
         changed: dict[str, Any] = {}
         for field, _ in term.SCOPES:
             changed[field] = yield self.translate(getattr(term, field))
         return rebuilt(term, changed)
 
     def function(self, term: Lam) -> Work[Term]:
-        """A function is given what follows its calls."""
+        """A function takes the continuation of its calls."""
         k = Var(self.names.fresh("k"))
         body: Term = yield trampoline.reset(self.delimited(term.body, k))
         return Lam(term.name, Lam(k.name, body))
 
     def call(self, term: App) -> Work[Term]:
-        """A call gives the function what follows."""
+        """A call passes the continuation to the function."""
 
         def body(resume: Resume) -> Work[Term]:
             function: Term = yield self.translate(term.left)
@@ -112,7 +112,7 @@ class CpsMeta(Substitution):
         return trampoline.shift(body)
 
     def kept(self, term: Ref | Deref | Assign) -> Work[Term]:
-        """What reads or changes references is bound by a let, where it stands."""
+        """A read or an update of a reference is bound by a let in place."""
         code: Term = yield self.plain(term)
         name: Term = yield self.bound(code)
         return name
@@ -134,7 +134,7 @@ class CpsMeta(Substitution):
         return trampoline.shift(body)
 
     def case(self, term: Case) -> Work[Term]:
-        """The branches of a case share what follows, as one function."""
+        """The branches of a case share the continuation, as one function."""
 
         def body(resume: Resume) -> Work[Term]:
             value: Term = yield self.translate(term.of)

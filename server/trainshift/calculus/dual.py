@@ -19,7 +19,7 @@ from trainshift.calculus.values import Dual, Value
 
 
 def evaluate_dual(function: Term, at: Real) -> Run:
-    """What a function gives for a real, with its derivative there: a dual number.  Raises Stuck."""
+    """Run a function on a real, as a dual number, with its derivative there. Raises Stuck."""
     name = Names(names_in(function)).fresh("x")
     return evaluate(App(function, Var(name)), Duals(), {name: Dual(at, 1)})
 

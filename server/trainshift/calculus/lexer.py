@@ -42,7 +42,7 @@ class Token:
     column: int
 
     def error(self, reason: str) -> CalculusSyntaxError:
-        """What is wrong here."""
+        """A syntax error at this token."""
         return CalculusSyntaxError(reason, self.line, self.column)
 
 

@@ -66,7 +66,7 @@ class Stuck(Exception):
 
 
 class Arithmetic(Protocol):
-    """What reals are, and how they are added and multiplied."""
+    """The arithmetic of reals: their representation, addition and multiplication."""
 
     def constant(self, value: Real) -> Value:
         """The number that a constant stands for."""
@@ -96,7 +96,7 @@ class Reals:
 
 @dataclass(frozen=True)
 class Run:
-    """A value, and what it took: steps, arithmetic operations, and the most frames on the stack."""
+    """A value, and its cost: steps, arithmetic operations, and the most frames on the stack."""
 
     value: Value
     steps: int
@@ -107,14 +107,14 @@ class Run:
 def evaluate(
     term: Term, arithmetic: Arithmetic | None = None, given: Mapping[str, Value] = MappingProxyType({})
 ) -> Run:
-    """The value of a term, in which free names stand for what is `given`; raises Stuck."""
+    """The value of a term, with `given` values for free names; raises Stuck."""
     machine = _Machine(arithmetic or Reals(), Environment(dict(given)))
     value = machine.evaluate(term)
     return Run(value, machine.steps, machine.arithmetic, machine.most)
 
 
 class _Frame:
-    """What is to be done with a value: `go_on` with the construct that waits, and with what it `held`."""
+    """A frame of the stack: `go_on` continues a construct with a value and with the values it `held`."""
 
     __slots__ = ("below", "depth", "environment", "go_on", "held", "term")
 
@@ -166,7 +166,7 @@ class _Machine:
                 return self.value
 
     def give(self, value: Value) -> None:
-        """Give a value to what waits for it."""
+        """Pass a value to the topmost frame."""
         self.term, self.value = None, value
 
     def wait(self, go_on: Callable[[_Machine, _Frame, Value], None], term: Term, held: Value = None) -> None:

@@ -81,7 +81,7 @@ def free_names(term: Term) -> list[str]:
 
 
 def variables(term: Term) -> Iterator[tuple[Var, str, tuple[int, str] | None]]:
-    """Every variable, its name, and what binds it: the `id` of that construct and the field of the name."""
+    """Yield every variable, its name, and its binder: the `id` of the construct and the field of the name."""
     bound: dict[str, Any] = {}
     waiting: list[Any] = [term]
     while waiting:

@@ -144,7 +144,7 @@ class Reverse(Cps):
         return given(context, _with_reference(term))
 
     def operation(self, term: Add | Mul, context: Context) -> Work[Term]:
-        """A sum or a product: what follows, then what it adds to its operands' references."""
+        """A sum or a product: first the continuation, then the additions to its operands' references."""
 
         def both(left: Term, right: Term) -> Work[Term]:
             return _operation(self, type(term), left, right, context)
@@ -153,14 +153,14 @@ class Reverse(Cps):
 
 
 class ReverseMeta(CpsMeta):
-    """The transformation D which takes what follows where it needs that."""
+    """The transformation D, which captures the continuation where needed."""
 
     def constant(self, term: Const) -> Work[Term]:
         """A real with a reference of its own."""
         return trampoline.done(_with_reference(term))
 
     def operation(self, term: Add | Mul) -> Work[Term]:
-        """A sum or a product: what follows, then what it adds to its operands' references."""
+        """A sum or a product: first the continuation, then the additions to its operands' references."""
 
         def body(resume: Resume) -> Work[Term]:
             left: Term = yield self.translate(term.left)
@@ -199,7 +199,7 @@ def _computed(names: Names, kind: type[Add | Mul], y1: str, y2: str) -> tuple[_T
 
 
 def _swept(kind: type[Add | Mul], y1: str, y2: str, y: _Triple, rest: Term) -> Term:
-    """What follows, and then the terms that the operands' references get."""
+    """The continuation, and then the terms added to the operands' references."""
     bar = Deref(Var(y[2]))
     by1, by2 = (bar, bar) if kind is Add else (Mul(bar, Var(y2)), Mul(bar, Var(y1)))
     return sequence(rest, sequence(increase(primed(y1), by1), increase(primed(y2), by2)))
@@ -213,7 +213,7 @@ def _let_parts(pair: _Triple, value: Term, body: Term) -> Term:
 
 
 def _seeded(names: Names, dual: Term, pair: Var) -> Term:
-    """The transformed function called with x̂, and with what follows it: the derivative by the result is 1."""
+    """The transformed function called with x̂ and a final continuation: the derivative by the result is 1."""
     r, y = names.fresh("r"), names.fresh_pair("y")
     return App(App(dual, pair), Lam(r, let_pair(*y, Var(r), Assign(Var(y[2]), Const(1)))))
 

@@ -80,7 +80,7 @@ class Pair(_Two):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class App(_Two):
-    """A call: the function `left`, and what it is given."""
+    """A call: the function `left`, and its argument."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -130,7 +130,7 @@ class Ref(_One):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Deref(_One):
-    """What a reference holds."""
+    """The contents of a reference."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -145,7 +145,7 @@ class Inr(_One):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Reset(_One):
-    """The end of what a shift inside takes."""
+    """The delimiter of continuations that a shift inside captures."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -162,7 +162,7 @@ class Case(Term):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Shift(Term):
-    """What follows, up to the nearest reset, as a function."""
+    """The continuation up to the nearest reset, as a function."""
 
     name: str
     body: Term

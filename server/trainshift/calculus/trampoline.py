@@ -14,7 +14,7 @@ Resume: TypeAlias = Callable[[Any], Work[Any]]
 
 
 def run(work: Work[T]) -> T:
-    """The result of a piece of work; raises what it raises."""
+    """The result of a piece of work; raises its exceptions."""
     stack: list[Any] = [_RESET, work]
     value: Any = None
     while stack:
@@ -54,7 +54,7 @@ def reset(work: Work[T]) -> Work[T]:
 
 
 def shift(body: Callable[[Resume], Work[T]]) -> Work[T]:
-    """What follows, up to the nearest reset, as the function that `body` is given.
+    """Capture the continuation up to the nearest reset, and pass it to `body` as a function.
 
     The result of `body` takes the place of that.  The function may be called once: `yield resume(value)`
     gives the result of what follows for `value`.
@@ -85,7 +85,7 @@ _RESET: Any = object()
 
 
 class _Control:
-    """A change of what is to be done, which gives the value that the topmost work goes on with."""
+    """A change of the stack of work, which returns the value that the topmost work continues with."""
 
     __slots__ = ("change",)
 

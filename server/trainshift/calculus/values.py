@@ -49,7 +49,7 @@ class Dual:
 
 
 class Environment:
-    """What names stand for; it is extended, and never changed.
+    """The values of names; it is extended, and never mutated.
 
     Names are kept in small tables one above the other, so that neither a new name nor a lookup costs much.
     """
@@ -67,7 +67,7 @@ class Environment:
         return Environment({name: value}, self)
 
     def get(self, name: str) -> Value:
-        """What a name stands for; raises KeyError."""
+        """The value of a name; raises KeyError."""
         table: Environment | None = self
         while table is not None:
             if name in table._names:
@@ -78,7 +78,7 @@ class Environment:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Closure:
-    """A function, and what its names stand for."""
+    """A function, with the values of its names."""
 
     name: str
     body: Term
@@ -87,7 +87,7 @@ class Closure:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Continuation:
-    """What shift took: the frames up to the reset."""
+    """A captured continuation: the frames up to the reset."""
 
     frames: Any
 

@@ -1,1 +1,1 @@
-"""The command line: reads files, asks the engine, shows and writes what it answers."""
+"""The command line: reads files, calls the engine, and shows or writes the results."""

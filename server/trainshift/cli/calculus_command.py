@@ -21,7 +21,7 @@ _MOST_SHOWN = 2000
 
 @dataclass(frozen=True)
 class _Failure(Exception):
-    """Why there is no result, and the exit status."""
+    """The reason why there is no result, and the exit status."""
 
     message: str
     status: int

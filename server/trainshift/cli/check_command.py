@@ -1,4 +1,4 @@
-"""The command `check`: its options, and what they mean."""
+"""The command `check`: its options and their meaning."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def check(ctx: click.Context, /, **options: Any) -> None:
 
 @dataclass(frozen=True)
 class _Options:
-    """What stands on the command line, by the names of the parameters."""
+    """The options of the command line, by parameter name."""
 
     paths: tuple[str, ...]
     select: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The command `convert`: its options, and what they mean."""
+"""The command `convert`: its options and their meaning."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def convert(ctx: click.Context, /, **options: Any) -> None:
 
 @dataclass(frozen=True)
 class _Options:
-    """What stands on the command line, by the names of the parameters."""
+    """The options of the command line, by parameter name."""
 
     paths: tuple[str, ...]
     write: bool

@@ -23,7 +23,7 @@ _Change = tuple[int, int, int, int]
 
 
 def unified_diff(old: bytes, new: bytes, path: str, part: str = "") -> bytes:
-    """The diff from `old` to `new`, which are what the file at `path` holds; empty when they are equal.
+    """The diff from `old` to `new`, two contents of the file at `path`; empty if they are equal.
 
     `part` is put behind the name of the file, of which they are no more than a part.
 

@@ -151,7 +151,7 @@ def differentiate(ctx: click.Context, /, **options: Any) -> None:
 
 @dataclass(frozen=True)
 class _Options(Wanted):
-    """What stands on the command line, by the names of the parameters."""
+    """The options of the command line, by parameter name."""
 
     target: tuple[str, str]
     mode: Mode
@@ -211,7 +211,7 @@ def _deliver(file: SourceFile, found: Derived, given: _Options) -> bool:
 
 
 class _Report:
-    """Tells what came of it, as text for people or as JSON for programs; each way gives the exit status."""
+    """The report, as text for people or as JSON for programs; its methods return the exit status."""
 
     def __init__(self, given: _Options) -> None:
         from trainshift.cli.terminal import Printer, visible, wants_colour
@@ -224,7 +224,7 @@ class _Report:
         self._printer = Printer(sys.stderr, wants_colour(sys.stderr, given.color))
 
     def derived(self, found: Derived, diff: bytes, encoding: str, *, written: bool) -> int:
-        """The derivative, the parameters that were chosen and left out, and what to do next."""
+        """Report the derivative, the parameters chosen and left out, and the next step."""
         from trainshift.cli.diff import decoded, is_text, print_diffs
 
         given = self._given
@@ -292,7 +292,7 @@ class _Report:
         return 1
 
     def failed(self, message: str, position: tuple[int, int] | None = None, status: int = 2) -> int:
-        """What stopped it before the function was read."""
+        """Report an error that occurred before the function was read."""
         if self._is_json:
             self._print_json("error", error=message)
             return status

@@ -40,7 +40,7 @@ class Shown:
         return _line(self._source, region.line)
 
     def edits(self, change: Change) -> Iterator[tuple[Region, str]]:
-        """The edits of a fix in text order: what is replaced, and by what."""
+        """Yield the edits of a fix in text order: the replaced region, and the new text."""
         for edit in merge([change]).edits:
             yield Region.of(self._source, Span(edit.start, edit.end)), edit.text
 
@@ -106,7 +106,7 @@ class Document:
 
     @property
     def body(self) -> Body:
-        """What holds the program."""
+        """The script or notebook that contains the program."""
         return Plain(self.file.text)
 
     @property
@@ -116,7 +116,7 @@ class Document:
 
     @property
     def starts(self) -> Sequence[int]:
-        """Where each cell begins in the program; none for a script."""
+        """The offset of each cell in the program; none for a script."""
         return ()
 
     @property
@@ -126,7 +126,7 @@ class Document:
 
     @property
     def nothing(self) -> str:
-        """Why there is nothing to read in it; empty if there is."""
+        """The reason why the document has nothing to read; empty if it has."""
         return ""
 
     def after(self, body: Body) -> Document:
@@ -134,11 +134,11 @@ class Document:
         return replace(self, file=replace(self.file, text=body.text))
 
     def converted(self, conversion: Conversion) -> tuple[Conversion, Document]:
-        """What a conversion of the program comes to, and the document after it."""
+        """The outcome of a conversion, and the document after it."""
         return conversion, self.after(Plain(conversion.text))
 
     def content(self, name: str) -> str:
-        """What a file of that name has to hold; raises FileProblem where that cannot be."""
+        """The content of a file with that name; raises FileProblem if it cannot be encoded."""
         if is_notebook(name) and not is_notebook(self.file.path):
             raise FileProblem(f"is a script; name a *.py file, not {name}")
         return self.file.text
@@ -160,11 +160,11 @@ class Document:
         return Shown(self.text)
 
     def spot(self, line: int, column: int) -> Spot:
-        """How reports name a place in the program."""
+        """The name of a place in reports."""
         return Spot(line, column)
 
     def region(self, region: Region) -> Region:
-        """How reports name a region of the program."""
+        """The name of a region in reports."""
         return region
 
     def notes(self, notes: tuple[Note, ...]) -> tuple[Note, ...]:
@@ -194,7 +194,7 @@ class NotebookDocument(Document):
 
     @property
     def starts(self) -> Sequence[int]:
-        """Where each cell begins in the program."""
+        """The offset of each cell in the program."""
         return self.notebook.cells.starts
 
     @property
@@ -204,7 +204,7 @@ class NotebookDocument(Document):
 
     @property
     def nothing(self) -> str:
-        """That the code of the notebook is not Python."""
+        """The message that the notebook's code is not Python."""
         if not self.notebook.is_foreign:
             return ""
         listed = ", ".join(sorted(self.notebook.languages))
@@ -217,7 +217,7 @@ class NotebookDocument(Document):
         return NotebookDocument(notebook.file, notebook)
 
     def converted(self, conversion: Conversion) -> tuple[Conversion, Document]:
-        """What the conversion comes to, cell by cell."""
+        """The outcome of a conversion, cell by cell."""
         conversion = whole(conversion, self.notebook.cells)
         conversion = replace(conversion, reason=self.nothing or conversion.reason)
         edits = conversion.plan.edits if conversion.plan is not None else ()

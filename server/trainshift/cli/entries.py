@@ -12,7 +12,7 @@ _SHORT = {"tf": "tensorflow", "np": "numpy", "pd": "pandas", "tfa": "tensorflow_
 
 
 def explained(name: str, own: Mapping[str, Table]) -> list[str]:
-    """Return the lines that say what is known of a library, or of a member, people's own entries first."""
+    """Return the lines about a library, or about a member, from the user's own entries first."""
     first, dot, rest = name.partition(".")
     name = f"{_SHORT.get(first, first)}{dot}{rest}"
     known = entries.of_people(name, own) or entries.entry(api.canonical(name) or name)

@@ -55,12 +55,12 @@ class _Read:
 
     @property
     def name(self) -> str:
-        """What the user calls it."""
+        """The user's name for it."""
         is_stream = self.item.path == STANDARD_INPUT
         return STANDARD_INPUT_NAME if is_stream else shown_path(absolute(self.item.path))
 
     def file(self, script: Script) -> str:
-        """What the user calls one of its scripts."""
+        """The user's name for one of its scripts."""
         return self.name if script is self.program.script else shown_path(script.path)
 
     def region(self, script: Script, span: Span) -> Region:
@@ -70,7 +70,7 @@ class _Read:
 
     @property
     def reason(self) -> str:
-        """Why it has no loops."""
+        """The reason why it has no loops."""
         return self.document.nothing or LOOKED_FOR
 
 

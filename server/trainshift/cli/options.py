@@ -60,7 +60,7 @@ quiet = click.option("-q", "--quiet", is_flag=True, help="Report only errors and
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be done with a new text, and how it is told, by the names of the parameters."""
+    """The options for writing and reporting a new text, by parameter name."""
 
     write: bool
     output: str | None
@@ -95,7 +95,7 @@ class _Version(click.ParamType):  # type: ignore[type-arg]
 
 
 def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of a conversion; their values are None where nobody chose."""
+    """Add the options of a conversion to a command; their values are None if not given."""
     for choice in reversed(CHOICES.values()):
         flag = f"--{choice.key}"
         kind: Any = _Version() if choice.is_version else None
@@ -114,7 +114,7 @@ def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _help(choice: Choice) -> str:
-    """What a choice does, and what is done where nobody chose."""
+    """The help text of an option, with its default."""
     others = (f"{value}: {says}" for value, says in choice.values.items() if value != choice.default)
     default = ("on" if choice.default else "off") if choice.is_switch else choice.default
     ending = f"  [default: {default}]" if default != "" else ""
@@ -133,6 +133,6 @@ def check_patterns(patterns: tuple[str, ...]) -> None:
 
 
 def announce_standard_input(paths: tuple[str, ...]) -> None:
-    """Tell somebody at a terminal that a script is waited for."""
+    """Print to a terminal that the command is waiting for a script."""
     if STANDARD_STREAM in paths and sys.stdin is not None and sys.stdin.isatty():
         click.echo("Reading the script from standard input; Ctrl-D ends it.", err=True)

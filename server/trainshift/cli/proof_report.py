@@ -27,7 +27,9 @@ PAUSE = 30.0
 
 
 class Live:
-    """One line on a terminal that always says what runs; elsewhere a line for each run, and now and then."""
+    """The progress of a proof: one line on a terminal; elsewhere a line for each run, and every half
+    minute.
+    """
 
     def __init__(self, ranks: int, steps: int, is_quiet: bool) -> None:
         self.ranks = ranks
@@ -63,7 +65,7 @@ class Live:
             self.told = now
 
     def line(self, limit: int, now: float) -> str:
-        """How far the run is, by rank, on one line of the terminal."""
+        """The progress of each rank, on one line of the terminal."""
         head, seconds = f"Proving: {RUNS[self.run].format(self.ranks)}: ", f" ({now - self.begun:.0f} s)"
         end, steps = f" of {limit}" if limit else "", [self.counts[rank] for rank in sorted(self.counts)]
         ways = [
@@ -94,7 +96,7 @@ class Live:
 
 
 def columns() -> int:
-    """How wide lines may be: as the terminal is."""
+    """The width of lines: that of the terminal."""
     return min(WIDTH, max(40, get_terminal_size((WIDTH, 24)).columns))
 
 
@@ -123,7 +125,7 @@ def show(result: dict[str, Any], format_: str, colour: str) -> None:
 
 
 def told(claim: dict[str, Any]) -> list[str]:
-    """What is said of a claim, line by line."""
+    """The lines about a claim."""
     lines = wrapped(claim["says"])
     if claim["verdict"] == "fails":
         for place in claim["places"][:MOST_PLACES]:

@@ -1,4 +1,4 @@
-"""The command `prove`: its options, the questions it asks, and what it shows (spec.md 10)."""
+"""The command `prove`: its options, its questions and its output (spec.md 10)."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def imports_horovod(text: str) -> bool:
 
 
 def unsuited(choices: Choices, interpreter: Interpreter) -> str:
-    """Why the Python does not run what is written for the Keras that was asked for; empty if it does."""
+    """The reason why the Python cannot run code for the chosen Keras; empty if it can."""
     from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_LEGACY, KERAS_NAMES
     from trainshift.host.pythons.recipe import LINES, release
 

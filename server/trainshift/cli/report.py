@@ -23,7 +23,7 @@ JSON_VERSION = 1
 
 
 class Mode(Enum):
-    """What is done with the converted text."""
+    """The destination of the converted text."""
 
     DIFF = "diff"
     WRITE = "write"
@@ -56,7 +56,7 @@ _NEXT_STEPS = {
 
 @dataclass(frozen=True)
 class FileReport:
-    """What became of one input.
+    """The result for one input.
 
     `status` is a Status value, ERROR (it could not be read or written) or INTERNAL_ERROR, and
     `error` says why in the last two.  `applied`, `decisions`, `doubts`, `withheld`, `hazards`, `reason` and
@@ -212,13 +212,13 @@ class TextReporter:
             self._print_unresolved(report)
 
     def _print_unresolved(self, report: FileReport) -> None:
-        """The imports behind which there may be what was looked for."""
+        """Print the imports that could not be followed and may hide a training loop."""
         imports = [f"{place(each.path or report.path, each)} {each.text}" for each in report.unresolved]
         if imports:
             self._printer.line(("    not followed: ", "yellow"), (listed(imports), ""))
 
     def _print_parts(self, report: FileReport) -> None:
-        """What became of each file of a program, and the loops that it is converted for."""
+        """Print the outcome for each file of a program, and its training loops."""
         for pattern in dict.fromkeys(loop.text for loop in report.loops):
             places = [place(each.path or report.path, each) for each in report.loops if each.text == pattern]
             self._printer.line(

@@ -33,7 +33,7 @@ _CODE_OR_HEADING = re.compile(
 
 
 class Rule(Protocol):
-    """What a rule says about itself: code ("HV04"), name ("wrap-tape"), one-line title, Markdown page."""
+    """The description of a rule: code ("HV04"), name ("wrap-tape"), one-line title, Markdown page."""
 
     @property
     def code(self) -> str: ...

@@ -26,7 +26,7 @@ INTERRUPTED = 130
 
 
 class Outcome(NamedTuple):
-    """What became of one unit, and the diffs of its files."""
+    """The outcome for one unit, and the diffs of its files."""
 
     report: FileReport
     diffs: tuple[FileDiff, ...] = ()
@@ -59,7 +59,7 @@ def run(request: Request, reporter: Reporter) -> int:
 
 
 def _inputs(request: Request) -> list[Input]:
-    """The inputs; what lies below an -o DIR in a walked directory was written there by an earlier run."""
+    """The inputs, except files below an -o DIR in a walked directory, which an earlier run wrote."""
     inputs = list(collect(request.paths, request.exclude))
     output = os.path.join(os.path.realpath(request.output), "")
     if not request.output or os.path.join(os.path.realpath(request.folder), "").startswith(output):
@@ -165,7 +165,7 @@ def _statement(document: Document, unit: Unit, request: Request, sources: Source
 
 
 def _of_one_text(document: Document, after: Document, result: Conversion, report: FileReport) -> Outcome:
-    """What became of a script without others, of a notebook or of standard input."""
+    """The outcome for a single script, a notebook or standard input."""
     spot = document.spot(*result.position) if result.position else None
     report = replace(
         report,

@@ -100,7 +100,7 @@ class Checks:
         return tuple(sorted(self.found.values()))
 
     def of_expanded(self) -> tuple[Refusal, ...]:
-        """The refusals of what only shows once lambdas are functions, and loops hold their sequences."""
+        """The refusals that only show after the expansion of lambdas and of loops over sequences."""
         for function in self.whole.every():
             self._mixed(function, list(terms.own_nodes(function.body)))
             aliases = self.whole.aliases(function)
@@ -116,7 +116,7 @@ class Checks:
 
     @property
     def impossible(self) -> Impossible:
-        """What says that there is no derivative, for all of the refusals."""
+        """The exception that there is no derivative, with all refusals."""
         found = tuple(sorted(self.found.values()))
         return (Shared if self.shared.issuperset(found) else Impossible)(found)
 
@@ -401,8 +401,8 @@ class Checks:
             self.shared.add(self.refuse(each.alias.node, said))
 
     def _begins_anew(self, shared: Alias, function: Function) -> bool:
-        """Return whether the tangent of what holds one thing twice begins as zeros in the structure of its
-        value.
+        """Return whether the tangent of an object with two references starts as zeros in the value's
+        structure.
         """
         value = getattr(shared.node, "value", None)
         if not shared.is_twice or not isinstance(value, ast.expr):
@@ -411,7 +411,9 @@ class Checks:
         return not isinstance(value, displays) and not Reader(function).value(value)
 
     def _outlived(self, function: Function, reader: Reader, inside: Iterable[ast.AST]) -> None:
-        """What functions inside keep when theirs has ended, and change: nobody else may have it, too."""
+        """Check objects that inner functions keep and mutate after their function ended: they must not be
+        shared.
+        """
         sources, aliases = Sources(reader), self.whole.aliases(function)
         kept = (self._kept(function) & aliases.returned) - {function.result}
         for node in inside:
@@ -436,7 +438,7 @@ class Checks:
         return aliases.with_names(function.kept())
 
     def _changes(self, function: Function, reader: Reader, inside: Sequence[ast.AST]) -> None:
-        """What is changed must have a name here: whoever else reads it is known only then."""
+        """Check that mutated objects have a name here, as other readers are known only by names."""
         in_loops = {
             id(each) for node in inside if isinstance(node, COMPREHENSIONS) for each in terms.walk(node)
         }
@@ -458,7 +460,7 @@ class Checks:
                 self.refuse(node, said)
 
     def _changed_by(self, reader: Reader, node: ast.AST) -> tuple[list[ast.expr], list[ast.expr]]:
-        """What a statement or call changes, and what it is given."""
+        """The objects that a statement or call mutates, and its arguments."""
         match node:
             case ast.Assign(targets, value):
                 places = [each for target in targets for each in terms.leaves(target)]
@@ -480,8 +482,7 @@ class Checks:
         return [], []
 
     def _holds(self, function: Function, reader: Reader, node: ast.AST, place: ast.expr) -> None:
-        """What a call changes may hold something that has a name, but has none itself: it could not be
-        followed."""
+        """Check that a container which a call mutates has a name if it holds named objects."""
         target = reader.target(node) if isinstance(node, ast.Call) else None
         if root_of(place) is not None or target is None:
             return

@@ -51,7 +51,7 @@ def chosen(module: Module, node: ast.FunctionDef) -> tuple[list[str], tuple[tupl
 
 
 class _Uses:
-    """How a parameter is used: as counts, indices and conditions alone, or as a value.
+    """The uses of a parameter: only in counts, indices and conditions, or as a value.
 
     A part of it is used as it is; so is the parameter of a function of the file that it is given to.
     """
@@ -195,7 +195,7 @@ class _Uses:
             self._node(keyword.value, "a count" if still else role)
 
     def _called(self, node: ast.Call, callee: ast.FunctionDef, role: str) -> None:
-        """What is given to a function of the file is used as its parameters are."""
+        """Treat the arguments of a call of a function in the file like that function's parameters."""
         bound = bind_call(node, callee.args)
         if bound.surplus or bound.is_hidden:
             self._all([*node.args, *node.keywords], role)
@@ -216,7 +216,7 @@ class _Uses:
 
 
 def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """The targets of a statement with what they are, or go through."""
+    """Yield the targets of a statement with their values or iterables."""
     match node:
         case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)) if len(targets) == len(values):
             yield from zip(targets, values, strict=True)

@@ -49,7 +49,7 @@ IMPORTS = {
 
 
 class Made(NamedTuple):
-    """The functions of a derivative, and what knows their helpers and imports."""
+    """The functions of a derivative, and the writer that knows their helpers and imports."""
 
     build: Analysis
     functions: list[ast.FunctionDef]
@@ -140,7 +140,7 @@ def _start(module: Module, name: str, node: ast.FunctionDef) -> ast.FunctionDef:
 
 
 def _of_mode(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made: str) -> Made:
-    """The new functions of a mode; in reverse mode, where names share what is changed, by the tangents."""
+    """The new functions of a mode; reverse mode uses transposed tangents if names share mutated objects."""
     try:
         return _ask_apart(_made(module, node, mode, by, made))
     except Shared as shared:
@@ -158,7 +158,7 @@ def _of_mode(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], m
 
 
 def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made: str) -> Made:
-    """The new functions and what they need; raises `Impossible`."""
+    """The new functions and their helpers; raises `Impossible`."""
     try:
         build = (Build if mode == "reverse" else Tangents)(module, node.name, by, rows(), made)
         write_out(build)
@@ -336,7 +336,7 @@ def _edits(
 
 
 def _import_place(module: Module) -> int:
-    """Where an import is added: below the last one at the top, else below the file's docstring."""
+    """The place for a new import: below the last one at the top, otherwise below the file's docstring."""
     line = 0
     for node in module.body:
         first = node is module.body[0]

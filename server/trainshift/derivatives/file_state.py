@@ -30,7 +30,7 @@ class _Globals:
 
 
 def changed_state(module: Module, names: Iterable[str], reverse: bool) -> Iterator[tuple[ast.AST, str]]:
-    """The places where functions of some names, or what they call, change what one of them reads.
+    """Yield the places where named functions, or their callees, mutate variables that one of them reads.
 
     In forward mode only a change in the middle of an expression counts.
     """
@@ -53,7 +53,7 @@ def changed_state(module: Module, names: Iterable[str], reverse: bool) -> Iterat
 
 
 def _changed_by(module: Module, name: str) -> set[str]:
-    """The names of the file that a function changes, or what it calls."""
+    """The file's variables that a function or its callees mutate."""
     return {changed for each in _reached(module, [name]) for changed in _globals(module, each).changed}
 
 
@@ -68,8 +68,9 @@ def _reached(module: Module, names: Iterable[str]) -> Iterator[str]:
 
 
 def read_state(module: Module, names: Iterable[str]) -> set[str]:
-    """The variables of the file that functions of some names read, or what they call, and that may be
-    changed: no numbers."""
+    """The file's variables that named functions or their callees read and that may be mutated (no
+    numbers).
+    """
     read = {each for name in _reached(module, names) for each in _globals(module, name).read}
     return {each for each in read if _is_variable(module, each) and not _is_number(module, each)}
 
@@ -122,7 +123,7 @@ def _globals(module: Module, name: str) -> _Globals:
 
 
 def changed_unseen(whole: Whole) -> Iterator[tuple[ast.AST, str]]:
-    """The lines that change what the file has, where that also has another name.
+    """Yield the lines that mutate a file's variable that also has another name.
 
     Who reads it by that name reads no tangent, and on the way back what it is changed to.
     """
@@ -135,7 +136,7 @@ def changed_unseen(whole: Whole) -> Iterator[tuple[ast.AST, str]]:
 
 
 def _changed_by_call(whole: Whole, functions: Iterable[Function]) -> Iterator[tuple[ast.AST, str]]:
-    """The calls that have no way back, and change what the file has and others may have."""
+    """Yield the calls without an adjoint that mutate a file's object which others may share."""
     points = whole.points
     known: Bits = 0
     changed: list[tuple[ast.Call, Bits]] = []
@@ -157,7 +158,7 @@ def _changed_by_call(whole: Whole, functions: Iterable[Function]) -> Iterator[tu
 
 
 def _changed_by_alias(whole: Whole, functions: Iterable[Function]) -> Iterator[tuple[ast.AST, str]]:
-    """The statements that change what the file has by a variable of a function."""
+    """Yield the statements that mutate a file's object through a local variable."""
     for function in functions:
         flow, reader = whole.points.of(function.node), Reader(function)
         callees = Sources(reader).callees

@@ -16,8 +16,9 @@ _CHANGES = "the loop changes the sequence that it iterates over: "
 def changed_sequences(
     function: Function, reader: Reader, inside: Iterable[ast.AST]
 ) -> Iterator[tuple[ast.AST, str]]:
-    """What changes the sequences of loops inside them, each with the reason; `inside` are all nodes of the
-    function."""
+    """Yield the code that mutates a loop's iterable inside the loop, with the reason; `inside` are all
+    nodes.
+    """
     for node in inside:
         if not isinstance(node, ast.For):
             continue
@@ -30,7 +31,7 @@ def changed_sequences(
 
 
 def _changed(reader: Reader, loop: ast.For, source: ast.expr) -> Iterator[ast.AST]:
-    """What changes in a loop what it goes through."""
+    """Yield the mutations of a loop's iterable in its body."""
     name, text = root_of(source), ast.unparse(source)
     # What gets another value meanwhile is gone through as a copy on the way back.
     copied = reader.whole.reverse and name in terms.names_bound(loop.body)

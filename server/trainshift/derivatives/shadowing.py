@@ -32,7 +32,7 @@ def shadowed(
 
 
 def _twice(functions: Iterable[ast.FunctionDef]) -> Iterator[str]:
-    """What has the name of a parameter that the derivative adds."""
+    """Yield names that clash with a parameter that the derivative adds."""
     for function in functions:
         given = [each.arg for each in walk(function.args) if isinstance(each, ast.arg)]
         for name in sorted({each for each in given if given.count(each) > 1}):
@@ -40,7 +40,7 @@ def _twice(functions: Iterable[ast.FunctionDef]) -> Iterator[str]:
 
 
 def _of_file(module: Module, functions: Sequence[ast.FunctionDef], helpers: Iterable[str]) -> Iterator[str]:
-    """What the derivative needs, and the file gives to something else."""
+    """Yield names that the derivative needs and the file uses for something else."""
     bound = module.script.module_bindings.keys()
     others = [key for key, full in MODULES.items() if key in bound and module.alias(full) is None]
     if not others and bound.isdisjoint(BUILTINS) and "*" not in bound:
@@ -71,7 +71,7 @@ def _global_names(text: str) -> set[str]:
 
 
 def _of_parameters(module: Module, functions: Sequence[ast.FunctionDef]) -> Iterator[str]:
-    """What the derivative needs inside a function with a parameter that is called so."""
+    """Yield names that the derivative needs inside a function with a parameter of that name."""
     written = {key: module.alias(full) or key for key, full in MODULES.items()}
     needed = BUILTINS | {*written, *written.values()} | {each.name for each in functions}
     for function in (each for one in functions for each in walk(one)):
@@ -84,7 +84,7 @@ def _of_parameters(module: Module, functions: Sequence[ast.FunctionDef]) -> Iter
 def _needed_in(
     function: ast.FunctionDef | ast.Lambda, names: set[str], written: Mapping[str, str]
 ) -> Iterator[str]:
-    """Those of a function's parameters that are used as what else has their name is."""
+    """Yield a function's parameters whose names it also uses for another object."""
     body = [function.body] if isinstance(function, ast.Lambda) else function.body
     for each in (node for line in body for node in walk(line)) if names else ():
         match each:

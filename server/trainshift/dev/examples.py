@@ -13,7 +13,7 @@ _VERDICT = re.compile(r"^\d+:\d+ \w+ (\w+) ", re.M)
 
 @dataclass(frozen=True)
 class Example:
-    """One ``## heading`` of a fixture: its sentence, and its code blocks by what follows the fence."""
+    """One ``## heading`` of a fixture: its sentence, and its code blocks by info string."""
 
     heading: str
     prose: str

@@ -33,7 +33,7 @@ _FAMILIES = {
 
 @dataclass(frozen=True)
 class Found:
-    """A class of a package: its names by module, its bases, and what is read of its definition.
+    """A class of a package: its names by module, its bases, and facts read from its definition.
 
     `step` is who applies the gradients in its `train_step`; "" where it has none.
     """
@@ -94,7 +94,7 @@ def _applies(step: ast.FunctionDef) -> str:
 
 
 def role_of(name: str, found: dict[str, Found], seen: frozenset[str] = frozenset()) -> Role | None:
-    """Return what a class is by the class of Keras that it descends from; None if from none."""
+    """Return the role of a class by the Keras class that it descends from; None if it has none."""
     if name in found and name not in seen:
         roles = (role_of(each, found, seen | {name}) for each in found[name].bases)
         return next(filter(None, roles), None)
@@ -112,7 +112,7 @@ def signature_of(name: str, found: dict[str, Found], seen: frozenset[str] = froz
 
 
 def proposed(package: str, found: dict[str, Found]) -> Iterator[str]:
-    """Yield the lines of entries that a package's file lacks, with what can be read."""
+    """Yield the lines of entries that a package's file lacks, filled in as far as possible."""
     for each in found.values():
         role = role_of(each.name, found)
         name = f"{each.module}.{each.name}" if each.module else each.name

@@ -43,7 +43,7 @@ def _modules(door: str) -> Iterator[tuple[str, dict[str, str | None]]]:
 
 
 def _members(module: ModuleType) -> Iterator[tuple[str, str | None]]:
-    """The names of a module, each with the text of its parameters; None for what is not called."""
+    """Yield the names of a module, each with its parameters as text; None if it is not callable."""
     for name in dir(module):
         value = getattr(module, name)
         if name.startswith("_"):

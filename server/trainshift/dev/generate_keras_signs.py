@@ -94,7 +94,7 @@ def collect() -> dict[str, Any]:
 
 
 def _public(module: ModuleType, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The public names below a module, and what they name."""
+    """Yield the public names below a module, and their objects."""
     for name, value in sorted(vars(module).items()):
         if name.startswith("_") or name in _PRIVATE:
             continue
@@ -117,7 +117,7 @@ def _alone(names: Iterable[str], is_shared: Callable[[str], bool]) -> list[str]:
 def _by_name(
     shared: dict[str, tuple[Any, Any]], differing: Callable[[Any, Any], set[str]]
 ) -> dict[str, list[str]]:
-    """What differs, by the name under which a class or function is recorded."""
+    """The differences, by the name under which a class or function is recorded."""
     found: dict[str, list[str]] = {}
     for name, (older, newer) in shared.items():
         known = api.canonical(f"tensorflow.keras.{name}")
@@ -157,8 +157,7 @@ def _takes_any(owner: Any) -> bool:
 
 
 def _is_made_elsewhere(owner: Any) -> bool:
-    """Return whether a class or function takes anything: what it makes is of a class that it does not
-    show."""
+    """Return whether a class or function takes anything: it returns an object of a class that it hides."""
     called = owner.__init__ if inspect.isclass(owner) else owner
     return any(each.kind is each.VAR_POSITIONAL for each in _signature(called))
 
@@ -171,7 +170,7 @@ def _signature(called: Any) -> list[inspect.Parameter]:
 
 
 def _methods(owner: Any) -> set[str]:
-    """The public methods of a class; none of what is no class."""
+    """The public methods of a class; none for other objects."""
     members = [(name, getattr(owner, name, None)) for name in dir(owner)] if inspect.isclass(owner) else []
     return {name for name, value in members if not name.startswith("_") and inspect.isroutine(value)}
 

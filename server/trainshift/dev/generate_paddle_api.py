@@ -78,7 +78,7 @@ def _written(table: dict[str, Any]) -> str:
 
 
 def _row(function: Any) -> dict[str, Any] | None:
-    """The parameters of a function, those that are tensors, and what it returns, as far as it says so."""
+    """The parameters of a function, the tensors among them, and its result, as far as it is annotated."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -112,7 +112,7 @@ def _returned(text: str) -> str:
 
 
 def _seen(function: Any, row: dict[str, Any]) -> dict[str, str]:
-    """The dtype and shape of what a function of one or two tensors returns: where all calls of it agree."""
+    """The dtype and shape of the result of a function of one or two tensors, if all calls agree."""
     name = getattr(function, "__name__", "")
     if name.endswith("_") or _NEVER_RUN.search(name) or row["returns"] == "python":
         return {}
@@ -144,7 +144,7 @@ def _seen(function: Any, row: dict[str, Any]) -> dict[str, str]:
 
 
 def _forked(call: Any) -> tuple[Any, ...] | None:
-    """What a call gives in a process of its own: its kind, dtype and shape; None where it fails."""
+    """The kind, dtype and shape of a call's result, run in a process of its own; None if it fails."""
     read, write = os.pipe()
     process = os.fork()
     if not process:

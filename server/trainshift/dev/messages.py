@@ -55,7 +55,7 @@ def _all() -> Iterator[tuple[str, str]]:
 
 
 def _escaped(message: str) -> str:
-    """A message as Markdown: what stands outside code is no markup."""
+    """A message as Markdown: text outside code is escaped."""
     parts = re.split(r"(`[^`]*`)", message)
     texts = (re.sub(r"([*_\[])", r"\\\1", part).replace("<", "&lt;") for part in parts[::2])
     return "".join(text + code for text, code in zip(texts, [*parts[1::2], ""], strict=True))

@@ -25,12 +25,12 @@ CONFORMANCE = Path("server/docs/conformance.md")
 
 
 class UsageError(Exception):
-    """Why nothing can be laid out for this code and this name."""
+    """The reason why nothing can be laid out for this code and this name."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What all families of codes of one kind share.
+    """The common parts of all families of codes of one kind.
 
     `folder` is that of their modules and of their fixtures, `rules` their registry.  The texts have gaps for
     the `code`, its `family` and `number`, the `name` and the `title`; `row` is for the conformance table.
@@ -151,7 +151,7 @@ FAMILIES = {"HV": TRANSFORM, "TF": RESTRICTION, "TL": RESTRICTION, "HZ": HAZARD}
 
 
 def lay_out(code: str, name: str) -> dict[Path, str]:
-    """What files hold with the new rule, by their path from the root; raises UsageError."""
+    """The contents of files with the new rule, by path from the root; raises UsageError."""
     code, name = code.strip().upper(), name.strip()
     _demand_free(code, name)
     kind = FAMILIES[code[:2]]

@@ -181,7 +181,7 @@ def _last_names(names: tuple[str, ...], project: Project | None) -> frozenset[st
 
 
 def constructor(name: str, *, keras3: bool = False) -> Signature | None:
-    """What calling the class `name` takes; None if it is unknown or its signature is not recorded.
+    """The signature of the class `name`'s constructor; None if the class or its signature is unknown.
 
     `keras3` tells that Keras 3 is called.  What only that has, takes what it takes there.
     """
@@ -195,19 +195,19 @@ def constructor(name: str, *, keras3: bool = False) -> Signature | None:
 
 
 def function(name: str) -> Signature | None:
-    """What the function `name` takes; None if it is unknown."""
+    """The signature of the function `name`; None if it is unknown."""
     return read_signature(_data()["functions"].get(canonical(name) or ""))
 
 
 def method(class_name: str, method_name: str) -> Signature | None:
-    """What the method takes that an instance of the class has, its own or inherited; None if unknown."""
+    """The signature of a method of the class, its own or inherited; None if it is unknown."""
     methods = _data()["methods"]
     owners = (methods.get(owner, {}) for owner in ancestors(class_name))
     return read_signature(next((owner[method_name] for owner in owners if method_name in owner), None))
 
 
 def returns(name: str) -> str | None:
-    """The canonical class of what a call of the function or `Class.method` returns, if recorded."""
+    """The canonical class of the result of a function or `Class.method`, if recorded."""
     return _returns(name, project())
 
 

@@ -14,7 +14,7 @@ from trainshift.libraries.methods import named
 
 
 class CauseKind(Enum):
-    """Why a value may be another on each rank."""
+    """The reason why a value may differ between ranks."""
 
     RANK = "depends on the rank"
     DATA = "comes from a rank's own data"
@@ -71,7 +71,7 @@ CUTTING = named("cutting")
 
 
 def cause_of(full_name: str) -> CauseKind | None:
-    """Return why what a library's function gives differs between processes; None if nothing says so."""
+    """Return why the result of a library's function differs between processes; None if it does not."""
     found = entries.fact(full_name, "differs")
     return None if found is None else KINDS[found]
 

@@ -29,7 +29,7 @@ ROOT = "root"
 
 
 class Role(Enum):
-    """What a member of a library is to a training script."""
+    """The role of a library's member in a training script."""
 
     MODEL = "model"
     OPTIMIZER = "optimizer"
@@ -132,7 +132,7 @@ _BASES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """What is known of one member of a library; `pattern` is the name that its file has for it."""
+    """The entry of one member of a library; `pattern` is its name in the library's file."""
 
     package: str
     pattern: str
@@ -141,7 +141,7 @@ class Entry:
 
     @property
     def base(self) -> str:
-        """The class of TensorFlow that a class descends from; "" for what is no class."""
+        """The TensorFlow class that a class descends from; "" if the member is not a class."""
         return str(self.data.get("base", _BASES.get(self.role, "")))
 
     @property
@@ -157,7 +157,7 @@ class Entry:
         return f"{self.package}.{below}" if below else ""
 
     def text(self, key: str) -> str:
-        """What it says under a key, as text; "" if nothing."""
+        """The value of a key, as text; "" if there is none."""
         return str(self.data.get(key, ""))
 
     def flag(self, key: str) -> bool:
@@ -173,7 +173,7 @@ Table = Mapping[str, Entry]
 
 
 def entry(full_name: str) -> Entry | None:
-    """Return what is known of a library's member, None if nothing is."""
+    """Return the entry of a library's member; None if it has none."""
     project = _project.get()
     own = of_people(full_name, project.classes) if project is not None else None
     return own or _committed(full_name)
@@ -258,7 +258,7 @@ def opener(full_name: str) -> Entry | None:
 
 
 def is_bar(full_name: str) -> bool:
-    """Return whether something shows the progress through what it is given, and an argument silences it."""
+    """Return whether a member is a progress bar around an iterable, with an argument that silences it."""
     known = entry(full_name)
     return known is not None and known.role is Role.PRINTS and bool(known.text("argument"))
 
@@ -310,7 +310,9 @@ def stated(package: str) -> Table:
 
 @cache
 def fact(full_name: str, key: str) -> Any:
-    """Return what the entry of a library's member, or a pattern that fits, states; None if none does."""
+    """Return the fact that the entry of a library's member, or a fitting pattern, states; None if none
+    does.
+    """
     package, _, below = full_name.partition(".")
     known = stated(package)
     own = known.get(below)
@@ -321,7 +323,7 @@ def fact(full_name: str, key: str) -> Any:
 
 
 def is_pure(package: str) -> bool:
-    """Return whether members of a package only give values, but for what their own entries tell."""
+    """Return whether a package's members only return values, except those whose own entries differ."""
     every = stated(package).get(_PATTERN)
     return every is not None and every.flag("pure")
 
@@ -361,7 +363,7 @@ def read(package: str, data: Mapping[str, Any]) -> Table:
 
 
 def problem(said: object) -> str:
-    """Return what is wrong with the data of one entry; "" if nothing is."""
+    """Return the problem with the data of one entry; "" if there is none."""
     if not isinstance(said, Mapping):
         return 'must be a table such as { role = "tracker" }.'
     roles = {each.value: each for each in Role}
@@ -383,7 +385,7 @@ def problem(said: object) -> str:
 
 
 def problem_of_people(said: object) -> str:
-    """Return what is wrong with an entry of people's own; "" if nothing is."""
+    """Return the problem with an entry of the user's own; "" if there is none."""
     if wrong := problem(said):
         return wrong
     assert isinstance(said, Mapping)

@@ -21,7 +21,9 @@ _BELOW = re.compile(r"(?:keras|tensorflow(?:\.\w+)*?\.keras)\.(?!src\.)(.*)")
 
 
 class Data(TypedDict):
-    """The committed file: what a Keras has alone, by its number; parameters and methods by owner."""
+    """The committed file: the names that only one Keras has, by its number; parameters and methods by
+    owner.
+    """
 
     versions: dict[str, str]
     names: dict[str, list[str]]

@@ -90,7 +90,7 @@ def _type(key: str) -> dict[str, Any]:
 
 
 def _conditions(roles: list[Role]) -> Iterator[dict[str, Any]]:
-    """Yield what an entry of each role may say, and what it must."""
+    """Yield the keys that an entry of each role may or must have."""
     for role in roles:
         allowed: dict[str, Any] = {"propertyNames": {"enum": sorted(COMMON | KEYS[role])}}
         if needed := NEEDED.get(role):

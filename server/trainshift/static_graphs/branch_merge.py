@@ -1,4 +1,4 @@
-"""Tell why two values cannot merge behind a `cond`: their structure, None, dtype or rank differs."""
+"""Explain why two values cannot merge after a `cond`: their structure, None, dtype or rank differs."""
 
 from __future__ import annotations
 

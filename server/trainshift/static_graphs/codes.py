@@ -17,7 +17,7 @@ _SIGN = "paddle"
 
 @dataclass(frozen=True, slots=True)
 class StaticCode:
-    """What Paddle's conversion may fail on or get wrong: its code, and its name in kebab-case.
+    """A check for code that Paddle's conversion rejects or gets wrong: its code, and its name in kebab-case.
 
     `since` is the major version of Paddle that it came with.
 
@@ -29,7 +29,7 @@ class StaticCode:
     since: int = 2
 
     def check(self, program: Program) -> Iterator[Finding]:
-        """What is found in the static functions of a program's file."""
+        """Yield the findings in the static functions of a program's file."""
         found: Iterator[Finding] = self._module.check(program)
         return found
 
@@ -45,7 +45,7 @@ class StaticCode:
 
     @property
     def title(self) -> str:
-        """What must hold, in one sentence."""
+        """The condition, in one sentence."""
         return one_line(self.doc.partition("\n\n")[0])
 
 

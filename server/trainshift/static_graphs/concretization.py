@@ -15,7 +15,9 @@ _HOLDERS = frozenset({"list", "tuple", "dict", "str", "layer", "range"})
 
 
 class Need(NamedTuple):
-    """A value that Python needs: the code that does, the tensor, what for, and what dimension it counts."""
+    """A tensor whose concrete value Python needs: the code, the tensor, the purpose, and the dimension it
+    counts.
+    """
 
     node: ast.AST
     value: ast.expr
@@ -56,7 +58,7 @@ def names_asked(
 
 
 def _counted(value: AbstractValue) -> Dim | None:
-    """Of which kind of dimension a value is the number, or holds the numbers."""
+    """The kind of dimension that a value is the size of, or whose sizes it contains."""
     found = {value.tensor.counts} if value.tensor is not None else set()
     for each in value.items or ():
         if each.tensor is not None:

@@ -35,7 +35,7 @@ class InTheWay:
 
 @dataclass(slots=True)
 class Made:
-    """What making a function static comes to: edits in text order, or a reason with its place (offset).
+    """The result of making a function static: edits in text order, or a reason with its offset.
 
     Neither of them: it is static already.  `decorator` is what stands above it, `is_full` tells that all of
     it becomes a graph, `in_the_way` what kept it from that, `has_free_batch` that a first dimension is None.
@@ -58,7 +58,7 @@ class Made:
 
     @property
     def title(self) -> str:
-        """What an editor calls it."""
+        """The title in an editor's menu."""
         name = self.function.rpartition(".")[2]
         return f"Make static: {name} (None for the batch)" if self.has_free_batch else f"Make static: {name}"
 
@@ -244,7 +244,9 @@ def _freed(shapes: list[tuple[Size, ...]]) -> list[tuple[Size, ...]]:
 
 
 def _given(function: Scope, plain: Program) -> list[Tensor]:
-    """What every visible call gives the parameters without defaults; nothing unless all are known tensors."""
+    """The tensors that every visible call passes for parameters without defaults; none unless all are
+    known.
+    """
     known = _same(function, plain)
     if known is None:
         return []

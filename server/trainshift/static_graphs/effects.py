@@ -22,14 +22,14 @@ _LOGGERS = frozenset({"debug", "info", "warning", "error", "log", "exception"})
 
 
 def is_own(function: StaticFunction, node: ast.expr) -> bool:
-    """Return whether a name stands for what the function itself has made, and does not have from outside."""
+    """Return whether a name refers to an object that the function itself has created."""
     value = function.kind(node)
     made = value.places | value.sources
     return bool(made) and made <= function.own_nodes and not value.unknown
 
 
 def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.AST, str, bool]]:
-    """Yield what a statement changes that is not the function's own: containers, attributes and items.
+    """Yield the containers, attributes and items mutated by a statement that the function has not created.
 
     Each comes as its node, what it is called, and whether it surely is such.
     """
@@ -63,7 +63,7 @@ def _changed_by(
 
 
 def is_made_inside(function: StaticFunction, statement: Statement, node: ast.AST) -> bool:
-    """Return whether it is an attribute of what is made in the same control flow on tensors."""
+    """Return whether an attribute belongs to an object created in the same control flow on tensors."""
     around = function.graph_around(statement)
     if not around or not isinstance(node, ast.Attribute) or not is_own(function, node.value):
         return False

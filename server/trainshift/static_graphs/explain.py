@@ -30,7 +30,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A statement, a ternary or a call: its place (offset), what it is, what it becomes and by which rule."""
+    """A statement, a ternary or a call: its offset, its kind, its graph operation, and the rule."""
 
     offset: int
     kind: str
@@ -43,7 +43,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a word of a static function becomes, and why: the name that is a tensor, and where it came to be.
+    """The graph operation of a word in a static function, and the reason: the tensor, and where it came from.
 
     `line` counts from 1; 0 for a parameter, or where nobody knows.
     """
@@ -59,7 +59,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The header of an `if` or a loop: the end of its text (offset), and what it becomes."""
+    """The header of an `if` or a loop: the end of its text (offset), and its graph operation."""
 
     end: int
     becomes: str
@@ -67,7 +67,7 @@ class Header:
 
 
 def shown(program: Program, function: str = "") -> list[Shown]:
-    """What the statements of the static functions of a file become, in text order."""
+    """The graph operations of the statements in a file's static functions, in text order."""
     script = program.script
     found = []
     for each in program.fact(Reading).functions:
@@ -103,7 +103,7 @@ def headers(program: Program) -> list[Header]:
 
 
 def told_at(program: Program, offset: int) -> Told | None:
-    """What the word at an offset becomes; None for any that becomes nothing."""
+    """The graph operation of the word at an offset; None if it has none."""
     text = program.script.code.source.text
     start = program.script.code.source.line_start(offset)
     end = program.script.code.source.line_end(offset)
@@ -134,7 +134,7 @@ def _around(program: Program, offset: int) -> StaticFunction | None:
 
 
 def _word_of(program: Program, function: StaticFunction, node: ast.AST) -> tuple[int, int] | None:
-    """Where the word stands that stands for a node: ``if``, ``while``, ``and``, the name of a call."""
+    """The span of a node's word: ``if``, ``while``, ``and``, the name of a call."""
     script, text = program.script, program.script.code.source.text
     if isinstance(node, ast.IfExp | ast.BoolOp):
         one, other = (node.body, node.test) if isinstance(node, ast.IfExp) else node.values[:2]

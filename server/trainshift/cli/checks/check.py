@@ -64,7 +64,7 @@ _stopped: Event | None = None
 
 
 class Action(Enum):
-    """What is done with the fixes."""
+    """The action to take with fixes."""
 
     NONE = "none"
     FIX = "fix"
@@ -76,7 +76,7 @@ Results: TypeAlias = Generator[tuple["Job", FileCheck], None, None]
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """What the user asked for.
+    """The request of the user.
 
     `select` (None when not given) and `ignore` are codes or prefixes of codes; `stdin_name` is what
     standard input is called, and whose settings it gets.  Harmless findings below `least` are not fixed;
@@ -168,7 +168,7 @@ def _jobs(request: CheckRequest) -> Iterator[Job]:
 
 
 def _kept_under(jobs: Sequence[Job]) -> list[Job]:
-    """The jobs with what stands for their settings; what is no file is judged anew each time."""
+    """The jobs with a key for their settings; an input that is not a file is judged anew each time."""
     under: dict[int, str] = {}
     for each in jobs:
         if id(each.settings) not in under:
@@ -182,7 +182,7 @@ def _kept_under(jobs: Sequence[Job]) -> list[Job]:
 
 
 def _results(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Results:
-    """Each job with what came of it, in the order of the jobs."""
+    """Yield each job with its result, in the order of the jobs."""
     known = [
         kept.of(absolute(job.name), job.under, partial(_demanded, job)) if kept and job.under else None
         for job in jobs
@@ -194,7 +194,7 @@ def _results(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Results:
 
 
 def _fresh(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Results:
-    """Each job with what comes of it now, in the order of the jobs."""
+    """Compute the result of each job, in the order of the jobs."""
     has_stream = any(job.item.path == STANDARD_INPUT for job in jobs)
     if processes > 1 and len(jobs) >= MANY_FILES and not has_stream:
         yield from _in_processes(jobs, processes, kept)
@@ -207,7 +207,7 @@ def _fresh(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Results:
 
 
 def _in_processes(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Results:
-    """The results of a pool; only a few batches are ahead of what is reported, so memory stays flat."""
+    """Compute the results in a pool; only a few batches are ahead of the report, so memory stays flat."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
@@ -403,7 +403,7 @@ def _shared_programs() -> Programs:
 
 @cache
 def _shared_declarations() -> Declarations:
-    """What the projects of the scripts of this process demand; the files are read once."""
+    """The requirements of the projects in this process; files are read once."""
     from trainshift.host.declarations import Declarations
     from trainshift.host.environment import environment
 
@@ -413,7 +413,7 @@ def _shared_declarations() -> Declarations:
 def _with_report(
     result: FileCheck, path: str, document: Document | None, report: checking.CheckReport
 ) -> FileCheck:
-    """The result with what the checker says, whose absolute paths become what the user calls the files."""
+    """The result with the checker's report; absolute paths become the names that the user gave."""
 
     def named(other: checking.OtherPlace) -> checking.OtherPlace:
         return replace(other, path=result.path if other.path == path else shown_path(other.path))

@@ -27,7 +27,7 @@ class Kept:
         self._is_changed = False
 
     def of(self, path: str, under: str, demanded: Callable[[], Runtime | None]) -> Verdict | None:
-        """What was found in a file under the same settings, if it would be found again."""
+        """The kept verdict on a file under the same settings, if it is still valid."""
         found = self._holding.of(path, under, lambda: fingerprint(demanded()))
         if found is not None:
             entry = self._verdicts.entries[path]
@@ -63,7 +63,7 @@ class Learning:
             self._verdicts.add(path, under, noted, self._files, demand, found, today())
 
     def hand_over(self) -> Verdicts:
-        """What was taken down since this was last asked."""
+        """The verdicts recorded since the last call."""
         found, self._verdicts = self._verdicts, Verdicts()
         return found
 

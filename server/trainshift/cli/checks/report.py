@@ -51,7 +51,7 @@ _SUBJECTS = {
 
 @dataclass(frozen=True)
 class FileCheck:
-    """What came of one input.
+    """The result for one input.
 
     `diagnostics` are about what is `shown` (nothing when there are none), which is the text after the fixes
     if they were written; `applied` counts the fixes by code, and `diffs` (bytes in `encoding`) show them.
@@ -101,7 +101,7 @@ class CheckReporter(Protocol):
 
 @dataclass
 class Totals:
-    """The sums over a run; what is below `least` does not count as fixable."""
+    """The sums over a run; findings below `least` do not count as fixable."""
 
     least: Severity = Severity.HINT
     files: int = 0
@@ -143,7 +143,7 @@ class Totals:
 
 
 class TextCheckReporter:
-    """The findings file by file on standard output; what could not be checked on standard error.
+    """Print the findings file by file on standard output, and problems on standard error.
 
     `least` is the severity from which on findings are shown; the others are only counted.
     `diff` shows the diffs instead, and the report goes to standard error; `aside` sends the report
@@ -300,7 +300,7 @@ class TextCheckReporter:
             self._printer.line()
 
     def _show_times(self) -> None:
-        """Where the time went, on standard error: no two runs take the same."""
+        """Print the times on standard error, since they differ from run to run."""
         slowest = sorted((each for each in self._spent if each[0] >= _LEAST_SHOWN), reverse=True)[:_MOST_SLOW]
         if slowest:
             self._errors.line(("The slowest files:", "dim"))

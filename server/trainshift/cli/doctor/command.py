@@ -1,4 +1,6 @@
-"""The command `doctor`: what a Python has of TensorFlow, Keras and Horovod, and what builds what it lacks."""
+"""The command `doctor`: inspects TensorFlow, Keras and Horovod in a Python, and says how to build what is
+missing.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from trainshift.host.files import FileProblem, SourceFile, shown_path
 
 @dataclass(frozen=True)
 class ChangedFile:
-    """A file of a program: its absolute path, what was read of it, and what it is to hold."""
+    """A file of a program: its absolute path, its content, and its new content."""
 
     path: str
     file: SourceFile
@@ -24,7 +24,7 @@ class ChangedFile:
 
     @property
     def diff(self) -> FileDiff:
-        """How the two differ; raises FileProblem where the file's encoding lacks a character."""
+        """The diff of the two contents; raises FileProblem if the file's encoding lacks a character."""
         name = self.file.path
         try:
             after = self.file.encode(self.text)
@@ -55,7 +55,7 @@ def changed_files(document: Document, result: Conversion, sources: Sources) -> l
 
 
 def described(report: FileReport, result: Conversion) -> FileReport:
-    """The report with what became of a program of several files, as a whole and file by file."""
+    """The report with the outcome of a program of several files, as a whole and file by file."""
     start = result.files[0].path
     notes = (*result.applied, *result.decisions, *result.doubts, *result.withheld, *result.unresolved)
     notes = (*notes, *result.hazards)

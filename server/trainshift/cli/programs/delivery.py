@@ -108,7 +108,7 @@ def _deliver_one(
 
 
 def _below(path: str, program: Sequence[str], request: Request) -> str:
-    """Where below DIR a file goes: as it lies in the folder that was named, or in that of its program."""
+    """The place below DIR of a file: its path in the named folder, or in its program's folder."""
     if request.folder:
         base = absolute(request.folder)
     else:

@@ -32,7 +32,7 @@ class At(NamedTuple):
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for; `output` (a path, or "-") goes with Mode.OUTPUT only.
+    """The request of the user; `output` (a path, or "-") belongs to Mode.OUTPUT only.
 
     `at` is a line of the one input or of its program, `only` the one file of its program to convert.
     `declarations` tell what versions the projects declare; without them none are looked for.  `chosen` are
@@ -51,7 +51,9 @@ class Request:
     chosen: Mapping[str, Value] = field(default_factory=dict)
 
     def choices_of(self, path: str) -> Choices:
-        """What was chosen for the script at `path`, or its project asks for; raises ConfigurationProblem."""
+        """The conversion options for the script at `path`, with its project's; raises
+        ConfigurationProblem.
+        """
         settings = self.configurations.of(path).settings
         is_told = not _OF_VERSIONS.isdisjoint(self.chosen)
         kept = {

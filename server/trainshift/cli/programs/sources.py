@@ -78,7 +78,7 @@ class Sources:
 
 
 def home(path: str) -> str:
-    """The absolute path whose directory Python looks in for what a script imports.
+    """The absolute path of the directory in which Python looks for a script's imports.
 
     That is the place of the file itself where `path` is a symbolic link.
     """

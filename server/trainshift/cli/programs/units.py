@@ -16,7 +16,7 @@ _TESTS = "it is a test; name it to convert it too"
 
 @dataclass(frozen=True)
 class Unit:
-    """What is worked on at once: the program that a file starts, or an input that is no program.
+    """A unit of work: the program that a file starts, or an input that is not a program.
 
     `path` is the absolute path of the start file, "" for what is no program: standard input, a notebook, what
     cannot be read.  `modules` are files of it that the user named in its stead.  `reason` says why an input

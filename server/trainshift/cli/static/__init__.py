@@ -1,1 +1,1 @@
-"""The command `static`: expanding what Paddle makes static."""
+"""The command `static`: writes out Paddle's static functions."""

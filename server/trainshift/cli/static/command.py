@@ -1,4 +1,4 @@
-"""The command `static`: what Paddle's static functions become, written out."""
+"""The command `static`: writes out the graph code of Paddle's static functions."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def static(ctx: click.Context, /, **options: Any) -> None:
 
 @dataclass(frozen=True)
 class _Options(Wanted):
-    """What stands on the command line, by the names of the parameters."""
+    """The options of the command line, by parameter name."""
 
     paths: tuple[str, ...]
     at: int | None
@@ -117,7 +117,7 @@ class _Options(Wanted):
 
 @dataclass
 class _Outcome:
-    """What became of one file, in the words of the JSON document."""
+    """The outcome for one file, with the keys of the JSON document."""
 
     path: str
     status: str = _NOTHING
@@ -322,7 +322,7 @@ def _is_hindered(outcome: _Outcome, document: Document, edits: list[Edit]) -> bo
 
 
 def _place(document: Document, source: Source, offset: int) -> dict[str, int]:
-    """Where something of a document's program stands, in the words of the JSON document."""
+    """A place in a document's program, for the JSON document."""
     spot = document.spot(*source.position(offset))
     cell = {} if spot.cell is None else {"cell": spot.cell}
     return {**cell, "line": spot.line, "column": spot.column}
@@ -331,7 +331,7 @@ def _place(document: Document, source: Source, offset: int) -> dict[str, int]:
 def _expansion(
     document: Document, program: Program | None, given: _Options, files: ParsedFiles
 ) -> Expansion | None:
-    """What expanding a file gives; None for one that does not use Paddle."""
+    """The expansion of a file; None if it does not use Paddle."""
     from functools import partial
 
     from trainshift.static_graphs.expanding.piecewise import expand_at
@@ -342,7 +342,7 @@ def _expansion(
 
 
 def _statements(document: Document, program: Program, given: _Options) -> list[dict[str, object]]:
-    """What the statements of a file become, as JSON tells it."""
+    """The graph operations of a file's statements, for the JSON document."""
     from trainshift.static_graphs.explain import shown
 
     source = program.script.code.source
@@ -355,7 +355,7 @@ def _statements(document: Document, program: Program, given: _Options) -> list[d
 
 
 def _describe(outcome: _Outcome, document: Document, expansion: Expansion) -> None:
-    """Tell what was done to a file, and what was refused."""
+    """Describe the changes of a file, and the refusals."""
     from trainshift.python.source.source import Source
 
     source = Source(expansion.text)
@@ -399,13 +399,13 @@ def _deliver(document: Document, after: Document, given: _Options) -> bool:
 
 
 def _where(told: dict[str, object]) -> str:
-    """Where something is, as a terminal shows it."""
+    """A place, in the format of a terminal."""
     cell = f"cell {told['cell']}:" if "cell" in told else ""
     return f"{cell}{told['line']}:{told['column']}"
 
 
 class _Report:
-    """Tells what came of it, as text for people or as JSON for programs."""
+    """The report, as text for people or as JSON for programs."""
 
     def __init__(self, given: _Options) -> None:
         from trainshift.cli.terminal import Printer, visible, wants_colour

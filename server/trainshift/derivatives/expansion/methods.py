@@ -1,5 +1,6 @@
-"""What would be refused where it stands, written out: methods that lose what was there as stores that the way
-back can undo, and calls that change something ahead of the condition that asks for them."""
+"""Rewrite unsupported method calls: destructive ones become stores that the adjoint pass can undo, and
+mutating calls move ahead of the condition that contains them.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ def _told(reader: Reader, node: ast.stmt) -> list[ast.stmt]:
 
 
 def _asked(test: ast.expr) -> list[ast.expr]:
-    """What is computed in a condition whatever comes of it, the first one first."""
+    """The parts of a condition that are always evaluated, in order."""
     match test:
         case ast.UnaryOp(_, part) | ast.BoolOp(_, [part, *_]) | ast.Subscript(part, ast.Constant()):
             return _asked(part)
@@ -120,12 +121,12 @@ def _at(base: ast.expr, key: ast.expr) -> ast.expr:
 
 
 def _is_simple(reader: Reader, base: ast.expr, *others: ast.expr) -> bool:
-    """Return whether a dict, a key and what it gets there can be asked for again, or not at all."""
+    """Return whether a dict, a key and a new value can be evaluated again, or need not be."""
     called = any(isinstance(each, ast.Call) for one in (base, *others) for each in terms.walk(one))
     return not called and _is_changed(reader, base, base, *others)
 
 
 def _is_changed(reader: Reader, base: ast.expr, *values: ast.expr) -> bool:
-    """Return whether a change of a container has to be undone, or depends on what is active."""
+    """Return whether a container's mutation must be undone, or depends on active values."""
     known = reader.function.dotted(base) is None and root_of(base) is not None
     return known and (reader.whole.reverse or any(map(reader.value, values)))

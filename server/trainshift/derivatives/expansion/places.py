@@ -113,8 +113,9 @@ def _can(reader: Reader, node: ast.For, name: str, source: ast.expr, shared: set
 
 
 def _elsewhere(place: ast.expr, source: ast.expr) -> bool:
-    """Return whether a place has another key than what a loop goes through: a word, not one of two
-    numbers."""
+    """Return whether a place certainly has another key than a loop's iterable: a word, not one of two
+    numbers.
+    """
     return root_of(place) == root_of(source) and any(
         isinstance(one, ast.Constant)
         and isinstance(other, ast.Constant)

@@ -211,8 +211,9 @@ class Expander:
         return ast.fix_missing_locations(ast.copy_location(made, node))
 
     def _sequence(self, node: ast.expr, backwards: bool = False) -> ast.expr:
-        """What a loop goes through, with active values that are made there given names: their elements
-        have adjoints."""
+        """The iterable of a loop, with names for active values created there, as their elements have
+        adjoints.
+        """
         if asks_length(self.reader, node, self.resized):
             return self._held(node)
         match node:
@@ -244,7 +245,7 @@ class Expander:
         return node
 
     def _source(self, node: ast.expr) -> ast.expr:
-        """What a loop goes through: views and what goes in parallel stay, whatever is in them."""
+        """The iterable of a loop; views and parallel iteration (`zip`) stay, whatever they contain."""
         match node:
             case ast.Call(ast.Name("zip" | "enumerate" | "reversed" | "list" | "tuple")):
                 parts = [self._source(each) for each in node.args]
@@ -253,7 +254,7 @@ class Expander:
         return node if _is_view(node) else self._value(node)
 
     def _target(self, node: ast.For) -> tuple[ast.expr, list[ast.stmt]]:
-        """The target of a loop, and what its body begins with.
+        """The target of a loop, and the first statements of its body.
 
         The way back goes through the same values again, so a variable that the body sets is another one, and
         so is one whose value the body may replace where it comes from.  An active variable that the loop
@@ -302,8 +303,7 @@ class Expander:
         return part and self.reader.value(node) and not self.reader.kind(node).has("array")
 
     def _value(self, node: ast.expr) -> ast.expr:
-        """An expression with what cannot stay in it moved before the statement; itself, where all can
-        stay."""
+        """An expression with unsupported parts moved before the statement; unchanged if there are none."""
         match node:
             case ast.IfExp() if self.reader.value(node):
                 return self._held(node)
@@ -424,7 +424,7 @@ class Expander:
         return self._loops(ast.ListComp(terms.copied(element), [through]))
 
     def _listed(self, node: ast.expr) -> ast.expr:
-        """A list of what goes by itself only through a loop."""
+        """A list of the elements of an iterable that can only be iterated once."""
         match node:
             case ast.Call(ast.Name("zip" | "enumerate" | "reversed")) | ast.Call(
                 ast.Attribute(attr="values")

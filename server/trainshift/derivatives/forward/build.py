@@ -40,7 +40,7 @@ class Tangents(Analysis):
         return [*self.wrt, *(each for each in active if each not in self.wrt and self._called_again())]
 
     def _called_again(self) -> bool:
-        """Return whether the function at the start is called by what is differentiated."""
+        """Return whether differentiated code calls the function at the start."""
         return any(
             self.start.name in terms.names_read(statement)
             for function in self.every()
@@ -58,7 +58,7 @@ class Tangents(Analysis):
         return [*made.values(), main]
 
     def made_function(self, function: Function) -> list[ast.stmt]:
-        """What stands for the definition of a function inside another one."""
+        """The replacement of an inner function's definition."""
         return [self.jvp(function)]
 
     def _is_a_value(self, function: Function) -> bool:

@@ -24,7 +24,7 @@ class Forward:
         self.nodes = self.values.nodes
 
     def run(self) -> list[ast.stmt]:
-        """The statements of the function, each with what it does to tangents."""
+        """The statements of the function, each with its effect on tangents."""
         body = self.function.body
         aliases = self.function.whole.aliases(self.function)
         # An array that has another name must not become another array.
@@ -172,7 +172,7 @@ class Forward:
             self.values.out += [line, dot]
 
     def _dots_of(self, target: ast.expr) -> ast.expr:
-        """The tangents of what is assigned, in its structure."""
+        """The tangents of an assignment's target, in its structure."""
         match target:
             case ast.Tuple() | ast.List():
                 return terms.display([self._dots_of(each) for each in target.elts])

@@ -67,7 +67,7 @@ class Values(Writer):
                 self._mark(child)
 
     def ahead(self, node: Node, top: bool = False) -> ast.expr:
-        """The value of an operation; what its tangent needs as well gets a name."""
+        """The value of an operation; parts that its tangent needs too get names."""
         if node.sort == "call":
             held, dot = self.function.temporary(), ""
             dot = self.function.fresh(f"{held}_dot")
@@ -175,9 +175,10 @@ class Values(Writer):
         raise AssertionError(node.sort)
 
     def own_tangent(self, node: Node, kind: Kind | None = None, name: str = "") -> ast.expr:
-        """The tangent of an operation that is changed in place later, with what has the value: `kind` and
-        `name` are those of what has it, where they are known. The tangent of `x + 1.0` is that of x, and must
-        not be changed."""
+        """The tangent of an operation, as an object of its own, since it is mutated later together with the
+        value: `kind` and `name` are the value's, if known. The tangent of `x + 1.0` is that of x, and must
+        not be mutated.
+        """
         tangent = self.tangent(node)
         if not self.whole.arrays or self.whole.tensors or node.sort != "row" or not _is_another(tangent):
             return tangent
@@ -253,7 +254,7 @@ class Values(Writer):
         return False
 
     def zero(self, expr: ast.expr) -> ast.expr:
-        """The tangent of what is not active."""
+        """The tangent of an inactive expression."""
         match expr:
             case ast.Constant():
                 return terms.constant(0.0) if terms.is_number(expr) else terms.constant(None)

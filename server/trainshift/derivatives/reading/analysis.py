@@ -1,4 +1,4 @@
-"""All functions that a derivative needs, and what is active in them."""
+"""Find all functions that a derivative needs, and their active variables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DICTS = frozenset(
 
 
 class Analysis:
-    """All functions that a derivative needs, and a fixed point of what is active in them.
+    """All functions that a derivative needs, and a fixed point of their active variables.
 
     `wrt` are the parameters of the function at `start` that are differentiated by, `made` is the name of the
     new function. `helpers` and `needs` are what the new functions call and import.
@@ -121,13 +121,14 @@ class Analysis:
                 yield from kind.with_elements()
 
     def _is_array(self, kind: Kind) -> bool:
-        """Return whether values of a kind are arrays: where the file knows them, what has elements and is
-        calculated with is one."""
+        """Return whether values of a kind are arrays: in the file's terms, objects with elements and
+        arithmetic.
+        """
         whole = kind.has("real") and kind.has("box") and not kind.has("list", "tuple", "dict")
         return kind.has("array") or (whole and self.module.knows_arrays)
 
     def _annotated_arrays(self) -> bool:
-        """Return whether a parameter is annotated as an array or tensor; tells what annotations tell."""
+        """Return whether a parameter is annotated as an array or tensor; adds the tags of annotations."""
         found = False
         for function in self.every():
             for each in parameters(function.node.args):
@@ -145,7 +146,7 @@ class Analysis:
         return found
 
     def _state(self) -> object:
-        """What is known of all functions: which names are of use, which kinds are one, and their words."""
+        """A snapshot of the analysis: useful names, unified kinds, and their tags."""
         numbers: dict[Kind, int] = {}
         return [
             (
@@ -182,7 +183,7 @@ class Analysis:
         return function is not self.start or any(function.name in terms.names_read(line) for line in lines)
 
     def aliases(self, function: Function) -> Sharing:
-        """Which names of a function may be one."""
+        """The possible aliases among the names of a function."""
         if function not in self._aliases:
             self._aliases[function] = Sharing(function)
         return self._aliases[function]
@@ -202,7 +203,7 @@ class Analysis:
         return self._changes
 
     def summary(self, function: Function) -> Summary:
-        """What a call of a function leaves behind."""
+        """The summary of a function's calls."""
         if function not in self._summaries:
             self._summaries[function] = summarized(function)
         return self._summaries[function]
@@ -234,7 +235,7 @@ class Analysis:
         raise NotImplementedError
 
     def made_function(self, function: Function) -> list[ast.stmt]:
-        """What stands for the definition of a function inside another one."""
+        """The replacement of an inner function's definition."""
         raise NotImplementedError
 
 

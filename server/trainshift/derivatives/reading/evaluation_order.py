@@ -22,14 +22,14 @@ _TOO = "which this line reads too: call it on a line of its own"
 
 
 def _asked(reader: Reader, call: ast.Call) -> set[str]:
-    """What a call is given that asks whether it changes an array."""
+    """The arguments of a call that decide whether it mutates an array."""
     target = reader.target(call)
     given = (root_of(each) for each in arguments(call))
     return {each for each in given if each} if target is not None and asks(target) else set()
 
 
 def _keeps(reader: Reader, call: ast.Call) -> bool:
-    """Return whether a value that is called may change what is around the function that it is."""
+    """Return whether a value that is called may mutate variables around the function it stands for."""
     of_library = reader.function.dotted(call.func) is not None and not isinstance(call.func, ast.Subscript)
     if reader.target(call) is not None or of_library or isinstance(call.func, ast.Attribute):
         return False
@@ -37,7 +37,7 @@ def _keeps(reader: Reader, call: ast.Call) -> bool:
 
 
 def has_effects(reader: Reader, call: ast.Call) -> bool:
-    """Return whether a call may change what is active, so that it cannot stand in a condition."""
+    """Return whether a call may mutate active values, so that it cannot stand in a condition."""
     changed = changed_by_call(reader, call) | _asked(reader, call)
     return _keeps(reader, call) or any(map(_active_in(reader), changed))
 
@@ -105,7 +105,7 @@ _Path = tuple[tuple[int, str], ...]
 
 
 def _paths(part: ast.AST) -> dict[int, _Path]:
-    """What each expression of a line is moved with: what is moved by the same stays in order."""
+    """The group with which each expression of a line moves: expressions of one group stay in order."""
     found: dict[int, _Path] = {}
     waiting: list[tuple[ast.AST, _Path]] = [(part, ())]
     while waiting:
@@ -173,8 +173,7 @@ def _shows_result(reader: Reader, part: ast.AST, call: ast.Call, shown: set[str]
 
 
 def _handed(reader: Reader, call: ast.Call) -> set[int]:
-    """The variables that are given to a call as they are, or elements that stay: what changes in these
-    meanwhile, the call sees."""
+    """The variables that a call gets directly, or their elements: later mutations are visible to the call."""
     given = arguments(call)
     if isinstance(call.func, ast.Attribute):
         given.append(call.func.value)
@@ -189,7 +188,7 @@ def _handed(reader: Reader, call: ast.Call) -> set[int]:
 
 
 def _moved(function: Function, reader: Reader, part: ast.AST) -> Iterator[tuple[ast.expr, str]]:
-    """The calls in the indices of what is active that would be moved before what they change is read."""
+    """Yield calls in indices of active values that would move before a read of a mutated object."""
     places = (each for each in terms.walk(part) if isinstance(each, ast.Subscript))
     indices = [each.slice for each in places if function.active(root_of(each) or "")]
     calls = [each for index in indices for each in once(reader, index)]
@@ -239,7 +238,7 @@ def _silent(reader: Reader, part: ast.AST) -> Iterator[ast.AST]:
 
 
 def _conditions(part: ast.AST) -> Iterator[ast.AST]:
-    """What is asked inside a line: conditions and indices, which have no derivative."""
+    """Yield the conditions and indices in a line, which have no derivative."""
     for node in terms.walk(part):
         match node:
             case ast.Compare() | ast.BoolOp() | ast.JoinedStr() | ast.UnaryOp(op=ast.Not()):

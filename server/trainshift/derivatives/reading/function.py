@@ -1,4 +1,4 @@
-"""A function that is differentiated, and what is known of it."""
+"""A function to differentiate, and the facts about it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Alias:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells two reasons apart."""
+        """A key that distinguishes two reasons."""
         return id(self.node), self.name, self.other, self.unless is None
 
     def asked(self) -> ast.stmt:
@@ -55,7 +55,7 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a call of a function leaves behind, by the names of what the function knows from outside.
+    """The summary of a function's calls, by the function's names for outer objects.
 
     `returned` may be in its value, and the parameters `mutated` may be changed: `changed`, if elements of
     their kinds are.
@@ -68,7 +68,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A change of what two names share; `whole`: of an array by `+=` and its like."""
+    """A mutation of an object that two names share; `whole`: of an array by `+=` and the like."""
 
     alias: Alias
     node: ast.stmt
@@ -81,7 +81,7 @@ class Conflict:
 
 
 class AliasQueries(Protocol):
-    """What is asked of the names of another function."""
+    """The queries about another function's names."""
 
     changed: set[str]
     in_place: set[int]
@@ -92,7 +92,7 @@ class AliasQueries(Protocol):
         """Names with all that were ever one with them."""
 
     def altered(self) -> set[str]:
-        """The names of what is changed, by whatever name."""
+        """The names of mutated objects, including their aliases."""
 
     def showing(self, changed: set[str]) -> set[str]:
         """The variables that may show changes of some, with these."""
@@ -107,11 +107,11 @@ class AliasQueries(Protocol):
         """Return whether two variables may have a container or an array in common."""
 
     def conflicts(self) -> Iterable[Conflict]:
-        """The changes of what two names share."""
+        """The mutations of objects that two names share."""
 
 
 class Whole(Protocol):
-    """What a function asks of all that are differentiated together."""
+    """The queries of a function about all functions that are differentiated together."""
 
     module: Module
     rows: Rows
@@ -159,18 +159,17 @@ class Whole(Protocol):
         """Return whether a function is called by one that is differentiated."""
 
     def aliases(self, function: Function) -> AliasQueries:
-        """Which names of a function may be one."""
+        """The possible aliases among the names of a function."""
 
     def summary(self, function: Function) -> Summary:
-        """What a call of a function leaves behind."""
+        """The summary of a function's calls."""
 
     def made_function(self, function: Function) -> list[ast.stmt]:
-        """What stands for the definition of a function inside another one."""
+        """The replacement of an inner function's definition."""
 
 
 class Function:
-    """A function that is differentiated: its statements in the form that the mode wants, and what is known
-    of it."""
+    """A function to differentiate: its statements in the form for the mode, and the facts about it."""
 
     def __init__(self, node: ast.FunctionDef, parent: Function | None, whole: Whole) -> None:
         self.node = node
@@ -259,7 +258,7 @@ class Function:
         return found
 
     def dotted(self, node: ast.expr) -> str | None:
-        """The full name of what an expression stands for, if it is something of a library here."""
+        """The full name of an expression's value, if it belongs to a library."""
         if isinstance(node, ast.Attribute):
             return self.whole.module.member(self.dotted(node.value), node.attr)
         if not isinstance(node, ast.Name):
@@ -292,8 +291,9 @@ class Function:
 
     @property
     def is_outlived(self) -> bool:
-        """Return whether functions inside may be called after it has ended: they are in its value, or in what
-        it is given or captures."""
+        """Return whether inner functions may be called after it ended: they are in its result, its arguments
+        or its captures.
+        """
         if self.gives_functions or not any(each.escapes for each in self.nested.values()):
             return self.gives_functions
         kinds = [*map(self.kind, self.params), *(owner.kind(name) for owner, name in self.reached)]
@@ -340,7 +340,7 @@ class Function:
 
     @property
     def acts(self) -> bool:
-        """Return whether it, or a function inside it, changes what it is given or what is around it."""
+        """Return whether it, or an inner function, mutates its arguments or outer variables."""
         return any(
             each.changes_outside or any(each.kind(param).changes for param in each.params)
             for each in (self, *self.whole.inside(self))
@@ -348,22 +348,22 @@ class Function:
 
     @property
     def changes_outside(self) -> bool:
-        """Return whether it assigns variables around it, or changes what they hold."""
+        """Return whether it assigns outer variables, or mutates their objects."""
         return bool(self.outside)
 
     def forget(self) -> None:
-        """Has what is known of the variables around it computed anew."""
+        """Forget the facts about outer variables."""
         for each in ("outside", "reached", "around"):
             self.__dict__.pop(each, None)
 
     @cached_property
     def reached(self) -> frozenset[tuple[Function, str]]:
-        """The variables around it, with their functions, that it names, or what is in it or called by it."""
+        """The outer variables, with their functions, that it, its inner functions or its callees name."""
         return self._around(Function._named) | self.outside
 
     @cached_property
     def outside(self) -> frozenset[tuple[Function, str]]:
-        """The variables around it, with their functions, that it assigns or changes, or what it calls."""
+        """The outer variables, with their functions, that it or its callees assign or mutate."""
         return self._around(Function._changed)
 
     def _around(
@@ -438,7 +438,7 @@ class Function:
         return names, following
 
     def bindings(self, name: str) -> list[ast.AST]:
-        """What gives a variable its values: assignments, definitions, and its being a parameter."""
+        """The nodes that bind a variable: assignments, definitions, and its parameter."""
         return [
             node
             for node in (self.node.args, *own_nodes(self.node.body))
@@ -458,7 +458,7 @@ class Function:
 
     @cached_property
     def _assigned(self) -> dict[str, list[ast.AST]]:
-        """By variable: what gives it a value."""
+        """The nodes that bind each variable."""
         found: dict[str, list[ast.AST]] = {}
         for each in own_nodes(self.node.body):
             if isinstance(each, ast.stmt | ast.comprehension) and not isinstance(each, ast.If | ast.While):
@@ -469,7 +469,7 @@ class Function:
 
     @cached_property
     def _filled(self) -> dict[str, ast.stmt]:
-        """By parameter whose default is None: the statement that gives an empty container instead."""
+        """The statement that replaces a default of None by an empty container, by parameter."""
         found: dict[str, ast.stmt] = {}
         inside = {
             each.id for one in self.nested.values() for each in walk(one.node) if isinstance(each, ast.Name)

@@ -129,7 +129,7 @@ class GlobalNames:
                 yield Binding("import", None, each.statement, each.scope, full_name=f"{module}.{name}")
 
     def _starred(self, name: str, bindings: list[Binding], place: int) -> set[Meaning]:
-        """What a name may be by star imports of modules whose names are not known."""
+        """The possible meanings of a name by star imports of modules with unknown names."""
         places = [self._place(each.statement) for each in bindings if each.statement is not None]
         found = set()
         for each in self.script.module_bindings.get("*", ()):
@@ -181,7 +181,7 @@ class GlobalNames:
         return self._of(value, binding.statement) if value is not None and binding.statement else {VALUE}
 
     def _of(self, node: ast.expr, statement: Statement) -> set[Meaning]:
-        """What an expression of the module's own code stands for."""
+        """The meanings of an expression in the module's own code."""
         match node:
             case ast.Name(name):
                 own = owner_of(name, statement.scope) is not None

@@ -15,7 +15,7 @@ ANY: Hashable = object()
 
 
 class Kind:
-    """What is known of a value: a set of words, and the kinds of its elements by key.
+    """The kind of a value: a set of tags, and the kinds of its elements by key.
 
     The words: `number` (a number or array that is calculated with), `array`, `computed` (a number or array,
     and no count), `real` (subtracted, divided or such, so that it is no list), `box` (its elements are asked

@@ -20,7 +20,7 @@ _STATEMENTS = (*COMPREHENSIONS, ast.IfExp, ast.Lambda)
 
 
 def tell_joined(function: Function) -> bool:
-    """Tells the kinds of what is joined that it is lists; whether that was not known."""
+    """Tag the operands of `+` as lists; return whether that was new."""
     if function.whole.arrays:
         return False
     reader = Reader(function)
@@ -69,7 +69,7 @@ def no_lists(function: Function, node: ast.stmt) -> list[ast.stmt]:
 
 
 def _perhaps_arrays(function: Function, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    """What repeats lists in a value, as is assumed, but may be arrays, with the lists."""
+    """The repeated values (`xs * n`) that are assumed to be lists but may be arrays, with the lists."""
     reader, nodes = Reader(function), Nodes(function)
     found: list[tuple[ast.expr, ast.expr]] = []
     for each in terms.walk(value):
@@ -133,9 +133,7 @@ def _open(nodes: Nodes, value: ast.expr) -> bool:
 
 
 def _is_told(nodes: Nodes, value: ast.expr) -> bool:
-    """Return whether what gives a variable its values tells that these are no lists: a library, or a
-    default.
-    """
+    """Return whether a variable's bindings show that it is not a list: a library's result, or a default."""
     if not isinstance(value, ast.Name):
         return False
     function = nodes.function
@@ -153,7 +151,9 @@ def _perhaps_count(nodes: Nodes, value: ast.expr) -> bool:
 
 
 def _parts_of_no_list(value: ast.expr) -> list[ast.expr]:
-    """What is left to look at in a value that is no list: the operands of a sum are none, either."""
+    """The remaining parts to look at in a value that is not a list: the operands of a sum are not lists
+    either.
+    """
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Mult):
         return [part for one in (value.left, value.right) for part in _parts_of_no_list(one)]
     return [value]
@@ -185,7 +185,7 @@ def _with_elements(reader: Reader, node: ast.AST) -> list[ast.expr]:
 
 
 def _told(reader: Reader, value: ast.expr, arrays: bool) -> bool:
-    """Return whether the operands of a sum, or what is repeated, are only now known to be lists.
+    """Return whether the operands of a sum or repetition are newly known to be lists.
 
     What may be none is `unclear`: what is multiplied, and what is added where the file knows `arrays`.
     """

@@ -1,4 +1,4 @@
-"""A file as the differentiation reads it: its functions, and a view on what its names stand for."""
+"""A file to differentiate: its functions, and a view of its names' values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OPERATOR = re.compile(r"__[ri]?(add|sub|mul|matmul|truediv|floordiv|mod|pow)__"
 
 
 class Module:
-    """The text of a file, its functions, and what its global names stand for.
+    """The text of a file, its functions, and the values of its global names.
 
     `start` is the function that is differentiated: a name means what it does from there on.
 
@@ -168,12 +168,13 @@ class Module:
         return self.all_functions[name]
 
     def meaning(self, name: str) -> Meaning:
-        """What a global name stands for."""
+        """The meaning of a global name."""
         return self.globals.meaning(self.original.get(name, name))
 
     def dotted(self, node: ast.expr) -> str | None:
-        """The full name of what a global name or attribute of a module stands for, if it is imported or
-        built in, or is of a kind that has no derivative."""
+        """The full name of a global name's or attribute's value, if it is imported, built in, or has no
+        derivative.
+        """
         match node:
             case ast.Name(name):
                 if name in self._libraries:

@@ -1,4 +1,6 @@
-"""An expression as operations with derivatives: what is active in it, and which values the way back needs."""
+"""Read an expression as operations with derivatives: its active parts, and the values that the adjoint pass
+needs.
+"""
 
 from __future__ import annotations
 
@@ -85,8 +87,9 @@ class Nodes:
         return Impossible((self.module.refusal(expr, said, self.function.node),))
 
     def _active(self, expr: ast.expr) -> bool:
-        """Return whether a derivative flows out of an expression: it varies, and all of what it is made of is
-        of use."""
+        """Return whether a derivative flows out of an expression: it varies, and all of its parts are
+        useful.
+        """
         if not self.reader.value(expr):
             return False
         if isinstance(expr, ast.Name):
@@ -193,7 +196,7 @@ class Nodes:
         return rows.get(dotted)
 
     def _bounds(self, row: table.Row, arguments: list[ast.expr], expr: ast.Call) -> str:
-        """Which bound a call of `clip` has, where it has one."""
+        """The bounds of a call of `clip`."""
         given = _given(row, arguments, expr)
         none = [
             each
@@ -346,7 +349,7 @@ REDUCING = frozenset(["sum", "mean", "prod", "max", "min", "var", "std", "vdot",
 
 
 def _given(row: table.Row, arguments: list[ast.expr], expr: ast.Call) -> dict[str, ast.expr]:
-    """What the parameters of a row are given."""
+    """The arguments of a call, by the parameters of a row."""
     named = {row.param(each.arg): each.value for each in expr.keywords if each.arg}
     return dict(zip(row.params, arguments, strict=False)) | named
 

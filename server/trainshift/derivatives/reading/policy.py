@@ -52,7 +52,7 @@ class ArrayPolicy:
             waiting += [(each, around) for each in ast.iter_child_nodes(node)]
 
     def _read(self, node: ast.AST, function: FunctionNode) -> Nodes | None:
-        """What tells the kinds of expressions of a function; None where a lambda has its own names."""
+        """The reader of the kinds of a function's expressions; None in a lambda with names of its own."""
         owner = self._functions.get(function)
         if owner is None or self._inside.get(id(node), ()) is None:
             return None
@@ -142,7 +142,7 @@ class ArrayPolicy:
             return [each.node for each in nodes.reader.possible(node)]
 
     def call(self, node: ast.Call, function: FunctionNode) -> Gives | None:
-        """What a call of a library gives; builtins are the analysis' own."""
+        """The result of a library's call; builtin functions belong to the analysis itself."""
         nodes = self._read(node, function)
         dotted = (
             nodes.function.dotted(node.func) if nodes is not None else self.whole.module.dotted(node.func)

@@ -205,7 +205,7 @@ class Reader:
                     feed(self.function, root, value)
 
     def _keyed(self, target: ast.expr, source: ast.expr, body: Sequence[ast.AST]) -> None:
-        """What is gone through, or asked for a key by `in`, and asked for just these elements is a dict."""
+        """Tag as dict a value that is iterated, or tested with `in`, and indexed with these elements."""
         while isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and len(source.args) == 1:
             if source.func.id not in ("sorted", "list", "tuple", "reversed"):
                 break
@@ -248,15 +248,16 @@ class Reader:
                 self._assigned(target, active, kind.element(), source)
 
     def goes_through_keys(self, target: ast.expr, source: ast.expr) -> bool:
-        """Return whether what a loop goes through is a dict, so that its target is a key."""
+        """Return whether a loop iterates a dict, so that its target is a key."""
         known = not isinstance(source, ast.Call) and self.kind(source).has("dict")
         return known and not self._may_be_list(source, target)
 
     # What is varied, forward.
 
     def value(self, node: ast.expr) -> bool:
-        """Return whether the value of an expression is varied; notes what calls do to the functions that they
-        call."""
+        """Return whether the value of an expression is varied; records the effects of calls on their
+        functions.
+        """
         match node:
             case ast.Name(name):
                 owner = self.function.owner(name)
@@ -326,8 +327,7 @@ class Reader:
         return found
 
     def _function_varied(self, inner: Function) -> bool:
-        """Return whether a function has to be differentiated: it captures, changes or is given what
-        varies."""
+        """Return whether a function must be differentiated: it captures, mutates or gets varied values."""
         if inner.varied & set(inner.params) or inner.returns:
             return True
         return any(name in owner.varied for owner, name in (*inner.outside, *inner.free))
@@ -379,7 +379,7 @@ class Reader:
         )
 
     def _still(self, node: ast.Call, dotted: str | None, skipped: int = 0) -> list[bool]:
-        """For each argument of a function of a library whether it is a condition, a count or the like."""
+        """Return for each argument of a library's function whether it is a condition, a count or the like."""
         rows = self.whole.rows
         row = rows.get(dotted or "")
         if len(node.args) == 1 and not node.keywords and not skipped:
@@ -425,7 +425,7 @@ class Reader:
         return found
 
     def _effects(self, inner: Function, node: ast.Call) -> None:
-        """What a function is given is of use where the function changes something that others see."""
+        """Mark the arguments of a function as useful if it mutates objects that others see."""
         if inner.acts:
             for each in arguments(node):
                 use(self.function, each)
@@ -457,7 +457,7 @@ class Reader:
 
     @contextmanager
     def inside(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Iterator[None]:
-        """Where the variables of a comprehension are its own, whatever else has their names."""
+        """Enter the scope of a comprehension, whose variables hide others of the same name."""
         kinds = self.function.kinds
         names = terms.names_bound([each.target for each in node.generators])
         place = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
@@ -486,7 +486,7 @@ class Reader:
         return base.element()
 
     def _may_be_list(self, source: ast.expr, target: ast.expr | None = None) -> bool:
-        """Return whether the function asks what something like a dict is, and goes through no keys of it."""
+        """Return whether the function tests the type of something like a dict, and iterates no keys of it."""
         asked = ("builtins.isinstance", "builtins.hasattr")
         source = terms.copied(source)
         inside = [each for node in self.function.body for each in terms.walk(node)]
@@ -501,8 +501,9 @@ class Reader:
         )
 
     def _is_key(self, base: ast.expr, index: ast.expr) -> bool:
-        """Return whether an index is one of what comes when its container is gone through, so that this is a
-        dict: elements that have a derivative are no places."""
+        """Return whether an index is an element of its container's iteration, so that this is a dict:
+        elements with a derivative are not positions.
+        """
         match index:
             case ast.Name(name):
                 match self._given_once(name):
@@ -517,7 +518,7 @@ class Reader:
         return False
 
     def _lists(self, node: ast.expr | None, base: ast.expr) -> bool:
-        """Return whether a value has what comes when a container is gone through, in whatever order."""
+        """Return whether a value contains the elements of a container's iteration, in any order."""
         match node:
             case ast.Call(ast.Name("sorted" | "list" | "tuple" | "reversed"), [inner]):
                 return self._lists(inner, base)
@@ -545,8 +546,9 @@ class Reader:
         return self.whole.function(name) if name in self.module.functions else None
 
     def given_to_library(self, node: ast.expr) -> set[int]:
-        """What is given to a function of a library or a method and is of a library, too, as `float` in
-        `dtype=float`: it is no function that is called."""
+        """The arguments of library calls that are library objects too, like `float` in `dtype=float`: they
+        are not called.
+        """
         if not isinstance(node, ast.Call) or self.target(node) is not None:
             return set()
         dotted = self.function.dotted(node.func)
@@ -630,8 +632,9 @@ class Reader:
         return kind.has("array") or (kind.has("box") and (self.whole.reverse or not joins))
 
     def added_to(self, node: ast.stmt) -> bool:
-        """Return whether what may be an array is added to where others see it: in forward mode its tangent
-        is, too, so that they have the same other names."""
+        """Return whether a possible array that others see is added to: in forward mode its tangent is too, so
+        that both have the same aliases.
+        """
         if not (isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub)):
             return False
         target, kind = node.target, self.kind(node.target)
@@ -795,7 +798,7 @@ class Reader:
         return dotted == "builtins.sorted" or not self._may_be_list(first)
 
     def _global(self, name: str) -> Kind:
-        """The kind of what a name of the file means."""
+        """The kind of a global name's value."""
         if name not in self.module.functions:
             return Kind()
         made = Kind("function")
@@ -804,7 +807,7 @@ class Reader:
         return made
 
     def _value_of(self, node: ast.Call) -> Kind:
-        """The kind of what a call of a function gives that is a value."""
+        """The kind of the result of calling a function that is a value."""
         known = self.known(node)
         for each in known[1:]:
             known[0].value.unify(each.value)
@@ -833,7 +836,7 @@ def _is_string(node: ast.expr) -> bool:
 
 
 def _behind(name: str, target: ast.expr, source: ast.expr) -> ast.expr | None:
-    """What a variable of a loop goes through."""
+    """The iterable behind a loop variable."""
     match target, source:
         case ast.Name(), _:
             return source

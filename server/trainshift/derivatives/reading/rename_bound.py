@@ -72,7 +72,7 @@ class _Renaming:
     # What names mean
 
     def _global_names(self) -> None:
-        """Has each global name mean one thing, and have one name."""
+        """Give each global name one meaning, and each meaning one name."""
         for use in self.uses:
             name = use.node.id
             if use.owner is None:
@@ -119,7 +119,9 @@ class _Renaming:
         return found
 
     def _is_used_in(self, use: NameUse, function: Scope) -> bool:
-        """Return whether a name stands in a function, and belongs to it or to what is around it."""
+        """Return whether a use of a name is inside a function, and refers to a variable of it or around
+        it.
+        """
         within = function in scopes_around(use.scope)
         return within and (use.owner is function or function not in scopes_around(use.owner))
 
@@ -172,7 +174,7 @@ class _Renaming:
 
 
 def dotted_in(function: ast.FunctionDef, module: Module) -> Callable[[ast.expr], str | None]:
-    """What tells the full names of what expressions in such a function stand for, as `Module.dotted` does."""
+    """Return a function like `Module.dotted` for the expressions of such a function."""
     nodes = terms.walk(function)
     bound = identifiers(function, bound_only=True)
     imports = {

@@ -43,7 +43,7 @@ Pairs = Mapping[frozenset[str], tuple[Alias, ...]]
 
 
 class Sharing(Analysis[Pairs]):
-    """What the names of one function may share, and the changes of that."""
+    """The aliases among one function's names, and the mutations of shared objects."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -95,7 +95,7 @@ class Sharing(Analysis[Pairs]):
     # Objects.
 
     def _named(self) -> dict[str, Variable]:
-        """The variables that the function knows, by what they are called in it."""
+        """The variables that the function can access, by its names for them."""
         function = self.function
         found: dict[str, Variable] = {each: (function.node, each) for each in function.local}
         reached = [*function.reached]
@@ -132,7 +132,7 @@ class Sharing(Analysis[Pairs]):
         return self._closures(state).get(name, 0)
 
     def _closures(self, state: State) -> dict[str, Bits]:
-        """By name: the objects that it may be, with all that is in them."""
+        """The possible objects of each name, with all their contents."""
         known = self._known.get(id(state))
         if known is None or known[0] is not state:
             found: dict[str, Bits] = {}
@@ -151,7 +151,7 @@ class Sharing(Analysis[Pairs]):
         return self.flow.spread(state, found & ~self.objects.functions)
 
     def _twice(self, state: State, name: str) -> Bits:
-        """The objects to which what a variable may be leads on two ways."""
+        """The objects that are reachable from a variable by two paths."""
         return self.flow.held_twice(state, self._bits(state, name)) & ~self.objects.functions
 
     def _shared(self, state: State) -> set[frozenset[str]]:
@@ -261,7 +261,7 @@ class Sharing(Analysis[Pairs]):
         return any(self.names.callees(each) for each in calls)
 
     def _stores(self, point: Point, state: State) -> list[tuple[Bits, Bits]]:
-        """What is put into objects at a point, with these."""
+        """The objects stored into others at a point, with these."""
         stored = self.flow.stored.get(point, {})
         return [(self.flow.spread(state, bits), self._inside(state, value)) for bits, value in stored.items()]
 
@@ -286,7 +286,7 @@ class Sharing(Analysis[Pairs]):
         return Alias(node, one, other, self._asked(node, one))
 
     def _asked(self, node: ast.stmt, one: str) -> ast.expr | None:
-        """What tells at run time that a statement gives a variable but a number."""
+        """The run-time test that a statement gives a variable an object rather than a number."""
         match node:
             case ast.Assign(targets, value):
                 target = targets[0]
@@ -378,7 +378,7 @@ class Sharing(Analysis[Pairs]):
                 self._perhaps_in_place(node, target.id)
 
     def _perhaps_in_place(self, node: ast.stmt, name: str) -> None:
-        """What may be a number or an array is given another value, or is changed where others see it."""
+        """Handle a rebinding or visible mutation of a variable that may be a number or an array."""
         function = self.function
         if name in function.local and name not in function.params:
             return
@@ -495,7 +495,7 @@ class Sharing(Analysis[Pairs]):
         itself: bool = False,
         deep: bool = False,
     ) -> None:
-        """A change of what an expression means, which are some objects of a kind.
+        """Record a mutation of an expression's value, given as objects of a kind.
 
         `itself`: by an augmented assignment; `deep`: perhaps of a part of a part.
         """
@@ -529,7 +529,7 @@ class Sharing(Analysis[Pairs]):
     def _changed_twice(
         self, node: ast.stmt, changed: ast.expr, shared: Alias, kind: Kind, itself: bool
     ) -> None:
-        """A change of what a container may hold in two places."""
+        """Record a mutation of an object that a container may hold at two places."""
         if itself and kind.has("array", "box"):
             self.in_place.add(id(node))
         elif itself and not kind.has(*CONTAINERS):
@@ -546,7 +546,7 @@ class Sharing(Analysis[Pairs]):
         other: str,
         live: Set[str],
     ) -> None:
-        """A change of what two names share."""
+        """Record a mutation of an object that two names share."""
         if other == self.function.result or not reaches(self.whole.arrays, self._kind(other), kind):
             return
         if other.endswith(GIVEN):
@@ -562,7 +562,7 @@ class Sharing(Analysis[Pairs]):
     def _changed_argument(
         self, node: ast.stmt, changed: ast.expr, shared: Alias, kind: Kind, itself: bool, other: str
     ) -> None:
-        """A change of what a parameter was given, by any name."""
+        """Record a mutation of an argument's object, by any name."""
         name, given = root_of(changed) or "", other.removesuffix(GIVEN)
         unknown = itself and not kind.has("array", "box", *CONTAINERS)
         if not unknown or not isinstance(changed, ast.Name):
@@ -588,7 +588,7 @@ class Sharing(Analysis[Pairs]):
             self.found[key] = Conflict(shared, node, whole)
 
     def _captured(self) -> None:
-        """What functions inside change is changed whenever they are called."""
+        """Record mutations by inner functions at each of their calls."""
         for inner in self.function.nested.values():
             for name in inner.altered:
                 self.changed.add(name)
@@ -611,7 +611,7 @@ class Sharing(Analysis[Pairs]):
     # Questions.
 
     def conflicts(self) -> Iterator[Conflict]:
-        """The changes of what two names share, in the order of the text."""
+        """Yield the mutations of objects that two names share, in text order."""
 
         def order(each: Conflict) -> tuple[int, int, str, str]:
             return getattr(each.alias.node, "lineno", 0), each.line, each.alias.name, each.alias.other
@@ -619,7 +619,7 @@ class Sharing(Analysis[Pairs]):
         yield from sorted(self.found.values(), key=order)
 
     def shown(self) -> set[str]:
-        """The names whose changes those outside may see: of what is given, or captured."""
+        """The names whose mutations are visible outside: arguments and captures."""
         function = self.function
         found = set()
         for each in self.changed:
@@ -629,7 +629,7 @@ class Sharing(Analysis[Pairs]):
         return found
 
     def altered(self) -> set[str]:
-        """The names of what is changed, by whatever name."""
+        """The names of mutated objects, including their aliases."""
         return self.showing(self.changed)
 
     def showing(self, changed: set[str]) -> set[str]:
@@ -652,7 +652,7 @@ class Sharing(Analysis[Pairs]):
         return known or any(name in self.sources(each) for each in self._views())
 
     def _views(self) -> Iterator[ast.expr]:
-        """The parts of arrays that the derivative may give names of their own, and what pullbacks keep."""
+        """Yield the array parts that the derivative may name, and the objects that pullbacks keep."""
         for each in terms.own_nodes(self.function.body):
             if isinstance(each, ast.Call):
                 given = arguments(each)
@@ -710,7 +710,7 @@ def changes_something(function: Function) -> bool:
 
 
 def summarized(function: Function) -> Summary:
-    """What a call of a function leaves behind, by the names of what the function knows from outside."""
+    """The summary of a function's calls, by the function's names for outer objects."""
     points = function.whole.points
     flow, known = points.of(function.node), points.summary(function.node)
 
@@ -766,7 +766,7 @@ def _bound_at(point: Point) -> frozenset[str]:
 
 
 def _copied_at(point: Point) -> dict[str, str]:
-    """By name that a statement gives a value: the name whose value it gets."""
+    """The name from which a statement's target gets its value, by target."""
     found: dict[str, str] = {}
     node = point.node
     if point.role is not Role.STATEMENT or not isinstance(node, ast.Assign) or len(node.targets) > 1:
@@ -780,9 +780,7 @@ def _copied_at(point: Point) -> dict[str, str]:
 
 
 def _apart(one: ast.expr, other: ast.expr) -> ast.expr | bool:
-    """Return whether two parts of one variable are different ones; what tells it, where that are the
-    indices.
-    """
+    """Return whether two parts of one variable are different; the test of their indices, if these decide."""
     if not (isinstance(one, ast.Subscript) and isinstance(other, ast.Subscript)):
         return False
     indices = one.slice, other.slice
@@ -796,7 +794,7 @@ def _apart(one: ast.expr, other: ast.expr) -> ast.expr | bool:
 
 
 def _iterated(statements: list[ast.stmt], around: frozenset[str] = frozenset()) -> dict[int, frozenset[str]]:
-    """By the identity of a statement: the names that the loops around it iterate.
+    """The names that the loops around a statement iterate, by the statement's identity.
 
     The way back iterates these again, so they are live until a loop is done.
     """

@@ -55,8 +55,9 @@ def _is_again_the_same(reader: Reader, call: ast.Call) -> bool:
 
 
 def changed_by_call(reader: Reader, call: ast.Call) -> set[str]:
-    """The variables that a call changes: those that the function assigns, and what it is given. One that has
-    no name here is called as `Sources` calls it."""
+    """The variables that a call mutates: outer ones that the function assigns, and arguments. One without a
+    name here gets the name that `Sources` uses.
+    """
     if isinstance(call.func, ast.Attribute):
         known = reader.function.dotted(call.func) is not None or call.func.attr not in CHANGING_METHODS
         return set() if known else {root_of(call.func) or ""}
@@ -143,7 +144,7 @@ def _resized(reader: Reader, node: ast.For) -> set[str]:
 
 
 def asks_length(reader: Reader, source: ast.expr, names: set[str]) -> bool:
-    """Return whether what a loop goes through has no adjoint, and how long it is depends on variables."""
+    """Return whether a loop's iterable has no adjoint, and its length depends on variables."""
     match source:
         case ast.Name() | ast.Subscript() | ast.Attribute():
             return False
@@ -153,7 +154,7 @@ def asks_length(reader: Reader, source: ast.expr, names: set[str]) -> bool:
 
 
 def _copied(node: ast.AST) -> str | None:
-    """The variable of which a part of what a loop goes through is a copy."""
+    """The variable of which a part of a loop's iterable is a copy."""
     match node:
         case ast.Call(ast.Name("list" | "tuple"), [value]) | ast.Subscript(value, ast.Slice()):
             return root_of(value)
@@ -198,7 +199,7 @@ def depth(node: ast.expr) -> int:
 
 
 def changed_inside(reader: Reader, node: ast.For) -> bool:
-    """Return whether a loop's body may change what the loop goes through."""
+    """Return whether a loop's body may mutate its iterable."""
     aliases = reader.whole.aliases(reader.function)
     given = terms.names_read(node.iter) & aliases.changed
     for each in terms.inside(node.body) if given else ():
@@ -210,8 +211,8 @@ def changed_inside(reader: Reader, node: ast.For) -> bool:
 
 
 def place_told(reader: Reader, call: ast.Call, rebound: str) -> ast.expr | None:
-    """What the way back has to be told of where `pop` takes from or `insert` puts to; None, where the call
-    tells.
+    """The position at which `pop` takes or `insert` puts, which the adjoint pass needs; None if the call
+    states it.
 
     In a list that is a place from its start, in a dict a key. `rebound` is the variable that gets the value.
     """
@@ -314,7 +315,7 @@ def asked_by(index: ast.expr) -> set[str]:
 
 
 def changed_as_given(reader: Reader, name: str, asked: frozenset[str] = frozenset()) -> bool:
-    """Return whether a function may change what a parameter was given, which gets another value in it.
+    """Return whether a function may mutate the argument of a parameter that it also rebinds.
 
     `asked` are the parameters that are being asked for already: a call of itself does to them what it does.
     """

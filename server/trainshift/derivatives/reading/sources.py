@@ -30,7 +30,7 @@ OF = " of "
 
 
 class Sources:
-    """Tells for one function of which of its variables a value may be made."""
+    """The variables from which a value may be made, for one function."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
@@ -83,7 +83,9 @@ class Sources:
         return []
 
     def given(self, callee: Function, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
-        """What a function knows from outside, its parameters and what it captures, with what that is here."""
+        """Yield the outer objects of a function, as parameters and captures, with their expressions at a
+        call.
+        """
         for param, argument in bound(callee, call):
             yield f"{param}{GIVEN}", argument
         for owner, name in callee.reached:
@@ -92,8 +94,9 @@ class Sources:
     def changed(
         self, callee: Function, call: ast.Call, given: Mapping[str, ast.expr]
     ) -> Iterator[tuple[ast.expr, Kind]]:
-        """What of what it is `given` a call of a function may change, with the kinds of what is changed in
-        it: itself or deeper."""
+        """Yield the arguments that a call may mutate, with the kinds of their mutated parts: themselves or
+        deeper.
+        """
         known = [
             (argument, callee.kind(param))
             for param, argument in bound(callee, call)
@@ -183,12 +186,12 @@ class Sources:
 
 
 def name_of(function: Function, owner: Function, name: str) -> str:
-    """What a variable of a function, the owner, is called in another one."""
+    """The name in one function of a variable that another one, the owner, has."""
     return name if function.owner(name) is owner else f"{name}{OF}{owner.name}"
 
 
 def parts_of(target: ast.expr, value: ast.expr, each: bool) -> Iterator[tuple[ast.expr, ast.expr, bool]]:
-    """The names and places in a target with what each is given, and whether that may be but a number."""
+    """Yield the names and places in a target with their values, and whether a value may be a mere number."""
     if not isinstance(target, ast.Tuple | ast.List):
         yield target, value, each or isinstance(value, ast.Subscript | ast.Name)
         return
@@ -224,8 +227,8 @@ def is_no_part(held: str, value: ast.expr) -> ast.stmt:
 
 
 def number(value: ast.expr | str) -> ast.expr:
-    """Return whether a variable, or what is at a place, is a number: no array, which may be a part of
-    another.
+    """An expression that tests whether a variable or element is a number rather than an array, which may be a
+    view.
     """
     read = terms.name(value) if isinstance(value, str) else terms.copied(value)
     return ast.UnaryOp(ast.Not(), terms.call("np.ndim", read))

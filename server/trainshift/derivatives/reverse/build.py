@@ -34,17 +34,17 @@ class Build(Analysis):
 
     @cached_property
     def _kept_around(self) -> dict[Function, set[str]]:
-        """What is kept in the functions that are being made, each inside the one before it."""
+        """The saved values in the functions under construction, each inside the one before it."""
         return {}
 
     @cached_property
     def _handed(self) -> dict[Function, set[str]]:
-        """What each function gives those that it calls, whose pullbacks read that."""
+        """The values that each function passes to its callees, whose pullbacks read them."""
         return {}
 
     @cached_property
     def _read_back(self) -> dict[Function, tuple[set[str], set[str], set[int]]]:
-        """What the way back through each function inside another one was found to read.
+        """The names that the adjoint pass of each inner function reads.
 
         Each run through a function goes through those inside it; from the second one on, that is known.
         """
@@ -52,7 +52,7 @@ class Build(Analysis):
 
     @cached_property
     def _put_back(self) -> list[Kind]:
-        """The kinds of what the pullbacks of called functions change in the values that these gave."""
+        """The kinds of the results of called functions that their pullbacks mutate."""
         return []
 
     # What functions are called, and what they give back.
@@ -143,8 +143,9 @@ class Build(Analysis):
         return way
 
     def _rebound(self, function: Function) -> set[str]:
-        """The parameters whose adjoints so far are given, but for what they are at the start: they get other
-        values."""
+        """The parameters that are rebound: their adjoints so far belong to the new values, not to the
+        arguments.
+        """
         rebound = terms.names_bound(function.body) & self.signature(function)[1]
         rebound = {each for each in rebound if function.fills(each) is None}
         for name in sorted(rebound):
@@ -254,7 +255,9 @@ class Build(Analysis):
     def _begun_late(
         self, body: Sequence[ast.stmt], starts: Sequence[ast.stmt], around: set[Function]
     ) -> Iterator[ast.stmt]:
-        """What begins adjoints that the body of a pullback has to do with, if no pullback before it has."""
+        """Yield the initializations of adjoints used in a pullback's body, unless an earlier pullback has
+        them.
+        """
         used = set(terms.counted(body)[0]) | terms.names_bound(body)
         for (owner, name), bar in self.captured_bars.items():
             late = owner in around and self._is_begun_late(owner, name)
@@ -265,7 +268,8 @@ class Build(Analysis):
                 yield ast.If(ast.Compare(terms.name(bar), [ast.Is()], [terms.constant(None)]), [begun], [])
 
     def _left(self, way: Ways, params: Sequence[str]) -> tuple[list[ast.stmt], list[ast.stmt]]:
-        """What leaves arguments and the value as the function does, though the way back undoes changes.
+        """Restore the arguments and the result as the function leaves them, after the adjoint pass has undone
+        mutations.
 
         An argument that nobody else knows is copied before; another one is put right after.
         """
@@ -352,8 +356,8 @@ class Build(Analysis):
         return not kind.words and any(kind in each.with_elements() for each in others if each.container)
 
     def _undoes_value(self, way: Ways) -> bool:
-        """Return whether the way back may change what the function at the start gives, here or in what it
-        calls.
+        """Return whether the adjoint pass may mutate the result of the function at the start, here or in
+        callees.
         """
         start, aliases = self.start, self.aliases(self.start)
         undone = {each for each in way.passes.contents & aliases.changed if start.owner(each) is start}
@@ -366,8 +370,7 @@ class Build(Analysis):
         return self._puts_back_value()
 
     def _puts_back_value(self) -> bool:
-        """Return whether the pullbacks of called functions may change what the function at the start
-        gives."""
+        """Return whether pullbacks of called functions may mutate the result of the function at the start."""
         kind = self.start.kind(self.start.result)
         if any(each.found() in kind.with_elements() for each in self._put_back):
             return True
@@ -501,7 +504,7 @@ class Build(Analysis):
         return function_of(self.made_name(function), same_arguments(function.node.args), said, body)
 
     def made_function(self, function: Function) -> list[ast.stmt]:
-        """What stands for the definition of a function inside another one."""
+        """The replacement of an inner function's definition."""
         self._reserve(function)
         return [self.vjp(function)]
 

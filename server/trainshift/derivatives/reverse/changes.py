@@ -93,7 +93,7 @@ class Changes:
         return back
 
     def _bars(self, target: ast.expr, defined: set[str], held: dict[str, ast.Name]) -> ast.expr:
-        """The adjoints of what is unpacked, in its structure; `held` are those that have another name."""
+        """The adjoints of an unpacked target, in its structure; `held` are those with another name."""
         if isinstance(target, ast.Tuple | ast.List):
             return terms.display([self._bars(each, defined, held) for each in target.elts])
         assert isinstance(target, ast.Name)
@@ -234,7 +234,7 @@ class Changes:
         return rows or not self.pull.is_one_place(target.slice, True)
 
     def _stored_at(self, target: ast.Subscript, value: ast.expr) -> ast.Subscript:
-        """Where an element is found after a store: a part of a list may have another length then.
+        """The place of an element after a store, since a slice may then have another length.
 
         What is before the part and what is behind it stays, so their lengths tell.
         """
@@ -287,7 +287,7 @@ class Changes:
         return self.pull.helper("_cells", terms.copied(place))
 
     def _own(self, place: ast.expr, base: Kind) -> ast.expr:
-        """What stands in a place of a container, by itself: a part of an array is a copy."""
+        """A copy of the element at a place of a container, since a part of an array is a view."""
         if base.has("array"):
             return ast.BinOp(place, ast.Add(), terms.constant(0))
         if self.whole.arrays and not self.whole.tensors and not base.has("list", "tuple", "dict"):
@@ -319,7 +319,7 @@ class Changes:
             backs.append(lambda: self.passes.emit(terms.assign(place, back)))
 
     def _restore(self, place: ast.Subscript, old: ast.expr) -> None:
-        """Gives a dict at a key what it had before: nothing, if that is `...`."""
+        """Restore a dict's value at a key; removes the key if the old value is `...`."""
         if not isinstance(old, ast.Name):
             held = terms.name(self.function.temporary())
             self.passes.emit(terms.assign(held, old))
@@ -487,7 +487,7 @@ class Changes:
         return kind.has("list") and not kind.has("dict")
 
     def _put_back(self, popped: ast.Call, place: ast.expr, value: ast.expr, keys: str | None) -> ast.stmt:
-        """A value put back where a `pop` took it from; `keys` is the name of what a dict's keys were."""
+        """Put a value back where a `pop` took it; `keys` is the name of the dict's saved keys."""
         place = terms.copied(place)
         if not popped.args or terms.is_number(popped.args[0], -1):
             return ast.Expr(ast.Call(ast.Attribute(place, "append", ast.Load()), [value], []))
@@ -513,7 +513,7 @@ def _parts(value: ast.expr) -> list[ast.expr]:
 
 
 def _taken_away(place: ast.expr, added: ast.Call) -> ast.expr:
-    """What `append` or `insert` has added to a list, taken away again."""
+    """Remove the element that `append` or `insert` has added to a list."""
     at: list[ast.expr] = []
     for each in added.args[:-1]:
         if isinstance(each, ast.Name):

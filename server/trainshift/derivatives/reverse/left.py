@@ -53,7 +53,7 @@ def reads_of(way: Ways) -> tuple[set[str], set[str]]:
 
 
 def put_right(name: str, kept: str, kind: Kind) -> tuple[str, list[ast.stmt]]:
-    """The helper that keeps what a value of a kind holds, and statements that give it that again, in place.
+    """The helper that saves a value's contents, and the statements that restore them in place.
 
     What it holds is put right itself: who calls the function may have other names for it.
     """

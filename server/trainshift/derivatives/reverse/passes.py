@@ -19,7 +19,7 @@ Back = Callable[[], None]
 
 @dataclass
 class Block:
-    """The block that is being read: what its way back begins with."""
+    """The block being read: the first statements of its adjoint pass."""
 
     statements: Sequence[ast.stmt]
     starts: list[Back] = field(default_factory=list)
@@ -122,7 +122,7 @@ class Passes:
         return known[key]
 
     def stays(self, expr: ast.expr) -> bool:
-        """Return whether what an element is found by is not assigned in the rest of the function."""
+        """Return whether the names in an element's path are not assigned in the rest of the function."""
         found = terms.names_read(expr)
         stores = self.counts[1]
         return all(stores[each] <= (0 if each in self.function.params else 1) for each in found)
@@ -150,7 +150,7 @@ class Passes:
 
 
 def nothing() -> None:
-    """The adjoint pass of what has none."""
+    """The adjoint pass of a statement without one."""
 
 
 def simple(node: ast.stmt) -> bool:

@@ -88,7 +88,7 @@ class Pull(Writer):
         return self.function.kind(name).has("linked")
 
     def ahead(self, node: Node, lines: list[tuple[str, Node]], top: bool = False) -> ast.expr:
-        """The expression of the primal pass, with names for what the adjoint pass reads (AD40)."""
+        """The expression of the primal pass, with names for the values that the adjoint pass reads (AD40)."""
         new: dict[int, ast.expr] = {}
         if node.sort == "call":
             return self.called(node, lines)
@@ -240,7 +240,7 @@ class Pull(Writer):
                 self.push(child, terms.call("sum", ast.Subscript(terms.copied(bar), part, ast.Load())))
 
     def path(self, expr: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
-        """What an element is an element of, and the indices that lead to it."""
+        """The variable behind an element, and the indices that lead to it."""
         indices: list[ast.expr] = []
         while True:
             if isinstance(expr, ast.Subscript):
@@ -413,13 +413,14 @@ class Pull(Writer):
         return target is None or target.gives_functions or target.acts or asks(target)
 
     def _undoes_its_value(self, called: Function) -> bool:
-        """Return whether a pullback undoes changes of what the value of its call is, or shows: what reads
-        that is done before."""
+        """Return whether a pullback undoes mutations of its call's result, so that reads of this must come
+        before.
+        """
         aliases = self.whole.aliases(called)
         return bool(aliases.with_names({called.result}) & aliases.changed)
 
     def _undone_by(self, node: Node) -> set[str]:
-        """The variables that show what a call changes, which its pullback undoes."""
+        """The variables that show a call's mutations, which its pullback undoes."""
         assert isinstance(node.expr, ast.Call)
         changed = changed_by_call(self.nodes.reader, node.expr)
         aliases = self.whole.aliases(self.function)
@@ -547,7 +548,7 @@ class Pull(Writer):
             self._received(child, terms.name(held))
 
     def _received(self, child: Node, bar: ast.expr) -> None:
-        """What a pullback gives back goes to the adjoint of a variable at once, where nothing else waits."""
+        """Add a pullback's result to a variable's adjoint at once, if nothing else waits for it."""
         if child.sort == "name" and not child.pending and isinstance(child.expr, ast.Name):
             if child.expr.id not in self.consumed and child.expr.id not in self.terms:
                 self.add(child.expr.id, bar)
@@ -565,7 +566,7 @@ class Pull(Writer):
         return self.function.fresh(f"{child.held or root_of(child.expr) or ''}_bar")
 
     def _bar_for(self, child: Node) -> str:
-        """A new name for what a pullback gives back for an argument."""
+        """A new name for a pullback's result for an argument."""
         base = child.expr.id if isinstance(child.expr, ast.Name) else child.held or "t"
         return self.function.fresh(f"{base}_bar")
 
@@ -611,7 +612,7 @@ class Pull(Writer):
         return kind.has("changed")
 
     def _made_for(self, child: Node) -> ast.expr:
-        """An adjoint that is made for an argument, with what came to its value so far."""
+        """A new adjoint for an argument, with the sum so far."""
         found = self.held_terms.pop(child.held or "", None)
         start = self.helper("_cells", self.value(child))
         return self.helper("_add", start, self.total(found, self.value(child))) if found else start
@@ -690,8 +691,9 @@ class Pull(Writer):
         return had and self.boxlike(name)
 
     def taken_out(self, name: str) -> str:
-        """The adjoint of a variable that is assigned here, by another name: what is added from here on is
-        that of the value before."""
+        """The adjoint of an assigned variable, under another name: later additions are for the value
+        before.
+        """
         held = self.function.fresh(self.bar(name))
         self.passes.emit(terms.assign(held, terms.name(self.bar(name))))
         self.ask_length(name)

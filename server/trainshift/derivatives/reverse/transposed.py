@@ -1,4 +1,4 @@
-"""The gradient by transposed tangents: the adjoint pass where names share what is changed (AD37).
+"""Gradients by transposed tangents: the adjoint pass if names share mutated objects (AD37).
 
 Tangents share whatever values share, so the jvp of such a function is right where no adjoint can follow.  It
 is run once, with tangents that note on a tape which others they are sums of.  Going back through the tape
@@ -22,7 +22,7 @@ _OF_FLOATS = frozenset(("math.fsum", "math.radians", "math.degrees"))
 def transposed(
     tangents: Tangents, functions: list[ast.FunctionDef], made: str
 ) -> list[ast.FunctionDef] | None:
-    """The gradient `made` of the last of the functions of a jvp, after what it calls.
+    """The gradient `made` of the last function of a jvp, after the gradients of its callees.
 
     Return None for tangents that are no numbers, and where the jvp is called by others as well.
     """

@@ -401,7 +401,7 @@ class Ways:
         return ast.For(terms.stored(target), terms.call("reversed", values), inner, [])
 
     def _first(self, source: ast.expr, count: ast.expr) -> ast.expr:
-        """The first elements of what a loop goes through, so many as it came to."""
+        """The elements of a loop's iterable that it reached."""
         match source:
             case ast.Call(ast.Name("zip"), [first, *others]):
                 # It ends with the shortest.
@@ -437,7 +437,7 @@ class Ways:
                 self.passes.emit(terms.assign(self.pull.bar(each), self.pull.zero(each)))
 
     def _element(self, target: ast.expr, source: ast.expr, at: object) -> None:
-        """What a loop's variables have as adjoints goes to the elements that they were."""
+        """Add the adjoints of a loop's variables to those of the elements."""
         assert callable(at)
         names = [each.id for each in terms.leaves(target) if isinstance(each, ast.Name)]
         if not any(self.function.active(each) and self.pull.is_present(each) for each in names):

@@ -220,7 +220,7 @@ def _bare(text: str) -> str:
 
 
 def variant_of(name: str, text: str) -> int | None:
-    """Which of a helper's texts one is: of numbers, of arrays, of tensors; None where it is none of them.
+    """The index of a helper's variant (numbers, arrays, tensors) that a text is; None if it is none of them.
 
     A later one does for numbers what an earlier one does, but none does for both arrays and tensors.
     """

@@ -1,4 +1,4 @@
-"""The texts of helpers that differ only in what they give for one number, array or tensor."""
+"""The texts of helpers that differ only in their result for a number, an array or a tensor."""
 
 from __future__ import annotations
 

@@ -13,5 +13,5 @@ from trainshift.derivatives.tables.table_tensorflow import ROWS as OF_TENSORFLOW
 
 @cache
 def rows() -> Mapping[str, Row]:
-    """Every row of functions by the full name of what is called."""
+    """Every row of functions, by full name."""
     return {row.name: row for row in (*OF_MATH, *OF_HELPERS, *OF_NUMPY, *OF_TENSORFLOW)}

@@ -11,8 +11,8 @@ from trainshift.python.syntax.fresh_names import fresh_name
 
 
 def filled(template: str, values: Mapping[str, ast.expr], defaults: Mapping[str, str]) -> ast.expr:
-    """The expression of a template with its names replaced, by `defaults` where there is no value; what it
-    binds itself gets names that nothing in the values has.
+    """Fill in a template: its names are replaced by values or `defaults`, and its bound names are renamed if
+    they clash.
 
     What is False or None because it is left out is left out of the template's calls, too, and so is a flag
     that is the opposite of one that is True.

@@ -65,7 +65,7 @@ class Writer:
         return terms.name(node.held) if node.held else self.plain(node.expr)
 
     def operands(self, node: Node, row: Row) -> dict[str, ast.expr]:
-        """What stands in a template of an operation for its operands, and for its value `y`."""
+        """The expressions for an operation's operands in a template, and for its value `y`."""
         values = {param: self.nodes.by_part(row, child, self.value(child)) for param, child in node.params}
         return values if "y" in values else {**values, "y": self.value(node)}
 
@@ -97,7 +97,7 @@ class Writer:
         return owner.kind(expr.id).has("function")
 
     def as_function(self, expr: ast.expr) -> ast.expr:
-        """What stands for a function that is handed over."""
+        """The replacement of a function that is passed as an argument."""
         assert isinstance(expr, ast.Name)
         if self.function.owner(expr.id) is None:
             return terms.name(self.whole.made_name(self.whole.function(expr.id)))

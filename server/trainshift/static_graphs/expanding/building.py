@@ -108,7 +108,9 @@ class Builder:
         return self._with_comments(self._end_of(block[-1]), statement_column(block[0]))
 
     def _with_comments(self, last: int, least: int) -> int:
-        """The last line of what ends on one, with the comments right below it that stand at least so deep."""
+        """The last line of a statement, including comments directly below it that are indented at least as
+        far.
+        """
         for line in range(last + 1, len(self.source.line_starts) + 1):
             if self._is_comment(line):
                 if self.comments[line].column < least:
@@ -437,7 +439,7 @@ class Builder:
         return [found]
 
     def _leaves(self, statement: Statement) -> bool:
-        """Return whether a statement leaves what becomes part of the graph."""
+        """Return whether a statement leaves code that becomes part of the graph."""
         if not self._is_wanted(statement) and self.wanted is not None:
             return False
         return any(map(self._is_graph, self.know.function.left_by(statement)))
@@ -480,7 +482,7 @@ class Builder:
         return not names or any(each.endswith(("no_grad", "set_grad_enabled")) for each in names)
 
     def _afterwards(self, statement: Statement) -> list[Form]:
-        """What the `else` of a loop does, which runs after one that nothing leaves."""
+        """The `else` of a loop, which runs if nothing leaves the loop."""
         orelse = statement.branches.get("orelse", [])
         if not orelse:
             return []
@@ -543,7 +545,7 @@ class Builder:
         return Kept([(Plain([f"if {first}:"], reads), [branch])], node, above)
 
     def _asserted(self, statement: Statement, node: ast.If, leading: list[str]) -> list[Form]:
-        """An `if` that raises as an assertion (PD18), and what it does else; nothing for any other."""
+        """An `if` that raises, as an assertion (PD18), and its other branch; nothing for any other."""
         blocks = [statement.branches.get("body", []), statement.branches.get("orelse", [])]
         places = [place for place, block in enumerate(blocks) if _only_raises(block)]
         if not places or self.know.truth(node) is not Truth.GRAPH:
@@ -688,7 +690,7 @@ class Builder:
         self._rows(loop, node, given, start, is_enumerated=name == "enumerate")
 
     def _start(self, loop: Loop, node: ast.For, first: ast.expr) -> str:
-        """What `enumerate` counts from: a name of its own, where the body may change what it is."""
+        """The start of `enumerate`: a name of its own if the body may change it."""
         text = self.write.text(first)
         changed = set(bound_in(loop.body)) | set(names_bound(node.target))
         if isinstance(first, ast.Constant | ast.Name) and not names_read(first) & changed:
@@ -699,8 +701,7 @@ class Builder:
         return name
 
     def _may_be_rows(self, value: AbstractValue, target: ast.expr) -> bool:
-        """Return whether a value is a tensor, or else a list or tuple of tensors, by what its elements
-        are."""
+        """Return whether a value is a tensor, or a list or tuple of tensors, by its elements."""
         row = target.elts[1] if isinstance(target, ast.Tuple) else target
         return value.python <= {"list", "tuple"} and not value.array and self.know.kind(row).is_tensor
 
@@ -794,7 +795,7 @@ class Builder:
 
 
 def _binding(name: str, text: str, reads: Names, known: VarInfo) -> Plain:
-    """An assignment that the expansion adds, of which is known what it gives the name."""
+    """An assignment that the expansion adds, with the known type of its value."""
     return Plain([f"{name} = {text}"], reads, (name,), gives={name: known})
 
 

@@ -59,7 +59,7 @@ class RefusedFunction:
 
 @dataclass(slots=True)
 class Expansion:
-    """What an expansion gives: edits of the file in text order, and what was refused.
+    """The result of an expansion: edits of the file in text order, and refusals.
 
     No edits and no refusals: there is nothing to expand.
     """
@@ -271,7 +271,7 @@ def _has_graph(function: StaticFunction, write: Expressions) -> bool:
 
 
 def _unit(function: StaticFunction, program: Program, margin: str) -> str:
-    """What a deeper block begins with."""
+    """The indentation of a nested block."""
     outer = program.script.code.source.indentation(program.script.span(function.node, function.scope).start)
     return margin[len(outer) :] if margin.startswith(outer) and len(margin) > len(outer) else "    "
 
@@ -320,8 +320,8 @@ def _asks_for_unknown_sizes(function: StaticFunction) -> bool:
 
 
 def _has_flow(program: Program, function: StaticFunction) -> bool:
-    """Return whether a function has control flow on tensors.  Raises CannotExpand for what no graph can
-    carry.
+    """Return whether a function has control flow on tensors. Raises CannotExpand if a graph cannot carry its
+    values.
     """
     return _needs_graph(function, Expressions(Knowledge(function), program.script, ""))
 

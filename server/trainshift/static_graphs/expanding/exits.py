@@ -35,7 +35,7 @@ _NAMES = {"break": "broke", "return": "returned", "continue": "skipped"}
 
 
 class _FormsSingleExit(SingleExit[Form]):
-    """The single-exit rewrite of forms; what tensors do not decide on stays as it is."""
+    """The single-exit rewrite of forms; control flow that does not depend on tensors stays."""
 
     def __init__(self, write: Expressions) -> None:
         self.write = write
@@ -142,7 +142,9 @@ class _FunctionExits(_FormsSingleExit):
 
 @dataclass(slots=True)
 class _Flagged:
-    """The body of a loop with its exits as flags: those that stop it, how they begin, what comes after."""
+    """The body of a loop with flags for exits: the flags that stop it, their initial values, the code after
+    it.
+    """
 
     body: list[Form]
     stops: list[str] = field(default_factory=list)
@@ -185,7 +187,7 @@ def _flagged(body: list[Form], node: ast.stmt, fresh: Callable[[str], str], writ
 
 
 def leave_loop(loop: Loop, fresh: Callable[[str], str], write: Expressions) -> list[Form]:
-    """The loop with its exits as flags that its test asks for; what is returned in it comes after it."""
+    """The loop with its exits as flags that its test reads; `return`s in it happen after it."""
     found = _flagged(loop.body, loop.node, fresh, write)
     loop.before += [*_counters_that_are_returned(loop, found.after, write), *found.starts]
     loop.body = found.body
@@ -238,12 +240,12 @@ def _flag(name: str, write: Expressions, *, value: bool) -> Plain:
 
 
 def finished(forms: list[Form], write: Expressions) -> list[Form]:
-    """A block at whose end the function ends: what follows a `return` in a branch goes into the other one."""
+    """A block that ends its function: code after a `return` in a branch moves to the other branch."""
     return _FunctionExits(write).block(forms, {"return": Leave(lambda node: [node], lambda flag: [])})
 
 
 def _once_more(around: Form, rest: Sequence[Form]) -> list[Form]:
-    """What follows an `if` through which some ways return, for another of the ways that go on."""
+    """Repeat the code after an `if` with `return`s for another of the paths that continue."""
     told = [each for each in rest if not isinstance(each, Plain) or each.lines]
     if len([*walk(told)]) > _MOST_REPEATED:
         raise CannotExpand(

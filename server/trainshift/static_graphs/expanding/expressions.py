@@ -62,7 +62,7 @@ class Expressions:
         self._given: set[ast.AST] = set()
 
     def condition(self, node: ast.expr, truth: Truth) -> Code:
-        """A condition as the graph takes it: a tensor of type bool, or what Python takes."""
+        """A condition for the graph: a tensor of type bool, or a Python value."""
         return Code(self._condition(node, truth), names_read(node))
 
     def _condition(self, node: ast.expr, truth: Truth) -> str:
@@ -198,7 +198,7 @@ class Expressions:
         return self.knowledge.is_counted(node) and not names_read(node) & self.pinned
 
     def as_tensor(self, text: str) -> str:
-        """What may be a tensor of type bool or a bool of Python's, as a tensor."""
+        """A tensor for a value that may be a tensor of type bool or a Python bool."""
         return f"{self.paddle}.to_tensor({text})"
 
     def _may_be_asked(self, node: ast.expr) -> bool:
@@ -248,7 +248,7 @@ class Expressions:
     # Text
 
     def code(self, node: ast.expr) -> Code:
-        """The text of an expression, and what it reads."""
+        """The text of an expression, and the names that it reads."""
         return Code(self.text(node), names_read(node))
 
     def text(self, node: ast.AST) -> str:
@@ -257,7 +257,7 @@ class Expressions:
         return self.rewritten(span.start, span.end, node)
 
     def rewritten(self, start: int, end: int, node: ast.AST) -> str:
-        """A stretch of text with what changes in a node replaced."""
+        """A span of text with the changed parts of a node replaced."""
         pieces, at = [], start
         for first, last, text in sorted(self._edits(node)):
             pieces += [self.source.text[at:first], text]
@@ -396,7 +396,7 @@ class Expressions:
         return text[whole.start : body.start] + written + text[body.end : whole.end]
 
     def cond(self, *, is_sure: bool) -> str:
-        """What `cond` is called, by whether its condition is a tensor for sure."""
+        """The function to call for `cond`, depending on whether the condition is certainly a tensor."""
         if is_sure:
             return f"{self.paddle}.static.nn.cond"
         self.needs.add("static_cond")
@@ -407,7 +407,7 @@ class Expressions:
         return f'{self.paddle}.full([], {text}, dtype="{dtype}")'
 
     def owned(self, node: ast.AST, text: str, info: VarInfo, *, is_outer: bool) -> str:
-        """A tensor of its own for a name that stays what it is, whether it is a tensor or a number.
+        """A new tensor for a name whose value stays, whether it is a tensor or a number.
 
         It `is_outer` if the tensor may be one from outside of the `with` around it.
         """
@@ -502,7 +502,7 @@ class Expressions:
         return f'{self.paddle}.cast({text}, "{dtype}")'
 
     def length(self, text: str, *, is_sure: bool) -> str:
-        """The length of a tensor, or of what may be a list."""
+        """The length of a tensor, or of a value that may be a list."""
         found = f"{self.paddle}.shape({text})[0]"
         return found if is_sure else f"({found} if {self.paddle}.is_tensor({text}) else len({text}))"
 

@@ -35,7 +35,8 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class VarInfo:
-    """What a name is in expanded code: the types that its value may have, and how it may be handed on.
+    """The facts about a name in expanded code: the types of its value, and how branches and loops may pass it
+    on.
 
     `is_alias` tells that another name stands for it too.  `held` is "array", "dict" or "list" where it is
     such a container, which a graph carries.
@@ -70,7 +71,7 @@ class VarInfo:
 
     @property
     def unknown(self) -> bool:
-        """Return whether it cannot be seen what it is."""
+        """Return whether nothing is known about its value."""
         return self.value.unknown
 
     @property
@@ -109,7 +110,7 @@ class VarInfo:
         return self.unknown and self.value.is_numeric and not self.other
 
     def joined(self, other: VarInfo) -> VarInfo:
-        """What is one of two."""
+        """The join of two facts."""
         held = self.held if self.held == other.held else ""
         return VarInfo(self.value.joined(other.value), self.is_alias or other.is_alias, held)
 
@@ -181,7 +182,7 @@ class Kept:
 
 @dataclass(slots=True)
 class Branch:
-    """An `if` on a tensor (`is_sure`), or on what may be one."""
+    """An `if` on a tensor (`is_sure`), or on a value that may be one."""
 
     test: Code
     body: list[Form]
@@ -196,7 +197,7 @@ class Branch:
 
 @dataclass(slots=True)
 class Loop:
-    """A loop over tensors, or over what may be tensors.
+    """A loop over tensors, or over values that may be tensors.
 
     `before` are statements that begin it, `steps` what a counter becomes after each turn.
     """
@@ -256,7 +257,7 @@ def surely_bound_in(forms: Sequence[Form]) -> Names:
 
 
 def loop_names(loop: Loop, live: Names) -> list[str]:
-    """The names that go from one turn to the next, or on to what follows."""
+    """The names that pass from one iteration to the next, or to the code after the loop."""
     head = live_before(loop.body, live | frozenset(loop.steps)) | loop.test.reads | frozenset(loop.test_flags)
     head |= frozenset(loop.test_flags)
     bound = {**dict.fromkeys(loop.steps), **bound_in(loop.body)}

@@ -24,14 +24,14 @@ _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class Knowledge:
-    """What is known of a function while it is expanded."""
+    """The facts about a function during its expansion."""
 
     def __init__(self, function: StaticFunction) -> None:
         self.function = function
         self._left: dict[Names, frozenset[ast.AST]] = {}
 
     def kind(self, node: ast.AST) -> AbstractValue:
-        """What an expression is in the function as it stands."""
+        """The abstract value of an expression in the function as it is."""
         return self.function.kind(node)
 
     @cached_property
@@ -43,7 +43,7 @@ class Knowledge:
         return frozenset(used.union(each.name for each in ast.walk(node) if isinstance(each, _NAMED)))
 
     def name(self, base: str) -> str:
-        """The name of something that is used right below: what else is called so may be bound again."""
+        """The name of an object for use directly below; the name itself may be bound again."""
         scopes = (each for each in ast.walk(self.function.node) if isinstance(each, _NAMED))
         return (
             base
@@ -87,7 +87,7 @@ class Knowledge:
         return isinstance(node, ast.Assign) and binding.kind == "value" and self._gives_sizes(node.value)
 
     def _gives_sizes(self, node: ast.expr) -> bool:
-        """Return whether an expression gives sizes, or what is computed from them."""
+        """Return whether an expression yields sizes, or is computed from them."""
         if isinstance(node, ast.BinOp):
             return self._gives_sizes(node.left) or self._gives_sizes(node.right)
         if isinstance(node, ast.Tuple | ast.List):
@@ -130,7 +130,7 @@ class Knowledge:
 
     @cached_property
     def counted(self) -> Names:
-        """The names that are tensors in the graph and may be numbers in dygraph: what a `range` gives."""
+        """The names that are tensors in the graph and may be numbers in dygraph: the results of a `range`."""
         return least_fixed_point(frozenset(), self._more_counted)
 
     def _more_counted(self, known: Names) -> Iterator[str]:
@@ -159,14 +159,14 @@ class Knowledge:
         )
 
     def truth_with(self, node: ast.AST, known: Names) -> Truth:
-        """What control flow becomes, where some numbers are tensors."""
+        """The form of control flow if some numbers are tensors."""
         found = self._tested_with(node, known)
         if found is Truth.PYTHON and isinstance(node, ast.For | ast.While) and node in self._left_with(known):
             return Truth.GRAPH
         return found
 
     def _tested_with(self, node: ast.AST, known: Names) -> Truth:
-        """What control flow becomes by its test alone."""
+        """The form of control flow by its test alone."""
         found = self.function.truth(node)
         test = node.iter if isinstance(node, ast.For) else getattr(node, "test", node)
         if found is Truth.PYTHON and isinstance(test, ast.UnaryOp) and test is not node:
@@ -177,7 +177,7 @@ class Knowledge:
         return found
 
     def truth(self, node: ast.AST) -> Truth:
-        """What control flow becomes."""
+        """The form of control flow."""
         found = self._truth(node)
         if found is Truth.PYTHON and self.held.arrays and isinstance(node, ast.For | ast.While | ast.If):
             test = node.iter if isinstance(node, ast.For) else node.test
@@ -189,7 +189,7 @@ class Knowledge:
 
     @cached_property
     def held(self) -> Held:
-        """The lists and dicts that the graph carries.  Raises CannotExpand for what no graph can carry."""
+        """The lists and dicts that the graph carries. Raises CannotExpand if it cannot carry one."""
         flow = ast.If | ast.For | ast.While
         every = self.function.statements
         graph = {
@@ -298,7 +298,7 @@ class Knowledge:
                 env[each.id] = info
 
     def _computed(self, info: VarInfo, value: ast.expr, env: Env) -> VarInfo:
-        """What a number is that is computed from what may be tensors: one, if a part surely is one."""
+        """The type of a number computed from possible tensors: a tensor if one part certainly is."""
         named = [env[each.id] for each in _summands(value) if env.get(each.id, UNBOUND).is_tensor]
         if not named or info.number not in ("int", "float"):
             return info.or_tensor()
@@ -341,7 +341,7 @@ class Knowledge:
 
 
 def _given(node: ast.stmt) -> dict[ast.AST, ast.expr]:
-    """What an assignment gives each of its names, as far as that stands there."""
+    """The value that an assignment gives each of its names, if it is written there."""
     found: dict[ast.AST, ast.expr] = {}
     if isinstance(node, ast.Assign):
         for target in node.targets:
@@ -368,9 +368,7 @@ def _is_identity(node: ast.AST) -> bool:
 
 
 def _is_used_below(scope: ast.AST, name: str) -> bool:
-    """Return whether no `if` or loop stands between what a scope reads of a name, and the function of that
-    name.
-    """
+    """Return whether no `if` or loop is between a scope's reads of a name and the function of that name."""
     ends, branches, reads = [0], [], []
     waiting = list(ast.iter_child_nodes(scope))
     while waiting:

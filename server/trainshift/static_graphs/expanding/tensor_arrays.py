@@ -69,7 +69,7 @@ class Held:
             self.set.add(name)
 
     def kind_of(self, node: ast.AST) -> str:
-        """What a display is in the graph: an array, a dict or a list; empty for what it does not carry."""
+        """The graph's form of a display: an array, a dict or a list; empty if it cannot carry it."""
         return "array" if node in self.arrays else self.fixed.get(node, "")  # type: ignore[call-overload]
 
     def is_changed_by(self, statement: Statement) -> str:
@@ -171,7 +171,7 @@ class Held:
         return True
 
     def _dtype(self, display: ast.expr, first: ast.expr, name: str) -> str:
-        """The dtype of what is appended first, as text.
+        """The dtype of the first appended value, as text.
 
         It is as it is known, or that of an expression which has the same: Paddle casts to it without a word.
         """
@@ -203,7 +203,7 @@ class Held:
         return ""
 
     def _element(self, node: ast.Subscript) -> ast.expr | None:
-        """What a dict begins with under a key."""
+        """The initial value of a dict at a key."""
         key = self.function.kind(node.slice).constant
         for binding in self.function.scope.bindings.get(getattr(node.value, "id", ""), ()):
             if isinstance(binding.value, ast.Dict):
@@ -256,7 +256,9 @@ class Held:
         return ""
 
     def _alike_name(self, node: ast.Name, display: ast.expr, depth: int) -> str:
-        """As `_alike`, of a name: itself if it has a value before the display, else what it is bound to."""
+        """Like `_alike`, for a name: itself if it has a value before the display, otherwise its bound
+        value.
+        """
         bindings = self.function.scope.bindings.get(node.id, ())
         later = [each for each in bindings if each.statement is not None]
         later = [each for each in later if each.statement and each.statement.node.lineno >= display.lineno]
@@ -354,7 +356,7 @@ class Held:
         return found
 
     def _uses(self, name: str) -> Iterator[ast.Name]:
-        """Where a name is read; raises CannotExpand for one in a function within this one."""
+        """Yield the reads of a name; raises CannotExpand for one in an inner function."""
         function = self.function
         for use in name_uses(function.node, function.scope):
             if use.node.id == name and isinstance(use.node.ctx, ast.Load):

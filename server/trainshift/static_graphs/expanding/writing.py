@@ -188,7 +188,7 @@ class Writer:
             env.pop(name, None)
 
     def _texts(self, form: Branch, ends: list[Env], live: Names, level: int) -> list[list[str]]:
-        """The lines of the two blocks of a branch; `ends` become what the names are at their ends."""
+        """The lines of a branch's two blocks; `ends` receives the facts about names at their ends."""
         kept, texts = self.lines, []
         for block, end in zip((form.body, form.orelse), ends, strict=True):
             self.lines = []
@@ -212,7 +212,7 @@ class Writer:
                 env[name] = replace(known, is_alias=env[name].is_alias)
 
     def _both(self, node: ast.AST, name: str, env: Env, ends: list[Env]) -> tuple[VarInfo, VarInfo]:
-        """What a name is at the end of the two branches; refuses what no graph can give on."""
+        """The facts about a name at the end of both branches; refuses values that a graph cannot pass on."""
         one, other = (self._settled(node, name, end.get(name, UNBOUND)) for end in ends)
         if one.unbound or other.unbound:
             raise CannotExpand(node, f"`{name}` may have no value after this, on one of the paths", "PD13")
@@ -389,7 +389,9 @@ class Writer:
             raise CannotExpand(node, f"{what} are a number first, and then something Trainshift cannot tell")
 
     def _next(self, form: Loop, name: str, start: VarInfo, env: Env) -> str:
-        """What the body gives on for the next turn; refuses what changes its type from turn to turn."""
+        """The value that the body passes to the next iteration; refuses one whose type changes between
+        iterations.
+        """
         end = env.get(name, UNBOUND)
         what = f"the values of `{name}` across iterations"
         if start.held and start.held == end.held:
@@ -420,7 +422,7 @@ class Writer:
 
 
 def _of_branches(one: VarInfo, other: VarInfo) -> VarInfo:
-    """What a name is that a `cond` gives, by what its branches give."""
+    """The facts about a name after a `cond`, by its branches."""
     is_number = one.is_number or other.is_number
     if not is_number:
         return one.joined(other).named(is_alias=False)

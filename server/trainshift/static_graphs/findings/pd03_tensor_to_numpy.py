@@ -101,7 +101,9 @@ def _fixed(judge: Judge, statement: Statement, call: ast.Call, name: str) -> Cha
 def _after_numpy(
     judge: Judge, function: StaticFunction, statement: Statement, cut: set[str]
 ) -> Iterator[Finding]:
-    """What follows a `.numpy()` that is cut out: a write to the tensor itself, or what no tensor has."""
+    """Yield problems after the removal of a `.numpy()`: a write to the tensor itself, or a NumPy-only
+    method.
+    """
     node = statement.node
     for target in targets_of(node):
         held = target.value if isinstance(target, ast.Subscript) else target
