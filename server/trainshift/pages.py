@@ -44,7 +44,7 @@ def section(doc: str, heading: str) -> str:
 
 @cache
 def page_url(code: str, site: str = "") -> str:
-    """Where the page of a code can be opened, on the site at `site` if that is given; "" for no page."""
+    """The address of a code's page, on the site at `site` if given; "" for no page."""
     path = _path(code)
     if path is None:
         return ""

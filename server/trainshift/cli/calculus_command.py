@@ -149,7 +149,7 @@ def transform(ctx: click.Context, rules: str, file: str, at: str | None) -> None
 @click.argument("other", metavar="FILE", type=click.Path())
 @click.pass_context
 def equal(ctx: click.Context, one: str, other: str) -> None:
-    """Tell whether two terms are equal but for the names that they bind.
+    """Compare two terms, apart from the names that they bind.
 
     One FILE may be '-', standard input.
     """

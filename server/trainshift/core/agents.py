@@ -22,7 +22,7 @@ _STEPS = frozenset({TRAIN, "_train"})
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Agent:
-    """A call that makes an agent; `optimizers` are what it is given to step by."""
+    """A call that creates an agent; `optimizers` are its optimizer arguments."""
 
     site: Site
     optimizers: tuple[ast.expr, ...]
@@ -66,7 +66,7 @@ class Agents:
 
     @cached_property
     def trainings(self) -> list[Site]:
-        """The calls of an agent's `train`, or of what it is traced to."""
+        """The calls of an agent's `train`, or of the function traced from it."""
         if not self._is_used:
             return []
         own = [site for site in self._script.sites_named(TRAIN) if self._is_method(site)]
@@ -74,7 +74,7 @@ class Agents:
 
     @cached_property
     def beginnings(self) -> list[Beginning]:
-        """Where the agents have their first values: where they are initialized, else where they are made."""
+        """The places where agents get their first values: their initialization, otherwise their creation."""
         found = [
             Beginning(dotted(site.node.func.value), site)
             for site in (self._script.sites_named(_INITIALIZE) if self._is_used else ())
@@ -94,7 +94,9 @@ class Agents:
         )
 
     def _calls_traced(self, site: Site) -> bool:
-        """Return whether a call runs the method by another name, or what ``common.function`` makes of it."""
+        """Return whether a call runs the method by another name, or a function that ``common.function`` made
+        from it.
+        """
         for value in self._names.callee(site):
             if (
                 isinstance(value, Member)
@@ -126,7 +128,7 @@ class Agents:
         )
 
     def _optimizers(self, made: Site) -> Iterator[ast.expr]:
-        """What an agent is given that is named an optimizer, or is one."""
+        """Yield the arguments of an agent that are named optimizer, or are one."""
         for node in made.node.args:
             if self._names.may_be(self._names.site_values(node, made), *api.OPTIMIZERS):
                 yield node
@@ -137,7 +139,7 @@ class Agents:
 
 
 def _name(site: Site) -> str:
-    """The plain name that is given what a call makes; "" without one."""
+    """The plain name bound to a call's result; "" without one."""
     node = site.statement.node
     is_made = isinstance(node, ast.Assign) and node.value is site.node and len(node.targets) == 1
     return dotted(node.targets[0]) if is_made else ""  # type: ignore[attr-defined]

@@ -46,7 +46,7 @@ _OPTIONAL = "Horovod is imported under a condition and may be missing; by hand: 
 
 @dataclass(frozen=True)
 class Analysis:
-    """Every change that a program admits, and what is withheld; `defects` are rules that failed.
+    """Every change that a program allows, and the withheld ones; `defects` are rules that failed.
 
     Spans and edits are of the text of the program: of one file, or of all files one after another.  `read` is
     the program as the rules have read it, which is another one where a strategy goes first.

@@ -152,7 +152,7 @@ class Cells:
         return next((start for start, text in starts if not _is_python(covered(text))), None)
 
     def as_script(self) -> str:
-        """A script that does what the cells do, one after another, without their magics."""
+        """A script equivalent to the cells, one after another, without their magics."""
         texts = (_read(text, _COMMENTED).strip("\r\n") for text in self.texts)
         return "".join(f"{text}\n\n" for text in texts if text.strip())[:-1]
 

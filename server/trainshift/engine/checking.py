@@ -131,8 +131,8 @@ class Diagnostic:
     docs_url: str = ""
 
     def is_mended(self, least: Severity) -> bool:
-        """Return whether fixes from a severity on fix it: not what is harmless alone, nor what somebody has
-        to choose.
+        """Return whether fixes from a severity on fix it; not if it is harmless, or needs somebody's
+        choice.
         """
         is_broken = self.verdict is Verdict.VIOLATED and self.severity >= Severity.INFORMATION
         return self.fix is not None and not self.asks and (is_broken or self.severity >= least)
@@ -318,7 +318,7 @@ def _check(
 
 
 def has_signs(text: str) -> bool:
-    """Return whether a file seems to use TensorFlow; one that does not may still import what trains."""
+    """Return whether a file seems to use TensorFlow; one that does not may still import code that trains."""
     return _SIGNS.search(text) is not None
 
 

@@ -336,7 +336,9 @@ def _alone(
 
 
 def _with_named(chunks: Sequence[Chunk], wanted: Sequence[Chunk]) -> list[Chunk]:
-    """Those chunks and the ones that bind their names, nearest first up to a limit, in text order."""
+    """The chunks in `wanted` and the ones that bind their names, nearest first up to a limit, in text
+    order.
+    """
     binding: dict[str, list[Chunk]] = {}
     for chunk in chunks:
         for name in chunk.facts.module.bindings:

@@ -79,13 +79,13 @@ class Programs:
         return [each.path for each in script.workspace.reachable]
 
     def may_train(self, start: str) -> bool:
-        """Return whether something in the program that a file starts is called as what trains is."""
+        """Return whether the program that a file starts calls any name of a training function."""
         if start not in self._may_train:
             self._may_train[start] = self._files.once(("may train", start), partial(self._trains, start))
         return self._may_train[start]
 
     def starts_training(self, path: str) -> bool:
-        """Return whether the file at `path` guards what it does when it is started, and trains then."""
+        """Return whether the file at `path` trains, under a guard for being started."""
         code = self._files.read(path)
         return code is not None and _guards_code(code) and self.may_train(path)
 

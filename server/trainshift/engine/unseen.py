@@ -87,13 +87,13 @@ def _is_computed(program: Program, at: Occurrence) -> bool:
 
 
 def _is_name_of_operation(program: Program, node: ast.expr, site: Site) -> bool:
-    """Return whether what a session runs may be the name of an operation."""
+    """Return whether a session may run an operation by its name."""
     parts = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
     return any(texts(program.names.site_values(part, site)) for part in parts)
 
 
 def _is_computation(name: str) -> bool:
-    """Return whether a full name is of what computes: of a library's function that changes no variable."""
+    """Return whether a full name belongs to a library's function that computes and changes no variable."""
     library, *rest = name.split(".")
     known = library in ("tensorflow", "numpy", "builtins") and "contrib" not in rest
     return known and not (rest and rest[-1].startswith(_CHANGING))

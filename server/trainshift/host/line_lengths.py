@@ -43,7 +43,7 @@ class LineLengths:
 
 
 def _here(directory: str) -> int | None:
-    """Return what the settings in one directory ask for: 0 for no limit; None where there are none."""
+    """Return the line length set in one directory: 0 for no limit; None if it is not set."""
     for name in (".ruff.toml", "ruff.toml"):
         if (text := _text(directory, name)) is not None:
             return _length(_table(text)) or _USUAL

@@ -98,8 +98,7 @@ class _Excluded:
         self._bases = (os.getcwd(), os.path.abspath(root))
 
     def match(self, path: str, is_directory: bool) -> bool:
-        """Return whether the patterns exclude `path`; what they say from the current directory comes
-        first."""
+        """Return whether the patterns exclude `path`, first relative to the current directory."""
         for base in self._bases if self._spec else ():
             verdict = verdict_of(self._spec, base, path, is_directory)
             if verdict is not None:

@@ -60,12 +60,12 @@ print(json.dumps(told))
 
 
 class Unfit(Exception):
-    """Why a proof cannot be run, and what to do about it, on lines of their own."""
+    """The reason why a proof cannot be run, and the remedy, on lines of their own."""
 
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python: its path and what it has; versions are empty where something is missing."""
+    """A Python: its path and its packages; versions are empty for missing ones."""
 
     path: str
     python: tuple[int, int, int] = (0, 0, 0)
@@ -77,7 +77,7 @@ class Interpreter:
 
     @property
     def lacks(self) -> str:
-        """What it lacks, and the commands that help; empty if a proof can be run with it."""
+        """The missing parts, and the commands that help; empty if a proof can be run."""
         name = self.path
         if self.problem:
             return f"{name} cannot be run: {self.problem}"
@@ -107,7 +107,7 @@ class Interpreter:
 
     @property
     def doubt(self) -> str:
-        """What speaks against what it has; empty where Horovod was tried with that."""
+        """A doubt about the versions; empty if Horovod was tried with them."""
         if release(self.tensorflow) <= LINES[-1].last:
             return ""
         return f"{self.path} has TensorFlow {self.tensorflow}; Horovod was tried with {_SUPPORTED}."
@@ -129,7 +129,9 @@ def _horovod(path: str, tensorflow: str) -> str:
 
 
 def find(named: str) -> Interpreter:
-    """The interpreter that was named, or the first that has all; raises Unfit, with what to install."""
+    """The named interpreter, or the first that has everything; raises Unfit, with the commands to install
+    it.
+    """
     candidates = [named] if named else [*dict.fromkeys(_candidates())]
     found = [ask(each) for each in candidates]
     for each in found:
@@ -149,7 +151,7 @@ def _candidates() -> Iterator[str]:
 
 
 def ask(path: str) -> Interpreter:
-    """What an interpreter has."""
+    """Inspect an interpreter."""
     whole = os.path.abspath(shutil.which(path) or path)
     try:
         done = subprocess.run(

@@ -15,7 +15,7 @@ MARKS = {"holds": ("✓", "Holds"), "fails": ("✗", "Fails"), "not seen": ("–
 
 
 def page(result: dict[str, Any]) -> str:
-    """The page for what `prove` has given, as its JSON has it."""
+    """The page for the JSON result of `prove`."""
     name, what = escape(result["script"]), verdict(result)
     how = about(result)
     facts = (
@@ -115,7 +115,7 @@ def by_step(result: dict[str, Any], what: str) -> list[Series]:
 
 
 def called(runs: Sequence[dict[str, Any]]) -> str:
-    """What processes are called together."""
+    """The common name of processes in a legend."""
     one = ["one process" for run in runs if run["run"] == "original"]
     ranks = [run["rank"] for run in runs if run["run"] != "original"]
     if len(ranks) > 2 and ranks == [*range(ranks[0], ranks[-1] + 1)]:
@@ -157,7 +157,7 @@ def samples(runs: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
 
 
 def timed(result: dict[str, Any]) -> list[str]:
-    """Which steps the timeline shows, and how much of the time of all goes into reductions."""
+    """The steps in the timeline, and the part of their time that goes into reductions."""
     shown, last, part = len(result["timeline"]["steps"]) - 1, result["steps"], result["reducing"]
     first = max(1, last - shown + 1)
     found = [f"Steps {first} to {last}; each ends at a line." if shown > 1 else f"Step {last}."]
@@ -176,6 +176,6 @@ def figure(title: str, drawing: str, key: str = "", says: Sequence[str] = (), *,
 
 
 def key(series: Sequence[Series]) -> str:
-    """Which colour stands for what."""
+    """The legend: the colour of each series."""
     listed = "".join(f'<span><i class="{of(colour)}"></i>{escape(name)}</span>' for name, _, colour in series)
     return f'<div class="key">{listed}</div>'

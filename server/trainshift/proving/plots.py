@@ -108,7 +108,7 @@ def evenly(known: Sequence[float], from_zero: bool) -> Scale:
 
 
 def logarithms(known: Sequence[float], _: bool) -> Scale:
-    """An axis by powers of ten; what is not positive stands at its lower end."""
+    """A logarithmic axis; values that are not positive stand at its lower end."""
     positive = [value for value in known if value > 0] or [1.0]
     zero = min(known) <= 0
     first = floor(log10(min(positive)) + 1e-9) - zero

@@ -54,7 +54,7 @@ Tell = Callable[[str, int, int, int], None]
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be proven, and how.
+    """A request for a proof, with its options.
 
     `before` is the program on one process, `after` the one that is run on `ranks`; the same where it is
     distributed already.  `steps` is 0 where they run to their end.  `limit` is how many seconds may pass
@@ -74,13 +74,13 @@ class Request:
 
     @property
     def is_converted(self) -> bool:
-        """Return whether what is run on the ranks differs from what is run on one process."""
+        """Return whether the ranks run other code than the single process."""
         return self.before != self.after
 
 
 @dataclass(frozen=True)
 class Means:
-    """What all runs of a proof are made with: a scratch folder, who is told, who starts, who may end it."""
+    """The means of all runs in a proof: a scratch folder, a listener, a launcher, and the interrupts."""
 
     folder: Path
     tell: Tell
@@ -152,7 +152,7 @@ def check_space(folder: Path) -> None:
 
 
 def judged(request: Request, folder: Path) -> dict[str, Any]:
-    """What the judge says, who needs NumPy and so runs in the person's Python."""
+    """Run the judge, which needs NumPy and so runs in the user's Python."""
     done = subprocess.run(
         [request.interpreter.path, "-c", bootstrap("trainshift.proving.judging.main"), str(folder)],
         stdin=subprocess.DEVNULL,

@@ -26,13 +26,13 @@ UNSEEN = {
 
 
 def verdict(result: dict[str, Any]) -> str:
-    """The verdict; what was stopped holds as far as it was run."""
+    """The verdict; if a run was stopped early, it covers the steps that were run."""
     is_cut = result["stopped"] and result["verdict"] == "holds"
     return VERDICTS[result["verdict"]] + (f" for {counted(result['steps'], 'step')}" if is_cut else "")
 
 
 def count(result: dict[str, Any]) -> str:
-    """Return how many claims hold, and how many do not; first what was not seen of a proof that holds."""
+    """Return how many claims hold, and how many do not; for a proof that holds, first the claims not seen."""
     unseen = [
         UNSEEN[each["id"]]
         for each in result["claims"]
@@ -49,7 +49,7 @@ def count(result: dict[str, Any]) -> str:
 
 
 def about(result: dict[str, Any]) -> str:
-    """What was run."""
+    """A description of the script and the run."""
     how = "its conversion" if result["converted"] else "the script as it is"
     return f"{how} on {result['np']} ranks, {counted(result['steps'], 'step')}"
 
@@ -62,7 +62,7 @@ def at(place: dict[str, Any]) -> str:
 
 
 def notes(result: dict[str, Any]) -> list[str]:
-    """What a person should know besides."""
+    """Further notes for the user."""
     found = [
         f"Rank {each['rank']} wrote outside the scratch copy: {each['path']}"
         for each in result["written_elsewhere"]

@@ -69,7 +69,7 @@ class Judge:
         related: Iterable[tuple[ast.AST, str]] = (),
         fix: Change | None = None,
     ) -> Iterator[Finding]:
-        """The finding that something is wrong, and what to do about it, unless the statement has one.
+        """Yield the finding for a problem and its remedy, unless the statement has one.
 
         It is at the header of the statement, or at `at`.  `sure` tells that it is seen; `always` that
         both ways of conversion have it.
@@ -98,7 +98,7 @@ class Judge:
         return Change(self.code, title, self.script.statement_span(statement), tuple(edits))
 
     def paddle(self) -> str:
-        """What the file calls Paddle's module; empty if nothing."""
+        """The file's name of Paddle's module; empty if none."""
         return name_of_paddle(self.script)
 
     def code_of(self, node: ast.AST, within: Statement) -> str:
@@ -116,7 +116,7 @@ def _is_doubtful(function: StaticFunction, statement: Statement) -> bool:
 
 
 def name_of_paddle(script: Script) -> str:
-    """What a file calls Paddle's module; empty if nothing."""
+    """The file's name of Paddle's module; empty if none."""
     for name, bindings in sorted(script.module_bindings.items()):
         if script.names.libraries.get(name) == {"paddle"} and bindings:
             return name
@@ -212,7 +212,7 @@ def bound_in(block: Iterable[Statement]) -> dict[str, Statement]:
 def merged(
     function: StaticFunction, statement: Statement
 ) -> Iterator[tuple[str, Statement, AbstractValue, AbstractValue]]:
-    """The names that an `if` binds and that are read after it: where first, and what each way makes of them.
+    """Yield the names that an `if` binds and later code reads: the first read, and the value in each branch.
 
     There are none where only one way goes on.
     """
@@ -227,7 +227,7 @@ def merged(
 
 
 def first_read(function: StaticFunction, after: Statement, name: str) -> tuple[Statement, ast.Name] | None:
-    """Where a name is first read in the text after a statement."""
+    """The first read of a name in the text after a statement."""
     passed = False
     inside = set(after.walk())
     for statement in function.statements:

@@ -182,7 +182,7 @@ def _refused(program: Program, site: Site, reason: str) -> Outlook:
 
 
 def _is_loops(program: Program, step: Step) -> bool:
-    """Return whether a loop makes the step, and not an optimizer by what its own loop gives it."""
+    """Return whether a loop makes the step, rather than an optimizer in its own loop."""
     fed = bool(step.gradients) or step.reduced
     return fed or not program.fact(Steps).is_optimizers_own(step.site.scope)
 

@@ -189,7 +189,7 @@ def _demand(path: str, entry: _Entry, locked: bool) -> Demand | None:
 
 
 def _is_constraint(asks: str) -> bool:
-    """Return whether what follows a package's name is meant for its versions, and stands for nothing else."""
+    """Return whether the text after a package's name is a version constraint, and not a placeholder."""
     return asks[:1] in tuple("<>=~!") and not set("${").intersection(asks)
 
 

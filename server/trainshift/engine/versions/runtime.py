@@ -287,7 +287,7 @@ def _told(demand: Demand, shown: Shown) -> str:
 
 
 def _is_paddle2(listed: tuple[Demand, ...]) -> bool:
-    """Return whether the demands allow no version of Paddle from 3 on; what a lock file holds decides."""
+    """Return whether the requirements allow no version of Paddle from 3 on; a lock file decides."""
     own = [demand for demand in listed if PRODUCTS[demand.package] == PADDLE]
     deciding = [demand for demand in own if demand.locked] or own
     return bool(deciding) and all(_reach(demand) is _Reach.FITTING for demand in deciding)

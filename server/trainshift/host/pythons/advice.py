@@ -43,7 +43,9 @@ class Advice:
 
 
 def advise(installed: Installed) -> Advice:
-    """Return whether a converted script can run on what is installed, and the commands that help if not."""
+    """Judge whether a converted script can run with the installed packages, and list the commands that
+    help.
+    """
     lacking = _lacking(installed)
     notes = tuple(_notes(installed))
     if not lacking:

@@ -57,8 +57,7 @@ def packages() -> dict[str, object]:
 
 
 def horovod() -> dict[str, object]:
-    """Return whether TensorFlow and Horovod's part for it can be imported, and what Horovod was built
-    with."""
+    """Report whether TensorFlow and Horovod's part for it can be imported, and how Horovod was built."""
     try:
         tensorflow = import_module("tensorflow")
     except Exception as error:

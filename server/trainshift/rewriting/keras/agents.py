@@ -1,4 +1,4 @@
-"""The optimizers of agents: what a library's own steps apply, and whether the script has that averaged."""
+"""The optimizers of agents: those that a library's own steps apply, and whether the script averages them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNNAMED = (
 
 
 class AgentOptimizers:
-    """What the agents of a program step by."""
+    """The optimizers of a program's agents."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -42,7 +42,7 @@ class AgentOptimizers:
 
     @property
     def problem(self) -> tuple[Site, str] | None:
-        """Why the agents that train cannot be converted, and where that is; None if they can."""
+        """The reason why training agents cannot be converted, and the place; None if they can."""
         if not self._agents.trainings:
             return None
         if self._program.fact(Graphs).is_used:

@@ -155,7 +155,7 @@ class Helpers:
 
 
 def _role(own: OwnHorovod, function: Scope) -> str:
-    """What a function of the script's own does that a helper does, too."""
+    """The role of a function in the script that does the same as a helper."""
     if own.distributes(function):
         return DISTRIBUTE
     return AVERAGED if own.averages_what_it_is_given(function) else ""

@@ -83,7 +83,7 @@ def _is_set_by_tensors(function: StaticFunction, loop: Statement, test: ast.expr
 
 
 def _conditions(function: StaticFunction, leaving: Statement, loop: Statement) -> list[Statement]:
-    """The conditions on tensors between a loop and what leaves it."""
+    """The conditions on tensors between a loop and a statement that leaves it."""
     inside = takewhile(lambda each: each is not loop, leaving.ancestors())
     return [each for each in inside if function.may_be_graph(each.node)]
 

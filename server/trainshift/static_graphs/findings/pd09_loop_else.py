@@ -48,7 +48,7 @@ def check(program: Program) -> Iterator[Finding]:
 
 
 def _else_of(judge: Judge, loop: Statement, first: Statement) -> Span:
-    """Where the word `else` of a loop stands, with its colon."""
+    """The span of a loop's `else`, with its colon."""
     text = judge.script.source.text
     end = judge.script.statement_span(first).start
     start = text.rindex("else", 0, end)

@@ -94,7 +94,7 @@ def _returns(block: list[Statement]) -> bool:
 def _problem(
     function: StaticFunction, statement: Statement, returns: list[Statement]
 ) -> tuple[Statement | None, str] | None:
-    """What another way out returns that this one does not go with."""
+    """Another return that does not fit this one, and the difference."""
     own = function.returned[statement]
     for other in returns:
         if other is statement or not _decided_by_tensors(function, other):

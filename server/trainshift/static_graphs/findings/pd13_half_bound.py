@@ -41,7 +41,7 @@ def check(program: Program) -> Iterator[Finding]:
 
 
 def _problem(one: AbstractValue, other: AbstractValue) -> str:
-    """What is wrong with the values that a name has at the ends of two branches."""
+    """The mismatch of a name's values at the ends of two branches."""
     if one.is_nothing != other.is_nothing and (one.unbound or other.unbound):
         return "may be unbound"
     if one.unbound != other.unbound:

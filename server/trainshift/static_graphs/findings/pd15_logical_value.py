@@ -72,7 +72,7 @@ def _changes(function: StaticFunction, node: ast.BoolOp) -> bool:
 
 
 def _guards(function: StaticFunction, node: ast.BoolOp) -> bool:
-    """Return whether a test of an index or a size, on a tensor, stands before what it guards."""
+    """Return whether a test of an index or a size, on a tensor, precedes the access that it guards."""
     for index, left in enumerate(node.values[:-1]):
         if not function.kind(left).may_be_tensor or not isinstance(left, ast.Compare):
             continue

@@ -53,7 +53,9 @@ def check(program: Program) -> Iterator[Finding]:
 
 
 def _may_be_counted(function: StaticFunction, statement: Statement, node: ast.AST) -> bool:
-    """Return whether it is what `enumerate` counts of rows whose number Paddle may know: a number then."""
+    """Return whether a node is the counter of `enumerate` over rows whose number Paddle may know: a number
+    then.
+    """
     for loop in function.loops_around(statement):
         target = getattr(loop.node, "target", None)
         counter = target.elts[0] if isinstance(target, ast.Tuple) else None

@@ -36,7 +36,7 @@ def check(program: Program) -> Iterator[Finding]:
 
 
 def _outer(function: StaticFunction, statement: Statement) -> str:
-    """What a statement does to a name that is not the function's own."""
+    """The effect of a statement on an outer name, in words."""
     node = statement.node
     if isinstance(node, ast.Delete):
         names = [each.id for each in node.targets if isinstance(each, ast.Name)]

@@ -64,7 +64,7 @@ def _of_branches(judge: Judge, function: StaticFunction, statement: Statement) -
 
 
 def _is_callers(function: StaticFunction, name: str, end: Env) -> bool:
-    """Return whether a name is still on what the caller of an entry has given."""
+    """Return whether a name still has the caller's argument."""
     value = end.get(name)
     return (
         function.is_entry

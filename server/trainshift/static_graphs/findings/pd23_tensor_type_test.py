@@ -86,7 +86,7 @@ def _is_number_before(function: StaticFunction, value: AbstractValue) -> bool:
 
 
 def _asks_for_class(function: StaticFunction, statement: Statement, call: ast.Call) -> bool:
-    """Return whether it is `type(t)`, and made use of or compared with what may be the class of tensors."""
+    """Return whether a call is `type(t)`, used or compared with a possible tensor class."""
     if not is_call_of(function, call, "builtins.type"):
         return False
     for node in own_parts(statement.node):

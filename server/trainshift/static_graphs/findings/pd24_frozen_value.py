@@ -71,7 +71,7 @@ def _of_names(judge: Judge, function: StaticFunction, statement: Statement) -> I
 
 
 def _change_of_global(judge: Judge, function: StaticFunction, node: ast.Name) -> Binding | None:
-    """Where a function changes a global number or string that is read."""
+    """The binding by which a function changes a global number or string that is read."""
     if node.id in function.scope.bindings or not function.kind(node).among("int", "float", "bool", "str"):
         return None
     holder, bindings = function.script.names.lookup(node.id, function.scope, None)
@@ -81,7 +81,7 @@ def _change_of_global(judge: Judge, function: StaticFunction, node: ast.Name) ->
 
 
 def _change_of_attribute(judge: Judge, function: StaticFunction, node: ast.Attribute) -> Binding | None:
-    """Where other methods than `__init__` change a number of an object, again and again."""
+    """The binding by which methods other than `__init__` change a number of an object repeatedly."""
     value = function.kind(node)
     is_number = value.tensor is None and bool(value.python) and value.python <= {"int", "float"}
     if not (is_number or value.among("int", "float", "bool", "str", "None")):

@@ -53,7 +53,9 @@ def check(program: Program) -> Iterator[Finding]:
 def _of_lists(
     judge: Judge, function: StaticFunction, statement: Statement, grown: dict[str, bool]
 ) -> Iterator[Finding]:
-    """What is called of lists; `grown` are those that tensors are appended to, with whether that is seen."""
+    """Yield problems of method calls on lists; `grown` are lists with appended tensors, and whether that is
+    certain.
+    """
     is_sure = not all(may_be_unrolled(function, each) for each in function.graph_around(statement))
     for call in calls(statement):
         if not isinstance(call.func, ast.Attribute):

@@ -84,7 +84,7 @@ def _statement(program: Program, entry: Entry) -> Statement | None:
 
 
 def _is_handed_out(statement: Statement) -> bool:
-    """Return whether what is made static leaves the function, and may be saved elsewhere."""
+    """Return whether a function returns or stores the static object, which may be saved elsewhere."""
     names = set(names_bound(statement.node))
     around = statement.scope.function()
     parts = ast.walk(around.node) if around is not None and around.node is not None else ()

@@ -59,7 +59,7 @@ def _trains(program: Program) -> bool:
 
 
 def _carried(function: StaticFunction, loop: Statement) -> str:
-    """A name whose tensor, which may have a gradient, a loop changes for what follows; empty if none."""
+    """A name whose tensor, perhaps with a gradient, a loop changes for later code; empty if there is none."""
     before = function.before.get(loop, {})
     live = function.live_after(loop)
     for name in bound_in(loop.branches.get("body", [])):
@@ -70,7 +70,7 @@ def _carried(function: StaticFunction, loop: Statement) -> str:
 
 
 def _may_have_gradient(value: AbstractValue) -> bool:
-    """Return whether a value, or what it holds, may be of floats."""
+    """Return whether a value, or its contents, may be of floats."""
     if value.is_python:
         held = (*(value.items or ()), *([value.element] if value.element is not None else ()))
         return any(map(_may_have_gradient, held))

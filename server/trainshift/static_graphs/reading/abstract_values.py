@@ -62,7 +62,7 @@ class Tensor:
         return False if any(isinstance(size, int) and size > 1 for size in self.shape) else None
 
     def joined(self, other: Tensor) -> Tensor:
-        """What is known of a tensor that is one of two."""
+        """The join with another tensor."""
         if self == other:
             return self
         shape = None
@@ -78,7 +78,7 @@ class Tensor:
 
 
 def common_dtype(one: str, other: str) -> str:
-    """The dtype of what has one of two dtypes."""
+    """The dtype of a value with one of two dtypes."""
     if one == other:
         return one
     return NUMBER if one and other and "bool" not in (one, other) else ""
@@ -173,7 +173,7 @@ class AbstractValue:
         return self.is_python and self.python <= frozenset(types)
 
     def joined(self, other: AbstractValue) -> AbstractValue:
-        """What is one of two values."""
+        """The join of two values."""
         if self is other or (other.is_nothing and not other.unbound):
             return self
         if self.is_nothing and not self.unbound:
@@ -213,7 +213,7 @@ class AbstractValue:
 
     @property
     def whole_element(self) -> AbstractValue | None:
-        """What any element may be, also of a tuple or list whose elements are told apart."""
+        """The join of all elements, also for a tuple or list whose elements are distinguished."""
         return join(self.items) if self.items else self.element
 
     @property
@@ -233,7 +233,7 @@ class AbstractValue:
 
 
 def shallow(value: AbstractValue, deep: int = MOST_DEEP) -> AbstractValue:
-    """Return a value in which nothing is known of what stands too deep.
+    """Return a value without its parts below a depth.
 
     Without this a list that is put into itself, turn after turn, would grow for ever.
     """
@@ -301,7 +301,7 @@ def tensor(
 
 
 def join(values: Iterable[AbstractValue]) -> AbstractValue:
-    """What is one of several values."""
+    """The join of values."""
     found = NOTHING
     for each in values:
         found = found.joined(each)

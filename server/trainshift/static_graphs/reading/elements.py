@@ -22,7 +22,7 @@ _MOST_KEYS = 64
 
 
 def element_of(value: AbstractValue) -> AbstractValue:
-    """What going through a value gives."""
+    """The element type of an iterable."""
     found = NOTHING
     if value.tensor is not None:
         shape = value.tensor.shape
@@ -46,7 +46,7 @@ def element_of(value: AbstractValue) -> AbstractValue:
 
 
 def value_under(value: AbstractValue, key: AbstractValue) -> AbstractValue | None:
-    """What a dict holds under a key; None where nothing is known of it."""
+    """The value of a dict at a key; None if it is unknown."""
     at = _place_of(value, key)
     if at is not None and value.items is not None:
         return value.items[at]
@@ -91,7 +91,7 @@ def in_any_order(value: AbstractValue) -> AbstractValue:
 
 
 def item_of(value: AbstractValue, index: int) -> AbstractValue:
-    """What stands at an index of a value."""
+    """The value at an index."""
     if value.items is not None and value.keys is None and -len(value.items) <= index < len(value.items):
         found = value.items[index]
         return found if value.is_python else found.joined(element_of(value))
@@ -99,7 +99,7 @@ def item_of(value: AbstractValue, index: int) -> AbstractValue:
 
 
 def sliced(base: AbstractValue, known: Tensor, node: ast.expr, index: AbstractValue) -> AbstractValue:
-    """What is taken out of a tensor."""
+    """The result of indexing a tensor."""
     views = base.sources | base.views
     parts = node.elts if isinstance(node, ast.Tuple) else [node]
     if any(isinstance(each, ast.Constant) and each.value in (None, ...) for each in parts):
@@ -149,7 +149,7 @@ def length_of(node: ast.Slice, size: int | Dim) -> int | Dim:
 
 
 def given_back(value: AbstractValue, call: tuple[object, ...], given: list[AbstractValue]) -> AbstractValue:
-    """What a call gives back: tensors that it was given, and others that are no other call's."""
+    """The result of a call: tensors among its arguments, and new ones."""
     if value.sources or value.views:
         known = frozenset[object]().union(*map(_held, given))
         own = frozenset[object]() if value.sources <= known else frozenset({call})
@@ -163,6 +163,6 @@ def given_back(value: AbstractValue, call: tuple[object, ...], given: list[Abstr
 
 
 def _held(value: AbstractValue) -> frozenset[object]:
-    """The places where the tensors of a value, and of what it holds, came to be."""
+    """The creation sites of a value's tensors, including its contents."""
     inner = (*(value.items or ()), *([value.element] if value.element is not None else ()))
     return (value.sources | value.views).union(*map(_held, inner))

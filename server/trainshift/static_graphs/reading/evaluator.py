@@ -124,10 +124,10 @@ def _is_made_by(node: ast.expr, value: AbstractValue) -> bool:
 
 
 class Host(Protocol):
-    """Knows what functions give and what is stored, which evaluating an expression asks for."""
+    """The interface for the results of functions and the contents of the heap during evaluation."""
 
     def from_heap(self, value: AbstractValue, attribute: str = "") -> AbstractValue:
-        """What a value that is kept outside of a static function may be, by all that is stored in it.
+        """The possible values of an object kept outside of static functions, by all stores to it.
 
         It is that of an attribute of some object, if a name is given.
         """
@@ -144,12 +144,12 @@ class Host(Protocol):
         frame: Frame,
         node: ast.Call | None,
     ) -> AbstractValue:
-        """What a function of the workspace gives that Paddle converts with its caller."""
+        """The result of a function in the workspace that Paddle converts together with its caller."""
 
     def assign(
         self, target: ast.expr, value: AbstractValue, frame: Frame, *, is_change: bool = False
     ) -> None:
-        """Give a value to a target; as a change of what it holds if it `is_change`."""
+        """Assign a value to a target; as a mutation of its object if `is_change`."""
 
     def store(self, stores: Mapping[Cell, AbstractValue], frame: Frame) -> None:
         """Note that values are stored in cells of the heap."""
@@ -157,7 +157,7 @@ class Host(Protocol):
     def unconverted(
         self, function: Scope, given: tuple[AbstractValue, ...], frame: Frame, node: ast.Call, way: str
     ) -> AbstractValue:
-        """What a function of the workspace gives that Paddle does not convert with its caller."""
+        """The result of a function in the workspace that Paddle does not convert with its caller."""
 
 
 class Evaluator:
@@ -200,7 +200,7 @@ class Evaluator:
         return self.of_things(names.values(node, frame.scope, frame.statement), frame)
 
     def _filled(self, value: AbstractValue, name: str, scope: Scope) -> AbstractValue:
-        """Return a container with what code outside of static functions puts into what is called so."""
+        """Add to a container the values that code outside of static functions puts into its name."""
         if not value.python & MUTABLE:
             return value
         for item in self.home(scope).item_bindings(name):
@@ -214,7 +214,7 @@ class Evaluator:
         return value
 
     def of_binding(self, binding: Binding) -> AbstractValue:
-        """What a binding outside of static functions gives its name."""
+        """The value of a binding outside of static functions."""
         return self.lookups.ask((binding,), lambda: shallow(self._of_binding(binding)))
 
     def _of_binding(self, binding: Binding) -> AbstractValue:
@@ -234,7 +234,7 @@ class Evaluator:
         return UNKNOWN
 
     def _of_parameter(self, binding: Binding, function: Scope) -> AbstractValue:
-        """What a function of the file's is given by the calls in its file, and by its default."""
+        """The arguments of a function's parameter in the file's calls, and its default."""
         script = self.home(function)
         assert isinstance(binding.target, ast.arg)
         name, owner = binding.target.arg, function.owner()
@@ -266,11 +266,11 @@ class Evaluator:
                     yield site
 
     def of_things(self, things: frozenset[Thing], frame: Frame) -> AbstractValue:
-        """What is one of the values that names are resolved to."""
+        """The join of the abstract values of resolved values."""
         return join(self.of_thing(thing, frame) for thing in ordered(things)) if things else UNKNOWN
 
     def of_thing(self, thing: Thing, frame: Frame) -> AbstractValue:
-        """What a resolved value is."""
+        """The abstract value of a resolved value."""
         known = frozenset({thing})
         if isinstance(thing, Library | Module):
             is_function = isinstance(thing, Library) and api.function(thing.name) is not None
@@ -291,7 +291,7 @@ class Evaluator:
         return UNKNOWN
 
     def of_instance(self, thing: Instance, frame: Frame) -> AbstractValue:
-        """What a library's class or function made."""
+        """The abstract value of a library object."""
         known = frozenset({thing})
         if api.is_layer_class(thing.cls):
             return python("layer", things=known)
@@ -327,7 +327,7 @@ class Evaluator:
         return self.member(self.holder(node, frame), node.attr, frame, node)
 
     def holder(self, node: ast.Attribute, frame: Frame) -> AbstractValue:
-        """What an attribute is asked of; numbers, strings and containers make nothing that has a tensor's."""
+        """The object of an attribute access; numbers, strings and containers have no tensor attributes."""
         base = self.evaluate(node.value, frame)
         is_seen = base.tensor is None and base.unknown
         is_made = is_seen and (isinstance(node.value, _OPERATIONS) or _is_own_item(node.value, frame))
@@ -338,7 +338,7 @@ class Evaluator:
     def member(
         self, base: AbstractValue, name: str, frame: Frame, node: ast.Attribute | None = None
     ) -> AbstractValue:
-        """What an attribute of a value is."""
+        """The value of an object's attribute."""
         found = NOTHING
         if base.tensor is not None:
             found = found.joined(self._of_tensor(base, base.tensor, name))
@@ -367,7 +367,7 @@ class Evaluator:
         return _ATTRIBUTES.get(name, python("function") if api.method(name) else UNKNOWN)
 
     def size(self, size: int | Dim) -> AbstractValue:
-        """What a dimension of a tensor's shape is in a graph."""
+        """The value of a dimension of a tensor's shape in a graph."""
         if isinstance(size, int):
             return constant(size)
         if size is Dim.ANY:
@@ -421,7 +421,7 @@ class Evaluator:
                     yield known if known.is_tensor else tensor()
 
     def evaluate(self, node: ast.expr, frame: Frame) -> AbstractValue:
-        """What an expression may be; written down for the frame's function."""
+        """The possible values of an expression; recorded in the frame's function."""
         if self._deep > _MOST_DEEP:
             return _unseen(node, frame)
         self._deep += 1
@@ -443,7 +443,7 @@ class Evaluator:
         return self.operated(node, left, right)
 
     def operated(self, node: ast.BinOp, left: AbstractValue, right: AbstractValue) -> AbstractValue:
-        """What an operator makes of two operands."""
+        """The result of an operator on two operands."""
         found = NOTHING
         if left.tensor is not None or right.tensor is not None:
             plain = left.among("list", "tuple") or right.among("list", "tuple", "str")
@@ -716,7 +716,7 @@ class Evaluator:
         words: Words,
         frame: Frame,
     ) -> AbstractValue:
-        """What a method of a list, dict or set gives; what it puts there is noted."""
+        """The result of a method of a list, dict or set; records additions."""
         name, element = called.attr, base.whole_element
         if name in ADDING and (given or words):
             self._grow(called.value, base, name, given, words, frame)
@@ -859,13 +859,13 @@ class Evaluator:
         words: Words,
         frame: Frame,
     ) -> AbstractValue:
-        """A call of what `to_static` was given."""
+        """A call of an object wrapped by `to_static`."""
         site = self.program.script.site_of(thing.node)
         inner = self.evaluate(first, Frame(site.scope, site.statement, {}))
         return join(self._of(each, node, given, words, frame, inner) for each in ordered(inner.things))
 
     def evaluate_call_arguments(self, thing: Instance) -> list[AbstractValue]:
-        """What a container of layers was made of, in order."""
+        """The layers given to a container of layers, in order."""
         try:
             site = self.program.script.site_of(thing.node)
         except KeyError:
@@ -960,7 +960,7 @@ def _place(site: Site) -> Frame:
 
 
 def _is_own_item(node: ast.expr, frame: Frame) -> bool:
-    """Return whether it is an element of what a static function's own name holds."""
+    """Return whether a node is an element of a container that a static function's own name holds."""
     root = root_name(node) if isinstance(node, ast.Subscript) else None
     if root is None or frame.function is None or isinstance(node.value, ast.Attribute):  # type: ignore[attr-defined]
         return False
@@ -988,7 +988,7 @@ def _is_int(value: object) -> bool:
 
 
 def _reckoned(left: AbstractValue, right: AbstractValue, operator: ast.operator) -> AbstractValue:
-    """What an operator makes of two values of Python's, such as numbers."""
+    """The result of an operator on two Python values, such as numbers."""
     types = left.python | right.python
     work_out = _ARITHMETIC.get(kind_of(operator))  # type: ignore[arg-type]
     one, other = left.constant, right.constant
@@ -1015,7 +1015,7 @@ def _concatenated(left: AbstractValue, right: AbstractValue, node: ast.BinOp) ->
 
 
 def _cast(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
-    """What `int`, `float` or `bool` makes of its argument."""
+    """The result of `int`, `float` or `bool`."""
     first = given[0] if given else NOTHING
     if first.tensor is not None:
         made = tensor(_CASTS[name], (), counts=first.tensor.counts)
@@ -1042,7 +1042,7 @@ def _zipped(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
 
 
 def _gathered(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
-    """What a function of Python's makes of the elements of its argument: a list, or what it is called."""
+    """The result of a builtin that collects its argument's elements: a list, or the builtin's own type."""
     kind = name if name in ("list", "tuple", "set") else "list"
     if not given:
         return python(kind, items=())
@@ -1053,7 +1053,7 @@ def _gathered(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
 
 
 def _of_numbers(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
-    """What a function of Python's makes of numbers, or of containers of numbers."""
+    """The result of a builtin on numbers, or on containers of numbers."""
     first = given[0] if given else NOTHING
     if name == "abs" and first.is_tensor and first.tensor is not None:
         return tensor(first.dtype or NUMBER, first.tensor.shape, counts=first.tensor.counts)
@@ -1083,14 +1083,14 @@ _BY_ARGUMENTS: dict[str, Callable[[str, tuple[AbstractValue, ...]], AbstractValu
 
 
 def _summands(value: AbstractValue) -> list[AbstractValue]:
-    """What is reckoned with where a value is given: itself, or what it holds, as far as that is seen."""
+    """The operands in a value: itself or its elements, as far as they are known."""
     if not value.python & {"list", "tuple"}:
         return [value]
     return list(value.items) if value.items is not None and value.is_python else [element_of(value)]
 
 
 def _taken_out(name: str, base: AbstractValue, given: tuple[AbstractValue, ...]) -> AbstractValue:
-    """What `pop` and its like take out of a container."""
+    """The result of `pop` and the like."""
     if name == "popitem":
         return python("tuple", items=(UNKNOWN, base.whole_element or UNKNOWN))
     last = base.items[-1:] if base.items is not None and base.keys is None and not given else None
@@ -1098,7 +1098,7 @@ def _taken_out(name: str, base: AbstractValue, given: tuple[AbstractValue, ...])
 
 
 def _pairs(base: AbstractValue) -> AbstractValue:
-    """What the method `items` of a dict gives."""
+    """The result of a dict's `items`."""
     if base.keys is not None and base.items:
         pairs = zip(base.keys, base.items, strict=True)
         return python(
@@ -1108,7 +1108,7 @@ def _pairs(base: AbstractValue) -> AbstractValue:
 
 
 def _given(operation: Operation, given: tuple[AbstractValue, ...], words: Words) -> dict[str, AbstractValue]:
-    """What an operation is given, by parameter."""
+    """The arguments of an operation, by parameter."""
     found = dict(zip(operation.parameters, given, strict=False))
     if (
         len(given) > 2

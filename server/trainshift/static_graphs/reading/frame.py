@@ -37,7 +37,7 @@ class Frame:
 
 
 def truth_of(value: AbstractValue) -> Truth:
-    """What control flow on a value becomes."""
+    """The form of control flow on a value."""
     if value.is_tensor:
         return Truth.GRAPH
     if value.tensor is not None or value.unknown:

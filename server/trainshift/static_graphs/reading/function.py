@@ -28,7 +28,7 @@ class Mode(IntEnum):
 
 
 class Truth(Enum):
-    """What control flow becomes: part of the graph, what Python does, or one of both."""
+    """The form of control flow: part of the graph, run by Python, or one of both."""
 
     GRAPH = "graph"
     PYTHON = "python"
@@ -37,7 +37,9 @@ class Truth(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Why a function is static: by code in a scope; `caller` is the function that calls it, if so."""
+    """The reason why a function is static: code in a scope; `caller` is the calling function, if that is the
+    reason.
+    """
 
     node: ast.AST
     scope: Scope
@@ -104,7 +106,7 @@ class StaticFunction:
 
     @property
     def name(self) -> str:
-        """What the function is called."""
+        """The name of the function."""
         return self.scope.name or "lambda"
 
     @property
@@ -159,7 +161,7 @@ class StaticFunction:
 
     @cached_property
     def liveness(self) -> Liveness:
-        """Which names are read where."""
+        """The liveness of names."""
         return Liveness(self.cfg)
 
     def live_after(self, statement: Statement) -> Names:
@@ -167,11 +169,11 @@ class StaticFunction:
         return self.liveness.after(statement.node)
 
     def kind(self, node: ast.AST) -> AbstractValue:
-        """What an expression may be at its place; nothing of it where no way leads there."""
+        """The possible values of an expression at its place; unknown if it is unreachable."""
         return UNKNOWN if self.is_too_deep else self.kinds.get(node, NOTHING)
 
     def truth(self, node: ast.AST) -> Truth:
-        """What an `if`, a loop, an `assert` or an operator becomes; PYTHON where no way leads there."""
+        """The form of an `if`, a loop, an `assert` or an operator; PYTHON if it is unreachable."""
         return Truth.EITHER if self.is_too_deep else self.truths.get(node, Truth.PYTHON)
 
     def may_be_graph(self, node: ast.AST) -> bool:

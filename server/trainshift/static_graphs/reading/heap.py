@@ -43,7 +43,7 @@ def store(stores: dict[Key, AbstractValue], cell: Key, value: AbstractValue) -> 
 
 
 def with_stored(value: AbstractValue, stores: Mapping[Cell, AbstractValue]) -> AbstractValue:
-    """Return a value whose containers may also hold what is stored in them."""
+    """Return a value whose containers include the values stored into them."""
     if value.items is None and value.element is None and not value.places:
         return value
     found = value

@@ -90,7 +90,7 @@ class Reading:
 
     @cached_property
     def entries(self) -> list[Entry]:
-        """What the file makes static."""
+        """The functions and layers that the file makes static."""
         return self._walk.entries
 
     def of(self, scope: Scope) -> StaticFunction | None:
@@ -191,7 +191,7 @@ class _Walk:
         self._waiting[function] = None
 
     def _specify(self, function: StaticFunction, entry: Entry) -> bool:
-        """Give an entry the tensors of its `input_spec`; whether that says what they are."""
+        """Give an entry the tensors of its `input_spec`; return whether that describes them."""
         assert entry.spec is not None
         value = self.values.evaluate(entry.spec, Frame(entry.scope, None, {}))
         if value.items is None:
@@ -205,7 +205,7 @@ class _Walk:
         return True
 
     def _specified(self, value: AbstractValue) -> AbstractValue:
-        """What an `InputSpec`, or a structure of them, stands for."""
+        """The value that an `InputSpec`, or a structure of them, describes."""
         specs = [
             each for each in value.things if isinstance(each, Instance) and each.cls.endswith("InputSpec")
         ]
@@ -251,7 +251,7 @@ class _Walk:
             self._waiting[function] = None
 
     def _give_from_outside(self, function: StaticFunction) -> None:
-        """Give an entry what is known of its arguments: by calls outside of static functions, by defaults."""
+        """Give an entry its known arguments: from calls outside of static functions, and from defaults."""
         with self.values.lookups.reading(function):
             self._give_arguments(function)
 
@@ -294,7 +294,7 @@ class _Walk:
 
     @cached_property
     def _calls(self) -> dict[Scope, list[Site]]:
-        """The calls of the file that run functions and layers of the workspace, by what they run."""
+        """The file's calls of functions and layers in the workspace, by callee."""
         found: dict[Scope, list[Site]] = {}
         names = self.program.script.names
         bound = self.program.script.code.bound_names
@@ -311,7 +311,9 @@ class _Walk:
         return found
 
     def _is_class(self, func: ast.expr, site: Site) -> bool:
-        """Return whether what is called is the first parameter of a class method: it makes an object."""
+        """Return whether a callee is the first parameter of a class method, so that the call creates an
+        object.
+        """
         return (
             isinstance(func, ast.Name)
             and func.id == "cls"
@@ -327,7 +329,7 @@ class _Walk:
                 yield function
 
     def _made_static(self, value: Thing) -> Iterable[Thing]:
-        """Return what `to_static` was given, where a value is what it gave."""
+        """Return the function given to `to_static`, if a value is its result."""
         if not isinstance(value, Instance) or value.cls not in TO_STATIC or not value.node.args:
             return ()
         site = self.program.script.site_of(value.node)
@@ -414,7 +416,7 @@ class _Walk:
     def by_use(
         self, name: str, statement: Statement | None, function: StaticFunction, value: AbstractValue
     ) -> AbstractValue:
-        """What a value is known to be by how the name that is bound to it is used."""
+        """Refine a value by the uses of the name bound to it."""
         return self._uses.by_use(name, statement, function, value)
 
     # Cells of the heap, and names of functions around
@@ -436,7 +438,7 @@ class _Walk:
     def assign(
         self, target: ast.expr, value: AbstractValue, frame: Frame, *, is_change: bool = False
     ) -> None:
-        """Give a value to a target."""
+        """Assign a value to a target."""
         self.walker.assign(target, value, frame, is_change=is_change)
 
     def store(self, stores: Mapping[Cell, AbstractValue], frame: Frame) -> None:
@@ -444,7 +446,7 @@ class _Walk:
         self.walker.store(stores, frame)
 
     def from_heap(self, value: AbstractValue, attribute: str = "") -> AbstractValue:
-        """What a value that is kept outside of a static function may be, by all that is stored in it."""
+        """The possible values of an object kept outside of static functions, by all stores to it."""
         if attribute:
             cell = Attribute(attribute)
             self.values.lookups.note(cell)
@@ -510,7 +512,7 @@ class _Walk:
         frame: Frame,
         node: ast.Call | None,
     ) -> AbstractValue:
-        """What a function of the workspace gives that Paddle converts with its caller."""
+        """The result of a function in the workspace that Paddle converts together with its caller."""
         caller = frame.function
         if caller is None:
             return self._called_outside(function)
@@ -540,7 +542,7 @@ class _Walk:
         )
 
     def _called_outside(self, function: Scope) -> AbstractValue:
-        """Return what a function gives to code that is in no static function."""
+        """Return the result of a function for code outside of static functions."""
         self.values.lookups.note(function)
         known = self.functions.get(function)
         if known is not None:
@@ -548,7 +550,7 @@ class _Walk:
         return self.values.lookups.ask((function, "returns"), lambda: shallow(self._given_by(function)))
 
     def _given_by(self, function: Scope) -> AbstractValue:
-        """Return what the `return` statements of a function give that is no static one."""
+        """Return the values of a function's `return` statements, outside of static functions."""
         node = function.node
         if isinstance(node, ast.Lambda):
             return self.values.evaluate(node.body, Frame(function, function.statement, {}))
@@ -574,7 +576,7 @@ class _Walk:
     def unconverted(
         self, function: Scope, given: tuple[AbstractValue, ...], frame: Frame, node: ast.Call, way: str
     ) -> AbstractValue:
-        """What a function of the workspace gives that Paddle does not convert with its caller."""
+        """The result of a function in the workspace that Paddle does not convert with its caller."""
         if frame.function is None or self._tries or isinstance(function.node, ast.AsyncFunctionDef):
             return UNKNOWN
         tried = StaticFunction(function, self.values.home(function), frame.function.mode, frame.function.why)
@@ -597,7 +599,7 @@ class _Walk:
         words: dict[str, AbstractValue],
         node: ast.Call | None,
     ) -> None:
-        """Give a function what a call hands it."""
+        """Pass a call's arguments to a function."""
         is_hidden = node is not None and (
             any(isinstance(each, ast.Starred) for each in node.args)
             or any(each.arg is None for each in node.keywords)
@@ -619,7 +621,7 @@ class _Walk:
 
 
 def _as_tensor(value: AbstractValue) -> AbstractValue:
-    """What an argument is in an entry: NumPy's arrays become tensors."""
+    """An entry's argument: NumPy arrays become tensors."""
     if "ndarray" in value.python:
         return replace(value, python=value.python - {"ndarray"}, tensor=value.tensor or tensor().tensor)
     return value

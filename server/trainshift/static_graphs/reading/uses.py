@@ -37,7 +37,7 @@ def may_be_told(value: AbstractValue) -> bool:
 
 
 class _Sign(Enum):
-    """How a name is used, and what it is or is not for that."""
+    """A use of a name, and the types that it implies or excludes."""
 
     HELD = "elements of it are asked for: no number"
     TABLE = "elements of it are asked for by several indices: no number, list or string"
@@ -49,7 +49,7 @@ class _Sign(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What uses tell of the bindings of one function: tensors, tensors or numbers, and numbers of dimensions.
+    """The evidence from uses about one function's bindings: tensors, tensors or numbers, and dimensions.
 
     `compared` are the names that are compared with None.
     """
@@ -61,7 +61,7 @@ class _Evidence:
 
 
 class Uses:
-    """What is known of names by how they are used, of function after function."""
+    """The facts about names from their uses, function by function."""
 
     def __init__(self, evaluate: Callable[[ast.expr, Frame], AbstractValue]) -> None:
         self._evaluate = evaluate
@@ -70,7 +70,7 @@ class Uses:
     def by_use(
         self, name: str, statement: Statement | None, function: StaticFunction, value: AbstractValue
     ) -> AbstractValue:
-        """What a value is known to be by how the name that is bound to it is used."""
+        """Refine a value by the uses of the name bound to it."""
         known = self._evidence(function)
         own = [each for each in function.scope.bindings.get(name, ()) if each.statement is statement]
         rank = next((known.ranks[each] for each in own if each in known.ranks), None)
@@ -238,7 +238,7 @@ def _and_what_they_are_made_of(
 
 
 def _parts_named(binding: Binding, value: ast.expr | None) -> Iterator[str]:
-    """Yield the names that are what a binding gives: of its value, or of all that a loop goes through."""
+    """Yield the names that may be a binding's value: parts of the value, or of a loop's iterable."""
     statement = binding.statement.node if binding.statement is not None else None
     if isinstance(statement, ast.For) and statement.target is binding.target:
         if isinstance(statement.iter, ast.Tuple | ast.List):

@@ -50,7 +50,9 @@ _DYNAMIC = frozenset(
 
 
 class _Kinds(Analysis[Env]):
-    """The data-flow problem of what the names of a function may be; a `Walker` has its transfer functions."""
+    """The data-flow problem of the possible values of a function's names; a `Walker` has its transfer
+    functions.
+    """
 
     rounds = 40
     at_raised = False
@@ -142,7 +144,7 @@ class _Kinds(Analysis[Env]):
 
 
 class Host(Protocol):
-    """Knows all functions that are interpreted."""
+    """The interface to all interpreted functions."""
 
     def enclose(self, inner: Scope, frame: Frame) -> None:
         """Note the names around a nested function that is made static for itself."""
@@ -153,7 +155,7 @@ class Host(Protocol):
     def by_use(
         self, name: str, statement: Statement | None, function: StaticFunction, value: AbstractValue
     ) -> AbstractValue:
-        """What a value is known to be by how the name that is bound to it is used."""
+        """Refine a value by the uses of the name bound to it."""
 
 
 class Walker:
@@ -164,7 +166,9 @@ class Walker:
         self.host = host
 
     def walk(self, function: StaticFunction, env: Env) -> AbstractValue:
-        """What a function may return when it begins with some names; all else is written down in it."""
+        """Interpret a function from initial values of names; returns its possible results and records the
+        rest in it.
+        """
         node = function.node
         if isinstance(node, ast.Lambda):
             return self.values.evaluate(
@@ -304,7 +308,7 @@ class Walker:
     def assign(
         self, target: ast.expr, value: AbstractValue, frame: Frame, *, is_change: bool = False
     ) -> None:
-        """Give a value to a target."""
+        """Assign a value to a target."""
         if isinstance(target, ast.Name):
             if is_change and target.id not in frame.env:
                 return
@@ -520,7 +524,7 @@ def _captured(pattern: ast.pattern) -> Iterator[str]:
 
 
 def _loop_truth(iterated: AbstractValue) -> Truth:
-    """What a `for` becomes, by what it goes through."""
+    """The form of a `for`, by its iterable."""
     if iterated.python & {"range", "enumerate"}:
         element = iterated.element or NOTHING
         if "enumerate" not in iterated.python or not element.items:

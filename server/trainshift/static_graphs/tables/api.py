@@ -21,7 +21,7 @@ _MIRRORS = (
 
 
 class Operation(NamedTuple):
-    """A function or a method of tensors: its parameters, which of them are tensors, and what it returns.
+    """A function or a method of tensors: its parameters, the tensors among them, and its result.
 
     `returns` is "tensor", "tensors", "python" or "" where it cannot be told; `dtype` is one, "same" as the
     first argument's, or "" where it depends; `shape` is "same", "scalar" or "".
@@ -91,7 +91,7 @@ def is_layer_class(full_name: str) -> bool:
 
 
 def layer_returns(full_name: str) -> str:
-    """What calling a layer of a library's class returns, as `Operation.returns` says it."""
+    """The result of calling a layer of a library's class, in the notation of `Operation.returns`."""
     row = _data()["layers"].get(full_name)
     return row["returns"] if row is not None else ""
 

@@ -18,7 +18,7 @@ _DEEPER = frozenset({"Embedding"})
 
 
 def shape_after(layer: str, shape: Shape | None, *, options: frozenset[str] = frozenset()) -> Shape | None:
-    """The shape of what a layer of Paddle's gives for a tensor of a shape; None where it is not known.
+    """The output shape of a Paddle layer for an input shape; None if it is unknown.
 
     `options` are the names of the arguments that it was made with.
     """

@@ -25,7 +25,7 @@ Given = Mapping[str, AbstractValue]
 
 
 def result(operation: Operation, given: Given) -> AbstractValue:
-    """What an operation gives, from what is known of what it is given, by parameter."""
+    """The result of an operation, from the known values of its arguments, by parameter."""
     family = _FAMILIES.get(operation.name)
     if family is not None:
         return family(given)
@@ -210,7 +210,7 @@ def _filled(shape: Shape, written: Sequence[int | None], x: Tensor) -> Shape:
 
 
 def _open_size(sizes: Sequence[Size]) -> Size:
-    """The size, of some, that decides whether what is computed from them is a number."""
+    """The size among several that decides whether the result is a number."""
     return next((size for size in (Dim.DATA, Dim.CHOSEN, Dim.SPEC) if size in sizes), Dim.ANY)
 
 

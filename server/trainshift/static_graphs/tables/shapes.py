@@ -43,7 +43,7 @@ def size_of(value: AbstractValue) -> Size:
 
 
 def shape_of(value: AbstractValue | None) -> tuple[Shape | None, Dim]:
-    """The shape that an argument describes, and what its dimensions are where its length is not known."""
+    """The shape that an argument describes, and the kind of its dimensions if its length is unknown."""
     if value is None:
         return None, Dim.ANY
     if value.items is not None:
