@@ -21,7 +21,9 @@ MANIFEST: dict[str, Any] = json.loads(
 )
 PROPERTIES: dict[str, Any] = MANIFEST["contributes"]["configuration"]["properties"]
 # What a server has no use for.
-OF_THE_EDITOR = {"interpreter", "args", "trace"}
+OF_THE_EDITOR = {"interpreter", "python", "args", "trace"}
+RUN = {"trainshift.interpreter", "trainshift.python", "trainshift.args"}
+"""The settings that say what is run."""
 
 
 def defaults() -> dict[str, Any]:
@@ -115,6 +117,8 @@ def test_workspaces_that_are_not_trusted_choose_no_program() -> None:
     """Each setting that says what is run is restricted."""
     limited = MANIFEST["capabilities"]["untrustedWorkspaces"]
     assert limited["supported"] == "limited"
-    assert set(limited["restrictedConfigurations"]) == {"trainshift.interpreter", "trainshift.args"}
-    assert all(PROPERTIES[name]["scope"] == "window" for name in limited["restrictedConfigurations"])
+    assert set(limited["restrictedConfigurations"]) == RUN
+    # Scripts of several folders may run on several Pythons, and one server looks at all of them.
+    scopes = {name: PROPERTIES[name]["scope"] for name in RUN}
+    assert scopes == {name: "resource" if name == "trainshift.python" else "window" for name in RUN}
     assert MANIFEST["capabilities"]["virtualWorkspaces"]["supported"] is False

@@ -6,7 +6,7 @@ import os
 import sys
 import zipfile
 from pathlib import Path
-from subprocess import DEVNULL, run
+from subprocess import DEVNULL, PIPE, Popen, run
 
 import pytest
 
@@ -28,9 +28,9 @@ def bundled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "extension" / "bundled"
 
 
-def set_up(folder: Path, wheels: Path, **variables: str) -> int:
+def set_up(folder: Path, wheels: Path, *consent: str, **variables: str) -> int:
     """The exit status of a set-up."""
-    command = [sys.executable, "-I", str(SCRIPT), str(folder), str(wheels)]
+    command = [sys.executable, "-I", str(SCRIPT), str(folder), str(wheels), *consent]
     return run(command, env={**os.environ, **variables}, stdout=DEVNULL).returncode
 
 
@@ -54,13 +54,26 @@ def test_the_server_is_set_up_without_a_network(bundled: Path, tmp_path: Path) -
 
 @pytest.mark.editors
 def test_what_the_package_does_not_bring_is_downloaded(bundled: Path, tmp_path: Path) -> None:
-    """By pip, from where it is told to; where that fails so does the set-up."""
+    """By pip, from where it is told to, if it may; where that fails so does the set-up."""
     (own,) = bundled.glob("trainshift-*.whl")
     alone = tmp_path / "alone"
     alone.mkdir()
     (alone / own.name).write_bytes(own.read_bytes())
-    assert set_up(tmp_path / "first", alone, **NO_NETWORK) != 0
-    assert set_up(tmp_path / "second", alone) == 0
+    assert set_up(tmp_path / "first", alone) == 3
+    assert not (tmp_path / "first").exists()
+    assert set_up(tmp_path / "first", alone, "--download", **NO_NETWORK) not in (0, 3)
+    assert set_up(tmp_path / "second", alone, "--download") == 0
+
+
+@pytest.mark.editors
+def test_windows_that_are_opened_together_make_one(bundled: Path, tmp_path: Path) -> None:
+    """The second waits for the first, and takes what that has made."""
+    home = tmp_path / "environments"
+    command = [sys.executable, "-I", str(SCRIPT), str(home / "1.0"), str(bundled)]
+    both = [Popen(command, stdout=PIPE, text=True) for _ in range(2)]
+    said = [each.communicate()[0] for each in both]
+    assert [each.returncode for each in both] == [0, 0]
+    assert sorted(text.count("Making") for text in said) == [0, 1]
 
 
 def made_wheel(folder: Path, name: str, files: dict[str, str]) -> Path:

@@ -162,7 +162,8 @@ async def _assert_same_edit_alone(puller: Session, document: Document, path: Pat
             }
             for each in told[theirs]
         ]
-        found = [{key: value for key, value in each.items() if key != "optional"} for each in answer[mine]]
+        beside = ("optional", "newLine")
+        found = [{key: value for key, value in each.items() if key not in beside} for each in answer[mine]]
         assert found == wanted, mine
 
 
@@ -535,6 +536,13 @@ async def test_the_command_converts_the_file(puller: Session) -> None:
         each["text"] for each in report(MNIST)["decisions"]
     ]
     assert (answer["doubts"], answer["withheld"]) == ([], [])
+    # Of each change it is told where it begins now.
+    lines = document.text.splitlines()
+    begins = {each["rule"]: lines[each["newLine"] - 1].strip() for each in reversed(answer["changes"])}
+    assert begins["HV04"] == "tape = hvd.DistributedGradientTape(tape)"
+    assert begins["HV05"] == "if not hvd_broadcast_done:"
+    assert begins["HV07"] == "if hvd.rank() == 0:"
+    assert answer["files"] == 1
     # What is converted already is told so, and not edited.
     answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri})
     assert answer == {
@@ -542,6 +550,7 @@ async def test_the_command_converts_the_file(puller: Session) -> None:
         "reason": "every training step, print and write is distributed already",
         "status": "already distributed",
         "program": "",
+        "files": 0,
         "at": None,
         "code": "",
         **{name: [] for name in NOTES},
@@ -571,7 +580,7 @@ async def test_the_command_says_what_a_refused_script_is_refused_for(
     puller.messages.clear()
     answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri, "apply": applies})
     assert await puller.lenses(document)  # Whatever there is to be shown has been shown.
-    plain = {"applied", "reason", "status", "program", "at", "code"}
+    plain = {"applied", "reason", "status", "program", "files", "at", "code"}
     assert answer.keys() == {*plain, *NOTES, *([] if applies else ["edit"])}
     assert (answer["applied"], answer["status"], answer["reason"]) == (False, "refused", told["reason"])
     assert answer.get("edit") is None

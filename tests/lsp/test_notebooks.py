@@ -408,6 +408,7 @@ async def test_the_outline_tells_the_cell_of_each_loop(strict_puller: Session) -
         "reason": "",
         "changes": 5,
         "program": "",
+        "partOf": None,
         "files": [],
         "keras": (await puller.outline(notebook.uri))["keras"],  # What is installed tells it.
         "warnings": 1,

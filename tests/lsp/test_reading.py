@@ -147,7 +147,22 @@ async def test_a_finding_is_explained_where_it_is_underlined(puller: Session) ->
     assert page is not None
     assert Path(page[1]).is_file()
     assert await puller.hover(document, LOOP.index("= tf.keras.optimizers")) == ""
-    assert await puller.hover(document, LOOP.index("zip(")) == ""
+    assert await puller.hover(document, LOOP.index("loss, model")) == ""
+
+
+async def test_a_hint_says_why_and_how_the_line_reads_before_and_after(puller: Session) -> None:
+    document = puller.open(LOOP)
+    await puller.outline(document.uri)
+    what, why, lines, link = (await puller.hover(document, LOOP.index("opt = Adam"))).split("\n\n")
+    assert what == "**HV02** Scale the learning rate by the number of ranks."
+    assert "With the old rate" in why
+    assert lines == "```diff\n- opt = Adam(1e-3)\n+ opt = Adam(1e-3 * hvd.size())\n```"
+    assert re.fullmatch(r"\[More about HV02\]\(file://.*\)", link)
+    tape = await puller.hover(document, LOOP.index("with tf.Gra"))
+    assert "  with tf.GradientTape() as tape:\n" in tape
+    assert "\n+ tape = hvd.DistributedGradientTape(tape)\n" in tape
+    step = await puller.hover(document, LOOP.index("opt.apply"))
+    assert step.index("  opt.apply_gradients") < step.index("\n+ if not hvd_broadcast_done:\n")
 
 
 async def test_a_code_in_a_comment_is_explained(puller: Session) -> None:

@@ -16,7 +16,7 @@ from lsp.session import PULLING, Document, Session, serve
 from trainshift.lsp.wire.uris import path_of
 from trainshift.pages import page
 
-NOTHING = {"changes": 0, "program": "", "files": [], "keras": ""}
+NOTHING = {"changes": 0, "program": "", "partOf": None, "files": [], "keras": ""}
 """What an outline says where nothing is to be changed."""
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -18,7 +18,7 @@ import {
 } from "vscode-languageclient/node";
 
 import { SELECTOR } from "./documents";
-import { MAKE_DISTRIBUTED, NOT_DISTRIBUTABLE, PROVE } from "./protocol";
+import { EXPLAIN, MAKE_DISTRIBUTED, NOT_DISTRIBUTABLE, PROVE } from "./protocol";
 import { CommandLine } from "./terminal";
 import { within } from "./time";
 
@@ -126,6 +126,11 @@ function options(
           ? lenses.flatMap((lens) => [lens, ...proofOf(lens, document)])
           : lenses;
       },
+      async provideHover(document, position, token, next) {
+        const hover = await next(document, position, token);
+        hover?.contents.splice(0, Infinity, ...hover.contents.map(explained));
+        return hover;
+      },
       workspace: {
         async configuration(params, token, next) {
           const sections = await next(params, token);
@@ -152,6 +157,21 @@ function options(
       },
     },
   };
+}
+
+/** A text of a hover, whose links to the bundled pages show them as a person reads them. */
+function explained(
+  content: vscode.MarkdownString | vscode.MarkedString,
+): vscode.MarkdownString | vscode.MarkedString {
+  if (!(content instanceof vscode.MarkdownString)) {
+    return content;
+  }
+  const text = content.value.replaceAll(/\[More about (\w+)\]\(file:[^)]*\)/g, (_, code: string) => {
+    return `[Explain ${code}](command:${EXPLAIN}?${encodeURIComponent(JSON.stringify([code]))})`;
+  });
+  const told = new vscode.MarkdownString(text);
+  told.isTrusted = { enabledCommands: [EXPLAIN] };
+  return told;
 }
 
 /** What a loop that can be trained on several ranks also offers: to see whether that holds. */

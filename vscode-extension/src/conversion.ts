@@ -31,9 +31,10 @@ import { asSentence, capitalized, counted } from "./words";
 /** So often files are opened that turn out to belong to a program. */
 const MOST_TURNS = 3;
 
-const SHOW_SUMMARY = "Show Summary";
-const RUN_IT = "Run With Horovod…";
-const PROVE_IT = "Prove With Two Ranks…";
+// Three buttons of a message are no wider.
+const SHOW_SUMMARY = "Summary";
+const PROVE_IT = "Prove…";
+const RUN_IT = "Run…";
 
 /** Converts documents as a whole, and says what came of it. */
 export class Converter {
@@ -125,7 +126,7 @@ export class Converter {
       return;
     }
     const { conversion, edit } = chosen;
-    const [is, has] = conversion.program.includes(" and ") ? ["are", "have"] : ["is", "has"];
+    const [is, has] = conversion.files > 1 ? ["are", "have"] : ["is", "has"];
     if (!isCurrent(conversion)) {
       warn(`${name} ${has} changed since; nothing was converted. Ask for it again.`);
     } else if (!(await vscode.workspace.applyEdit(edit))) {
@@ -163,7 +164,11 @@ export class Converter {
         { heading: "Still warns", lead: "", notes: warnings },
         section("Decided", "Review these choices.", decisions),
         section("Assumed", "Please check.", doubts),
-        section("Changed", "", changes),
+        {
+          heading: "Changed",
+          lead: "",
+          notes: changes.map((note) => ({ ...note, line: note.newLine ?? note.line, column: 1 })),
+        },
       ],
     });
     const also = warnings.length > 0 ? ` ${counted(warnings.length, "warning")} left.` : "";

@@ -1,32 +1,114 @@
-/** "Check Horovod Installation": what `trainshift doctor` says of the Python that scripts run on, in a terminal. */
+/** "Check Horovod Installation": what `trainshift doctor` says of the Python of scripts, and what installs Horovod. */
 
-import { homedir } from "node:os";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 
 import * as vscode from "vscode";
 
 import { inFront } from "./documents";
-import { pythonOf } from "./horovod";
+import { called, CHOOSE } from "./equipment";
+import { probe, safeFolder } from "./installation";
 import { Interpreters } from "./interpreter";
+import { CHOOSE_PYTHON } from "./protocol";
 import { Server } from "./server";
-import { runInTerminal } from "./terminal";
 
-/** Look at the Python that is selected for the document in front, else for the first folder. */
+const SHOW_COMMANDS = "Show Commands";
+
+/** What `trainshift doctor --format json` says of a Python; `command-line.md` of the project describes it. */
+interface Diagnosis {
+  readonly ready: boolean;
+  readonly says: readonly string[];
+  readonly recipes: readonly Recipe[];
+}
+
+interface Recipe {
+  readonly for: string;
+  readonly needs: string;
+  readonly tried: boolean;
+  readonly commands: readonly string[];
+}
+
+/** Look at the Python of the script at `uri`, else of the document in front, else of the first folder. */
 export async function checkHorovod(
   server: Server,
   interpreters: Interpreters,
   extension: vscode.Uri,
+  uri?: unknown,
 ): Promise<void> {
   if (!vscode.workspace.isTrusted) {
     void vscode.window.showWarningMessage("Trainshift: nothing is run in a workspace that is not trusted.");
     return;
   }
   const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
-  const scope = inFront()?.uri ?? folder;
+  const scope = typeof uri === "string" ? vscode.Uri.parse(uri) : (inFront()?.uri ?? folder);
   const tool = (await server.ready()) && server.interpreter;
-  const python = tool && (await pythonOf(await interpreters.forScript(scope), extension));
-  if (tool && python) {
-    const cwd = folder?.fsPath ?? homedir();
-    const command = [...tool.command, "-m", "trainshift", "doctor", "--python", python.executable] as const;
-    await runInTerminal("Check Horovod Installation", [command], cwd);
+  if (tool === undefined) {
+    return;
   }
+  const interpreter = await interpreters.forScript(scope);
+  const found = await probe(interpreter, extension).catch(() => undefined);
+  const name = found === undefined ? interpreter.command.join(" ") : called(found);
+  const [program, ...rest] = tool.command;
+  const asked = ["-m", "trainshift", "doctor", "--format", "json", "--python", found?.executable ?? name];
+  const options = { cwd: safeFolder(extension), windowsHide: true };
+  const progress = { location: vscode.ProgressLocation.Window, title: "Trainshift: looking at Horovod" };
+  const diagnosis = await vscode.window.withProgress(progress, () => {
+    // It ends with 1 where something is missing, and has told what.
+    const run = promisify(execFile)(program, [...rest, ...asked], options);
+    return run.catch((error: unknown) => error as { stdout?: string }).then(({ stdout }) => read(stdout));
+  });
+  const script = scope?.toString();
+  if (diagnosis === undefined) {
+    await offer(`${name} cannot be run.`, { [CHOOSE]: () => choose(script) });
+  } else if (diagnosis.ready) {
+    void vscode.window.showInformationMessage(`Trainshift: ${name}: ${diagnosis.says.join(" ")}`);
+  } else {
+    const actions = {
+      ...(diagnosis.recipes.length > 0 ? { [SHOW_COMMANDS]: () => showCommands(name, diagnosis) } : {}),
+      [CHOOSE]: () => choose(script),
+    };
+    // What is to be installed comes with the commands.
+    await offer(`${name}: ${diagnosis.says.join(" ").replace(/:$/, ".")}`, actions);
+  }
+}
+
+function read(text: string | undefined): Diagnosis | undefined {
+  try {
+    return JSON.parse(text ?? "") as Diagnosis;
+  } catch {
+    return undefined;
+  }
+}
+
+async function offer(
+  text: string,
+  actions: Readonly<Record<string, () => Thenable<unknown>>>,
+): Promise<void> {
+  const choice = await vscode.window.showWarningMessage(`Trainshift: ${text}`, ...Object.keys(actions));
+  await actions[choice ?? ""]?.();
+}
+
+function choose(script: string | undefined): Thenable<unknown> {
+  return vscode.commands.executeCommand(CHOOSE_PYTHON, script);
+}
+
+/** The commands as a script that is saved nowhere, to be read, and copied or run. */
+async function showCommands(name: string, { says, recipes }: Diagnosis): Promise<void> {
+  const [first, ...others] = recipes;
+  const known = new Set(first?.commands);
+  const parts = [
+    // The first line is the title of the tab.
+    "# Install Horovod",
+    `# ${name}: ${says.join(" ")}`,
+    ...(first === undefined ? [] : ["", `# For ${first.for} (needs ${first.needs}):`, ...first.commands]),
+    ...others.flatMap((recipe) => [
+      "",
+      `# For ${recipe.for} (needs ${recipe.needs}${recipe.tried ? "" : ", untested"}), these instead:`,
+      // Nobody runs them by running the whole.
+      ...recipe.commands.filter((command) => !known.has(command)).map((command) => `# ${command}`),
+    ]),
+  ];
+  const content = `${parts.join("\n")}\n`;
+  const document = await vscode.workspace.openTextDocument({ language: "shellscript", content });
+  await vscode.window.showTextDocument(document, { preview: false });
 }

@@ -17,6 +17,7 @@ import { prove } from "./proof";
 import {
   CHECK_HOROVOD,
   CHOOSE_KERAS,
+  CHOOSE_PYTHON,
   DIFFERENTIATE,
   EXPAND_STATIC,
   EXPLAIN,
@@ -27,6 +28,7 @@ import {
   RUN,
   SHOW_WARNINGS,
 } from "./protocol";
+import { choosePython } from "./pythons";
 import { Scripts } from "./scripts";
 import { Server } from "./server";
 import { rewriteStatic } from "./statics";
@@ -70,7 +72,8 @@ export function activate(context: vscode.ExtensionContext): void {
     [RUN]: (uri) => runWithHorovod(running, interpreters, converter, context, uri),
     [PROVE]: (uri) => prove(running, interpreters, context, uri),
     [CHOOSE_KERAS]: () => chooseKeras(context.extension),
-    [CHECK_HOROVOD]: () => checkHorovod(running, interpreters, context.extensionUri),
+    [CHOOSE_PYTHON]: (uri) => choosePython(context.extensionUri, uriOf(uri)),
+    [CHECK_HOROVOD]: (uri) => checkHorovod(running, interpreters, context.extensionUri, uri),
     "trainshift.showSummary": () => summary.show(),
     "trainshift.restart": () => running.restart(),
     "trainshift.showLogs": () => log.show(),
@@ -102,6 +105,10 @@ export function activate(context: vscode.ExtensionContext): void {
   // What is subscribed is disposed of before the server has ended, which still has something to log.
   ended = () => running.stop().finally(() => log.dispose());
   restart();
+}
+
+function uriOf(given: unknown): vscode.Uri | undefined {
+  return typeof given === "string" ? vscode.Uri.parse(given) : undefined;
 }
 
 export async function deactivate(): Promise<void> {

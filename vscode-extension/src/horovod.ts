@@ -1,21 +1,16 @@
 /** "Run With Horovod…": the script in front, on several processes, in a terminal. */
 
-import { existsSync } from "node:fs";
-import { delimiter, dirname, isAbsolute, join } from "node:path";
+import { dirname } from "node:path";
 
 import * as vscode from "vscode";
 
 import { Converter, plan } from "./conversion";
 import { nameOf } from "./documents";
-import { Probe, probe } from "./installation";
-import { Interpreter, Interpreters } from "./interpreter";
-import { CHECK_HOROVOD } from "./protocol";
+import { equipped, LAUNCHER } from "./equipment";
+import { Interpreters } from "./interpreter";
 import { Server } from "./server";
 import { askForLaunch, Command, Purpose, RUN_WITH_HOROVOD } from "./launch";
 import { runInTerminal } from "./terminal";
-
-const LAUNCHER = "horovodrun";
-const SHOW_COMMANDS = "Show Commands That Install It";
 
 /** Ask for the number of processes and run the script at `uri`, else the one in front, once all is there. */
 export async function runWithHorovod(
@@ -29,11 +24,11 @@ export async function runWithHorovod(
   if (document === undefined) {
     return;
   }
-  const interpreter = await interpreters.forScript(document.uri);
-  const launcher = await launcherOf(interpreter, context.extensionUri);
-  if (launcher === undefined || !(await isReady(server, converter, document))) {
+  const equipment = await equipped(document.uri, interpreters, context.extensionUri, true);
+  if (equipment === undefined || !(await isReady(server, converter, document))) {
     return;
   }
+  const { interpreter, launcher } = equipment;
   const given = await preparedLaunch(document, context.workspaceState, RUN_WITH_HOROVOD);
   if (given === undefined) {
     return;
@@ -118,44 +113,4 @@ async function isReady(
     await converter.makeDistributed(document.uri);
   }
   return choice === "Run Anyway";
-}
-
-/** What an interpreter is; tells where there is none. */
-export async function pythonOf(interpreter: Interpreter, extension: vscode.Uri): Promise<Probe | undefined> {
-  try {
-    return await probe(interpreter, extension);
-  } catch {
-    void vscode.window.showErrorMessage(
-      `Trainshift: Python was not found at ${interpreter.command.join(" ")}. Select an interpreter.`,
-    );
-    return undefined;
-  }
-}
-
-/** Where `horovodrun` is: beside the interpreter, else on the path; tells what is missing where it is nowhere. */
-async function launcherOf(interpreter: Interpreter, extension: vscode.Uri): Promise<string | undefined> {
-  const found = await pythonOf(interpreter, extension);
-  if (found === undefined) {
-    return undefined;
-  }
-  const onPath = (process.env.PATH ?? "").split(delimiter).filter(isAbsolute);
-  const launcher = [dirname(found.executable), ...onPath]
-    .map((folder) => join(folder, LAUNCHER))
-    .find((path) => existsSync(path));
-  const missing = [
-    ...(launcher === undefined ? [LAUNCHER] : []),
-    ...(found.hasTensorflow ? [] : ["tensorflow"]),
-    ...(found.hasHorovod ? [] : ["horovod"]),
-  ];
-  if (missing.length === 0) {
-    return launcher;
-  }
-  const choice = await vscode.window.showErrorMessage(
-    `Trainshift: ${found.executable} (${interpreter.origin}) has no ${missing.join(", no ")}.`,
-    SHOW_COMMANDS,
-  );
-  if (choice !== undefined) {
-    await vscode.commands.executeCommand(CHECK_HOROVOD);
-  }
-  return undefined;
 }

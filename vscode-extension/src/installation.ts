@@ -30,10 +30,14 @@ export interface Probe {
   readonly packages?: Readonly<Record<string, string | null>>;
 }
 
-/** A Python that an environment for the server can be made from, and the installation that it is of. */
+/**
+ * A Python that an environment for the server can be made from, and the installation that it is of; `isComplete`
+ * where the package brings all that it takes.
+ */
 export interface Base {
   readonly command: CommandLine;
   readonly installation: string | undefined;
+  readonly isComplete: boolean;
 }
 
 /**
@@ -51,8 +55,11 @@ export class NotStarted extends Error {
   }
 }
 
-/** The state of a server that was never set up. */
+/** The state of a server that waits for somebody to agree to a download. */
 export const NOT_SET_UP = "Not set up";
+const DOWNLOADS = "Trainshift needs a one-time set-up. It downloads 6 MB from PyPI.";
+/** How `python/set_up.py` ends where it would have to download, and may not. */
+const NEEDS_DOWNLOAD = 3;
 
 /** The places that belong to the extension: where it is installed, and the environment that it makes. */
 export interface Home {
@@ -66,7 +73,10 @@ export function safeFolder(extension: vscode.Uri): string {
 }
 
 /** Ask an interpreter what it has; rejects where it cannot be run. */
-export async function probe({ command }: Interpreter, extension: vscode.Uri): Promise<Probe> {
+export async function probe(
+  { command }: Pick<Interpreter, "command">,
+  extension: vscode.Uri,
+): Promise<Probe> {
   const [program, ...rest] = command;
   const cwd = safeFolder(extension);
   const options = { cwd, timeout: PROBE_LIMIT_MS, windowsHide: true };
@@ -95,25 +105,35 @@ export async function inspect(interpreter: Interpreter, home: Home): Promise<Pro
   const wheels = bundledWheels(home.extension);
   const lack = lackOf(found, versionOf(wheels));
   if (lack !== undefined) {
-    const base = { command: interpreter.command, installation: found.base };
-    const download = wheels.length === 1 ? " It downloads 6 MB from PyPI." : "";
-    const message = `Trainshift needs a one-time set-up.${download}`;
-    throw new NotStarted(message, NOT_SET_UP, base, `${shown} ${lack}`);
+    const base = { command: interpreter.command, installation: found.base, isComplete: wheels.length > 1 };
+    throw new NotStarted(DOWNLOADS, NOT_SET_UP, base, `${shown} ${lack}`);
   }
   return found;
 }
 
-/** Make the environment of the extension's own; tells what it does, and rejects with NotStarted where it fails. */
-export async function setUp(base: Base, home: Home, tell: (line: string) => void): Promise<void> {
+/**
+ * Make the environment of the extension's own; tells what it does, and rejects with NotStarted where it fails, or
+ * would have to download what the package lacks and may not.
+ */
+export async function setUp(
+  base: Base,
+  home: Home,
+  downloads: boolean,
+  tell: (line: string) => void,
+): Promise<void> {
   const [program, ...rest] = base.command;
   const cwd = safeFolder(home.extension);
   const wheels = join(home.extension.fsPath, BUNDLED);
-  const script = ["-I", join(cwd, "set_up.py"), home.environment.fsPath, wheels];
+  const consent = downloads ? ["--download"] : [];
+  const script = ["-I", join(cwd, "set_up.py"), home.environment.fsPath, wheels, ...consent];
   const running = promisify(execFile)(program, [...rest, ...script], { cwd, windowsHide: true });
   for (const stream of [running.child.stdout, running.child.stderr]) {
     stream?.on("data", (text: string) => text.trim().split("\n").forEach(tell));
   }
   await running.catch((error: unknown) => {
+    if (error instanceof Error && "code" in error && error.code === NEEDS_DOWNLOAD) {
+      throw new NotStarted(DOWNLOADS, NOT_SET_UP, { ...base, isComplete: false });
+    }
     throw new NotStarted(`The set-up has failed: ${reasonOf(error)}`, "Set-up has failed", base);
   });
 }

@@ -19,6 +19,8 @@ export interface Interpreter {
 }
 
 export const SETTING = "trainshift.interpreter";
+/** The Python that runs scripts, which need not be the one that runs the server. */
+export const SCRIPTS_SETTING = "trainshift.python";
 /** What a Python may be called on the PATH; the first one is the usual one. */
 const ON_PATH: readonly [CommandLine, ...CommandLine[]] =
   process.platform === "win32"
@@ -75,20 +77,37 @@ export class Interpreters implements vscode.Disposable {
       : ([...(selected ? [selected] : []), onPath(usual), ...others.map(onPath)] as [Interpreter]);
   }
 
-  /** What is to run a script: what the extensions for Python have selected for it, else the setting, else the path. */
+  /**
+   * What is to run a script: what is set for scripts, else what the extensions for Python have selected for it, else
+   * the setting of the server's, else the path.
+   */
   async forScript(script: vscode.Uri | undefined): Promise<Interpreter> {
-    return (await this.fromExtensions(script)) ?? this.fromSetting() ?? onPath(ON_PATH[0]);
+    return (
+      this.forScripts(script) ??
+      (await this.fromExtensions(script)) ??
+      this.fromSetting() ??
+      onPath(ON_PATH[0])
+    );
+  }
+
+  /** The Python that is set for the scripts of a folder. */
+  private forScripts(scope: vscode.Uri | undefined): Interpreter | undefined {
+    const path = expanded(vscode.workspace.getConfiguration("trainshift", scope).get("python", ""), scope);
+    const isAllowed = vscode.workspace.isTrusted || !isInWorkspace(path);
+    const origin = `the setting ${SCRIPTS_SETTING}`;
+    return path !== "" && isAllowed ? { command: [path], origin, isChosen: true } : undefined;
   }
 
   /** The Python that the extensions have selected for a folder; none where that is not known soon. */
   async selected(folder: vscode.Uri | undefined): Promise<string | undefined> {
-    const found = this.fromExtensions(folder).catch(() => undefined);
-    return (await within(SOON_MS, found).catch(() => undefined))?.command[0];
+    const chosen = this.forScripts(folder);
+    const found = chosen ?? this.fromExtensions(folder).catch(() => undefined);
+    return (await within(SOON_MS, Promise.resolve(found)).catch(() => undefined))?.command[0];
   }
 
   private fromSetting(): Interpreter | undefined {
     const words = listed(SETTING)
-      .map(expanded)
+      .map((word) => expanded(word))
       .filter((word) => word !== "");
     if (!vscode.workspace.isTrusted && words.some(isInWorkspace)) {
       this.log.warn(`${SETTING} names what is in the workspace, which is not trusted; it is not used`);
@@ -172,8 +191,9 @@ export function listed(setting: string): string[] {
 }
 
 /** A word of a setting with VS Code's usual variables replaced. */
-function expanded(word: string): string {
-  const folder = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? "";
+function expanded(word: string, scope?: vscode.Uri): string {
+  const home = scope && vscode.workspace.getWorkspaceFolder(scope);
+  const folder = (home ?? vscode.workspace.workspaceFolders?.[0])?.uri.fsPath ?? "";
   return word
     .replace(/^~(?=$|[\\/])/, homedir())
     .replaceAll("${workspaceFolder}", folder)

@@ -72,11 +72,12 @@ export class LoopStatus implements vscode.Disposable {
     }
     const items = [
       ...outline.loops.map(loopItem),
+      ...(outline.partOf ? [startItem(outline.partOf)] : []),
       wholeItem(outline, document.uri),
       ...(outline.keras ? [kerasItem(outline)] : []),
       ...(outline.warnings > 0 ? [warningsItem(outline)] : []),
     ];
-    const title = outline.loops.length > 0 ? headline(outline) : "No training loop was found";
+    const title = headline(outline) || "No training loop was found";
     const chosen = await vscode.window.showQuickPick(items, { title, matchOnDetail: true });
     await chosen?.act();
   }
@@ -107,7 +108,7 @@ export class LoopStatus implements vscode.Disposable {
   }
 
   private display(outline: Outline | null | undefined): void {
-    if (!outline || outline.loops.length === 0) {
+    if (!outline || (outline.loops.length === 0 && outline.partOf === null)) {
       this.item.hide();
       return;
     }
@@ -172,10 +173,21 @@ function warningsItem({ warnings }: Outline): Item {
   };
 }
 
-/** "GradientTape · 1 loop"; the names of several kinds are listed. */
-function headline(outline: Outline): string {
-  const names = [...new Set(outline.loops.map((loop) => loop.name))].join(", ");
-  return `${names} · ${counted(outline.loops.length, "loop")}`;
+function startItem({ name, uri, files }: NonNullable<Outline["partOf"]>): Item {
+  return {
+    label: `$(file) Open ${name}`,
+    description: counted(files, "file"),
+    detail: "Starts the program that this file is a part of",
+    act: () => reveal(vscode.Uri.parse(uri), 1),
+  };
+}
+
+/** "GradientTape · 1 loop", of a module "… · part of main.py · 2 files"; the names of several kinds are listed. */
+function headline({ loops, partOf }: Outline): string {
+  const names = [...new Set(loops.map((loop) => loop.name))].join(", ");
+  const own = loops.length > 0 ? [names, counted(loops.length, "loop")] : [];
+  const whole = partOf === null ? [] : [`part of ${partOf.name}`, counted(partOf.files, "file")];
+  return [...own, ...whole].join(" · ");
 }
 
 function judged(outline: Outline): [icon: string, text: string] {

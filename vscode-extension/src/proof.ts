@@ -6,7 +6,8 @@ import { join } from "node:path";
 import * as vscode from "vscode";
 
 import { nameOf } from "./documents";
-import { preparedLaunch, pythonOf, scriptToRun } from "./horovod";
+import { equipped } from "./equipment";
+import { preparedLaunch, scriptToRun } from "./horovod";
 import { Interpreters } from "./interpreter";
 import { PROVE_WITH_RANKS } from "./launch";
 import { EXPLAIN, OPEN_LINE } from "./protocol";
@@ -24,12 +25,12 @@ export async function prove(
   uri?: unknown,
 ): Promise<void> {
   const document = await scriptToRun(uri);
-  const tool = server.interpreter;
+  const tool = document && (await server.ready()) && server.interpreter;
   if (document === undefined || tool === undefined) {
     return;
   }
-  const python = await pythonOf(await interpreters.forScript(document.uri), context.extensionUri);
-  if (python === undefined) {
+  const equipment = await equipped(document.uri, interpreters, context.extensionUri, false);
+  if (equipment === undefined) {
     return;
   }
   const given = await preparedLaunch(document, context.workspaceState, PROVE_WITH_RANKS);
@@ -40,7 +41,7 @@ export async function prove(
   const page = join(folder, PAGE);
   await mkdir(folder, { recursive: true });
   await rm(page, { force: true });
-  const options = ["--yes", "--color", "always", "--python", python.executable, "--html", page];
+  const options = ["--yes", "--color", "always", "--python", equipment.found.executable, "--html", page];
   const parameters = given.parameters.length > 0 ? ["--", ...given.parameters] : [];
   const command = [...tool.command, "-m", "trainshift", "prove", ...options, ...given.options] as const;
   await runInTerminal(

@@ -18,6 +18,7 @@ export const RUN = "trainshift.runWithHorovod";
 export const PROVE = "trainshift.prove";
 export const SHOW_WARNINGS = "trainshift.showWarnings";
 export const CHOOSE_KERAS = "trainshift.chooseKeras";
+export const CHOOSE_PYTHON = "trainshift.choosePython";
 export const CHECK_HOROVOD = "trainshift.checkHorovod";
 export const OPEN_LINE = "trainshift.openLine";
 /** The code of what a project asks for and Horovod does not work with. */
@@ -30,6 +31,8 @@ export interface Note {
   readonly column?: number;
   readonly uri?: string;
   readonly text: string;
+  /** Of a change: the line at which it begins once it is made. */
+  readonly newLine?: number;
   /** Of a change: all others are right without it. */
   readonly optional?: boolean;
 }
@@ -44,6 +47,8 @@ export interface Conversion {
   readonly code?: string;
   /** The files that change, in words; "" where that is the document alone. */
   readonly program: string;
+  /** How many files change. */
+  readonly files: number;
   readonly edit?: WorkspaceEdit | null;
   readonly changes: readonly Note[];
   readonly decisions: readonly Note[];
@@ -82,6 +87,8 @@ export interface Outline {
   readonly version: number | null;
   /** The files that would change, in words; "" where that is the document alone. */
   readonly program: string;
+  /** Of a module: the name and the URI of the file that starts its program, and how many files that has. */
+  readonly partOf: { readonly name: string; readonly uri: string; readonly files: number } | null;
   readonly loops: readonly { readonly name: string; readonly uri: string; readonly range: Range }[];
   readonly status: string;
   readonly reason: string;

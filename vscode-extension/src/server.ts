@@ -9,7 +9,8 @@ import { endTerminals, typed } from "./terminal";
 
 /** What is to be said of the server, `text` in a few words. */
 export interface State {
-  readonly kind: "off" | "starting" | "ready" | "failed";
+  /** What waits does so for a person's word. */
+  readonly kind: "off" | "starting" | "ready" | "waiting" | "failed";
   readonly text: string;
   readonly detail?: string;
 }
@@ -66,7 +67,7 @@ export class Server implements vscode.Disposable {
       work = this.work;
       await work;
     } while (work !== this.work);
-    if (this.current.kind === "failed" && this.problem !== undefined) {
+    if (this.isDown && this.problem !== undefined) {
       void this.offerHelp(this.problem);
     } else if (this.current.kind === "off") {
       void this.offerToTurnOn();
@@ -151,15 +152,21 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** Find the interpreter that has the server; after an update the extension's own environment is made anew. */
+  private get isDown(): boolean {
+    return this.current.kind === "failed" || this.current.kind === "waiting";
+  }
+
+  /** Find the interpreter that has the server; an environment that needs no network, or was agreed to, is made. */
   private async choose(): Promise<Interpreter> {
     try {
       return await this.fitting();
     } catch (error) {
-      if (!(error instanceof NotStarted) || error.base === undefined || !this.interpreters.isAgreed()) {
+      const base = error instanceof NotStarted ? error.base : undefined;
+      const isAgreed = this.interpreters.isAgreed();
+      if (base === undefined || !(isAgreed || base.isComplete)) {
         throw error;
       }
-      await this.setUp(error.base);
+      await this.setUp(base, isAgreed && !base.isComplete);
       return await this.fitting();
     }
   }
@@ -234,8 +241,9 @@ export class Server implements vscode.Disposable {
     const problem =
       error instanceof NotStarted ? error : new NotStarted(String(error), "Could not be started");
     this.problem = problem;
-    this.log.error(problem.found);
-    this.become({ kind: "failed", text: problem.text, detail: problem.found });
+    const isNew = problem.text === NOT_SET_UP;
+    this.log[isNew ? "info" : "error"](problem.found);
+    this.become({ kind: isNew ? "waiting" : "failed", text: problem.text, detail: problem.found });
     void this.offerHelp(problem);
   }
 
@@ -247,12 +255,12 @@ export class Server implements vscode.Disposable {
     const choice = isNew
       ? await vscode.window.showInformationMessage(message, remedy)
       : await vscode.window.showErrorMessage(`Trainshift: ${message}`, remedy, "Open Settings", "Show Logs");
-    if (this.problem !== problem || this.current.kind !== "failed") {
+    if (this.problem !== problem || !this.isDown) {
       return; // The message is of another time.
     }
     if (choice === remedy && base !== undefined) {
       await this.queue(async () => {
-        await this.setUp(base);
+        await this.setUp(base, true);
         await this.start();
       });
     } else if (choice === remedy) {
@@ -275,11 +283,11 @@ export class Server implements vscode.Disposable {
   }
 
   /** Make the environment of the extension's own. */
-  private async setUp(base: Base): Promise<void> {
+  private async setUp(base: Base, downloads: boolean): Promise<void> {
     this.become({ kind: "starting", text: "Setting up" });
-    const progress = { location: vscode.ProgressLocation.Notification, title: "Setting up Trainshift" };
+    const progress = { location: vscode.ProgressLocation.Window, title: "Setting up Trainshift" };
     const tell = (line: string) => this.log.info(line);
-    await vscode.window.withProgress(progress, () => setUp(base, this.home, tell));
+    await vscode.window.withProgress(progress, () => setUp(base, this.home, downloads, tell));
   }
 
   private become(state: State): void {

@@ -9,6 +9,7 @@ const SEVERITY: Readonly<Record<State["kind"], vscode.LanguageStatusSeverity>> =
   off: vscode.LanguageStatusSeverity.Information,
   starting: vscode.LanguageStatusSeverity.Information,
   ready: vscode.LanguageStatusSeverity.Information,
+  waiting: vscode.LanguageStatusSeverity.Information,
   failed: vscode.LanguageStatusSeverity.Error,
 };
 
@@ -23,19 +24,20 @@ export function serverStatus(server: Server): vscode.Disposable {
     item.severity = SEVERITY[state.kind];
     item.busy = state.kind === "starting";
     item.command =
-      state.kind === "failed"
+      state.kind === "failed" || state.kind === "waiting"
         ? { title: "Restart Server", command: "trainshift.restart" }
         : { title: "Show Logs", command: "trainshift.showLogs" };
   };
   const down = vscode.window.createStatusBarItem("trainshift.down", vscode.StatusBarAlignment.Right, 102);
   down.name = "Trainshift Is Down";
-  down.backgroundColor = new vscode.ThemeColor("statusBarItem.errorBackground");
   down.command = "trainshift.restart";
   const tell = (state: State) => {
     show(state);
-    down.text = `$(error) Trainshift: ${state.text}`;
+    const isFault = state.kind === "failed";
+    down.backgroundColor = isFault ? new vscode.ThemeColor("statusBarItem.errorBackground") : undefined;
+    down.text = `$(${isFault ? "error" : "cloud-download"}) Trainshift: ${state.text}`;
     down.tooltip = `${state.detail ?? "The language server is down."} Click to try again.`;
-    down[state.kind === "failed" ? "show" : "hide"]();
+    down[isFault || state.kind === "waiting" ? "show" : "hide"]();
   };
   tell(server.state);
   return vscode.Disposable.from(item, down, server.onDidChangeState(tell));

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import * as vscode from "vscode";
 import { fixture, PYTHON } from "../harness/paths";
 import type { HostSuite } from "../harness/suite";
@@ -37,7 +36,6 @@ const MOST_CRASHES = 4;
 const USELESS: [what: string, file: string, state: RegExp][] = [
   ["is not there", "nowhere/python", /^No Python: .*nowhere\/python .*ENOENT/],
   ["is too old", "old/python", /^Python 3\.8\.1 is too old: .* needs 3\.10 or later/],
-  ["lacks the package", "bare/bin/python", /^Not set up: .*bare.* has no trainshift/],
 ];
 
 /** The state of the server is that of the setting's interpreter, and it works. */
@@ -59,9 +57,6 @@ export const suites: HostSuite[] = [
       "other/python": OTHER_PYTHON,
       "train.py": fixture("scripts/mnist_tape/before.py"),
       ...INTRUDERS,
-    },
-    async prepare(workspace) {
-      await execute(PYTHON, ["-m", "venv", "--without-pip", join(workspace, "bare")]);
     },
     open: "alias.py",
     settings: INTERPRETER,

@@ -13,6 +13,7 @@ from trainshift.core.program import Program as ChunkSyntax
 from trainshift.libraries.entries import Role
 from trainshift.libraries.methods import named
 from trainshift.lsp.answers.codes import CODES
+from trainshift.lsp.answers.hints import hints
 from trainshift.lsp.desk import State
 from trainshift.lsp.diagnostics import place_of
 from trainshift.lsp.text.documents import Part
@@ -53,10 +54,13 @@ _REASONS = {
 }
 
 
-def hover(state: State, part: Part, offset: int, docs_url: str = "") -> types.Hover | None:
+def hover(
+    state: State, part: Part, offset: int, docs_url: str = "", *, with_hints: bool = True
+) -> types.Hover | None:
     """The hover for the code at an offset of the program."""
     found = (
         *_findings(state, offset),
+        *(hints(state, offset, docs_url) if with_hints else ()),
         *_mentioned(part, state, offset, docs_url),
         *_data(state, offset),
         *_keras(state, offset),

@@ -8,24 +8,28 @@ from lsprotocol import types
 
 from trainshift.engine.conversion import Conversion, Status
 from trainshift.lsp.answers.places import Places
-from trainshift.lsp.answers.summary import counted, loops, title_of, warnings
+from trainshift.lsp.answers.summary import counted, loops, part_of, title_of, warnings
 from trainshift.lsp.desk import State
-from trainshift.lsp.wire.capabilities import CONVERT, WARNINGS
+from trainshift.lsp.wire.capabilities import CONVERT, OPEN, WARNINGS
 
 
 def lenses(state: State, uri: str) -> Iterator[types.CodeLens]:
     """The lenses of one document of a program."""
     if state.outline is None:
         return
-    loud = warnings(state)
-    doing, tooltip = _doing(state, state.outline.whole.obstacle)
+    loud, home = warnings(state), part_of(state)
+    doing, reason = _doing(state, state.outline.whole.obstacle)
     for part, span, name in loops(state):
         if part.uri == uri:
             place = types.Position(*part.places(span)[0])
             where = types.Range(place, place)
             # A click converts, or tells why not.
-            convert = types.Command(f"{name} loop · {doing}", CONVERT, tooltip, [{"uri": uri}])
+            convert = types.Command(f"{name} loop · {doing}", CONVERT, reason, [{"uri": uri}])
             yield types.CodeLens(where, convert)
+            if home is not None:
+                title = f"part of {home['name']} · {counted(home['files'], 'file')}"
+                tooltip = "Open the file that starts this program"
+                yield types.CodeLens(where, types.Command(title, OPEN, tooltip, [home["uri"], 1]))
             if loud:
                 title = counted(len(loud), "warning")
                 show = types.Command(title, WARNINGS, "Show the findings of this file", [uri])

@@ -170,10 +170,8 @@ class Answers:
         for name, value in (("apply", applies), ("ignoreVersions", ignores)):
             if not isinstance(value, bool):
                 raise JsonRpcInvalidParams(message=f"`{name}` is {value!r}, neither true nor false")
-        left_out = given.get("leaveOut", [])
-        if not isinstance(left_out, list):
-            raise JsonRpcInvalidParams(message="`leaveOut` has to be a list of optional changes")
-        edit, title = None, ""
+        left_out = self._left_out(given)
+        edit, title, files = None, "", 0
         try:
             await self._session.surveyed(program)
             state = await self._session.known(program, lambda state: state.has_outline, wants_outline=True)
@@ -185,9 +183,10 @@ class Answers:
             told = account(places, conversion)
             if conversion.plan is not None:
                 edit = self._session.edit(state, conversion.plan)
+                files = 1 if state.paper.is_notebook else sum(1 for each in conversion.files if each.edits)
         except Outdated:
             told = unaccounted(refused(program.paper.source, _CHANGED))
-        told["program"] = title
+        told.update(program=title, files=files)
         if not applies:
             return {**told, "edit": edit}
         if edit is None or not self._session.client.applies_edits:
@@ -203,6 +202,16 @@ class Answers:
             where = f"{first['rule']} at line {first['line']}"
             self._say(types.MessageType.Info, f"Made distributed, but for {where}: {first['text']}{more}")
         return {**told, "applied": True}
+
+    def _left_out(self, given: dict[str, Any]) -> list[dict[str, Any]]:
+        """The changes that a conversion is to do without, as notes on the document before it."""
+        from trainshift.lsp.answers.summary import NEW_LINE
+
+        left_out = given.get("leaveOut", [])
+        if not isinstance(left_out, list):
+            raise JsonRpcInvalidParams(message="`leaveOut` has to be a list of optional changes")
+        notes = [each for each in left_out if isinstance(each, dict)]
+        return [{key: value for key, value in each.items() if key != NEW_LINE} for each in notes]
 
     async def differentiate(self, *arguments: Any) -> dict[str, Any]:
         """The command that differentiates a function: an object with its `uri`, and `function` or `position`.
@@ -409,7 +418,13 @@ class Answers:
             state = await self._or_modified(program, is_enough)
             part = state.paper.part_of(params.text_document.uri)
             found = found or (
-                hover(state, part, part.offset(place), program.rules.settings.docs_url)
+                hover(
+                    state,
+                    part,
+                    part.offset(place),
+                    program.rules.settings.docs_url,
+                    with_hints=program.rules.hints,
+                )
                 if part is not None
                 else None
             )

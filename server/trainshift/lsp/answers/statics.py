@@ -293,6 +293,7 @@ class Statics:
             ]
         told["status"] = "refused" if told["reason"] else "expanded"
         edits = [] if told["reason"] else reading.edits(wish)
+        told["files"] = 1 if edits else 0
         return {**told, "edit": self._edit(reading.paper, edits) if edits else None}
 
     def _note(self, paper: Paper, rule: str, offset: int, text: str) -> dict[str, Any]:
@@ -337,6 +338,7 @@ NOTHING: dict[str, Any] = {
     "status": "refused",
     "function": "",
     "program": "",
+    "files": 0,
     "changes": [],
     "decisions": [],
     "doubts": [],

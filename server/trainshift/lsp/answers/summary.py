@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,15 +12,19 @@ from trainshift.engine.conversion import Conversion, Note, carry_out
 from trainshift.engine.conversion import whole as whole_or_nothing
 from trainshift.engine.own_codes import SYNTAX_ERROR, UNSUPPORTED_VERSION
 from trainshift.engine.settings import Severity
+from trainshift.lsp.answers.changed_lines import changed_lines
 from trainshift.lsp.answers.places import Places
 from trainshift.lsp.desk import Outdated, State
 from trainshift.lsp.diagnostics import range_of
 from trainshift.lsp.text.documents import Part
 from trainshift.lsp.whole import refused
+from trainshift.lsp.wire.uris import uri_of
 from trainshift.python.source.edit import Change
 from trainshift.python.source.source import Span
 
 _CONVERTIBLE = "convertible"
+NEW_LINE = "newLine"
+"""What a change says of the line at which it begins once it is made."""
 
 
 def summary(state: State, uri: str, places: Places) -> dict[str, Any]:
@@ -38,6 +43,7 @@ def summary(state: State, uri: str, places: Places) -> dict[str, Any]:
             for part, span, name in loops(state)
         ],
         "program": title_of(state),
+        "partOf": part_of(state),
         "status": _CONVERTIBLE if obstacle is None else obstacle.status.value,
         "reason": "" if obstacle is None else places.reason(obstacle),
         "changes": len(whole.changes) if whole is not None else 0,
@@ -57,6 +63,15 @@ def title_of(state: State) -> str:
     whole = state.outline.whole
     first, *others = map(whole.name_of, whole.changing)
     return f"{first} and {counted(len(others), 'more file')}" if others else first
+
+
+def part_of(state: State) -> dict[str, Any] | None:
+    """The program that a module belongs to: the file that starts it, and how many it has; None otherwise."""
+    outline = state.outline
+    if outline is None or not outline.path or outline.path == outline.whole.start or not outline.whole.trains:
+        return None
+    start = outline.whole.start
+    return {"name": posixpath.basename(start), "uri": uri_of(start), "files": len(outline.whole.sources)}
 
 
 def counted(number: int, what: str) -> str:
@@ -130,6 +145,10 @@ def account(places: Places, conversion: Conversion) -> dict[str, Any]:
         "withheld": conversion.withheld,
     }
     listed = {name: [places.told(each) for each in found] for name, found in notes.items()}
+    if conversion.plan is not None:
+        lines = changed_lines(conversion.plan, places.home)
+        changed = zip(listed["changes"], lines, strict=True)
+        listed["changes"] = [{**told, NEW_LINE: line} for told, line in changed]
     why = {"reason": conversion.reason, "code": conversion.code, "at": places.at(conversion)}
     return {**unaccounted(conversion), **why, "reason": places.reason(conversion), **listed}
 

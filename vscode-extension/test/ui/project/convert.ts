@@ -57,6 +57,18 @@ export const convert: Part = {
       await workbench.press("Control+J");
     });
 
+    it("says of a hint why, and how the line reads before and after", async () => {
+      await workbench.placeCursor(OPTIMIZER);
+      const at = workbench.page.locator(".view-line", { hasText: "optimizer = Adam" }).first();
+      const start = at.locator("span span").first();
+      const shown = await hover(workbench, start, "Scale the learning rate by the number of ranks");
+      await shown.getByText("1e-3 * hvd.size()").first().waitFor();
+      await workbench.screenshot("hint");
+      await shown.locator("a", { hasText: "Explain HV02" }).click();
+      await tab(workbench, "HV02").waitFor();
+      await workbench.runCommand("View: Close Editor");
+    });
+
     it("converts a statement, and undoes that", async () => {
       const wanted = await converted(workbench.workspace, "train.py", "--at", String(OPTIMIZER));
       await workbench.placeCursor(OPTIMIZER);
@@ -129,7 +141,7 @@ export const convert: Part = {
       await change(workbench, /^Apply \d+ Changes/).click();
       const toast = await workbench.toast(/train\.py is distributed: \d+ changes/);
       await workbench.screenshot("converted");
-      await toast.locator(".monaco-button", { hasText: "Show Summary" }).click();
+      await toast.locator(".monaco-button", { hasText: "Summary" }).click();
       await page(workbench).locator("h1", { hasText: "train.py" }).waitFor();
       await page(workbench).locator("h2", { hasText: "Changed" }).waitFor();
       await page(workbench).locator("h2", { hasText: "Still warns" }).waitFor();
@@ -138,7 +150,7 @@ export const convert: Part = {
       }
       await workbench.screenshot("summary");
       // Lines are those of the new file, and codes lead to their pages.
-      const line = whole.split("\n").findIndex((each) => each.includes("with tf.GradientTape()")) + 1;
+      const line = whole.split("\n").findIndex((each) => each.includes("DistributedGradientTape")) + 1;
       const averaged = page(workbench).locator("li", { hasText: "HV04" });
       await averaged.locator("a", { hasText: `line ${String(line)}` }).click();
       await status(workbench, `Ln ${String(line)}, Col 1`).waitFor();
@@ -165,6 +177,7 @@ export const convert: Part = {
       await workbench.focusEditor();
       await workbench.press("Control+Z");
       await workbench.waitForText(TRAIN);
+      await workbench.screenshot("undo");
       assert.equal(await workbench.savedText("train.py"), TRAIN);
       assert.equal(await readFile(join(workbench.workspace, "train.py"), "utf8"), TRAIN);
     });

@@ -33,7 +33,7 @@ export const problems: Part = {
         "Adam is another name for",
       );
       await workbench.screenshot("hover");
-      await shown.locator("a", { hasText: "More about TF03" }).click();
+      await shown.locator("a", { hasText: "Explain TF03" }).click();
       await tab(workbench, "TF03").waitFor();
       await page(workbench).locator("h1", { hasText: "TF03" }).waitFor();
     });

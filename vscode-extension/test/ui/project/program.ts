@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { convertedProgram, NAMES, PROGRAM } from "../../harness/program";
-import { change, status, tab, waitForPreview } from "../window";
+import { change, choose, status, tab, waitForPreview } from "../window";
 import type { Part } from "./part";
 
 const FILES = Object.fromEntries(NAMES.map((name) => [`program/${name}`, PROGRAM[name] ?? ""])) as Record<
@@ -17,6 +17,15 @@ export const program: Part = {
 
     before(async () => {
       whole = await convertedProgram(join(workbench.workspace, "program"));
+    });
+
+    it("says which program a module is a part of, and leads to its start", async () => {
+      await workbench.openFile("program/steps.py");
+      await status(workbench, "part of train.py · 3 files").waitFor();
+      await workbench.screenshot("module");
+      await status(workbench, "part of train.py · 3 files").click();
+      await choose(workbench, "Open train.py");
+      await workbench.openFile("program/train.py");
     });
 
     it("previews all files and converts them", async () => {

@@ -1,0 +1,47 @@
+"""Changed lines: where in the new documents each change of a conversion begins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainshift.lsp.text.edits import Home
+from trainshift.python.source.edit import Change, Edit, Plan
+from trainshift.python.source.source import Span
+
+_LINE_END = re.compile("\r\n|\r|\n")
+
+
+def changed_lines(plan: Plan, home: Home) -> Iterator[int]:
+    """The first new line of each change, in the order that notes on them are in, counted from 1."""
+    added: dict[str, int] = {}
+    first_lines: dict[Edit, int] = {}
+    for each in plan.edits:
+        part, inside = home(each)
+        (first, _), (last, _) = part.places(Span(inside.start, inside.end))
+        first_lines[each] = first + added.get(part.uri, 0) + 1
+        added[part.uri] = added.get(part.uri, 0) + _ends(inside.text) - (last - first)
+    for change in sorted(plan.changes, key=lambda change: (change.target.start, change.rule)):
+        own = _first(change)
+        edit = next((each for each in plan.edits if each.start <= own.start and own.end <= each.end), None)
+        if edit is None:
+            part, _ = home(own)
+            yield part.places(Span(own.start, own.end))[0][0] + 1
+            continue
+        yield first_lines[edit] + _ends(edit.text[: _begin(own, edit)])
+
+
+def _first(change: Change) -> Edit:
+    """The first edit of a change."""
+    return min(change.edits or change.requires, key=lambda edit: edit.start)
+
+
+def _begin(own: Edit, edit: Edit) -> int:
+    """Where what a change writes begins in the text of an edit, which may be of several changes."""
+    line = next((line.strip() for line in own.text.splitlines() if line.strip()), "")
+    found = edit.text.find(line) if own != edit and line else -1
+    return found if found >= 0 else len(edit.text) - len(edit.text.lstrip())
+
+
+def _ends(text: str) -> int:
+    return len(_LINE_END.findall(text))
