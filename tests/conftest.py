@@ -65,7 +65,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what does not concern the one rule, or what is slow: huge inputs, most of what is sampled."""
+    """Deselect tests of other rules, and slow ones: huge inputs, most of the sampled cases."""
     if config.getoption("--rule"):
         _keep(config, items, _concerned(items, config.getoption("--rule")))
     if config.getoption("--update-fixtures"):
@@ -82,7 +82,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of each test with many cases a few that lie far from each other, but all fixtures."""
+    """Select a few cases, far from each other, of each test with many cases; but all fixtures."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)

@@ -91,7 +91,7 @@ def numbers(value: Any) -> list[float]:
 
 
 def moved(value: Any, by: Iterator[float], alone: bool = False) -> Any:
-    """The value with each of its numbers moved, or in its place what it is moved by."""
+    """The value with each of its numbers moved, or the displacements in its structure."""
     if value is None or isinstance(value, str | bool):
         return None if alone else value
     if isinstance(value, dict):

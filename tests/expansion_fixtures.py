@@ -31,12 +31,12 @@ class ExpansionCase:
 
     @property
     def name(self) -> str:
-        """What pytest calls the case."""
+        """The name of the case in pytest."""
         return f"{self.path.stem}: {self.heading}"
 
 
 def expansion(text: str) -> Expansion:
-    """What expanding a script gives."""
+    """The expansion of a script."""
     script = read_script(text)
     assert isinstance(script, Script)
     return expand(Program(script))

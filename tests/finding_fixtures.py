@@ -1,4 +1,4 @@
-"""The fixtures of the restrictions as data: a script, what is found in it, and what fixing makes of it."""
+"""The fixtures of the restrictions as data: a script, its findings, and the result of fixing them."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class FindingCase:
 
     @property
     def name(self) -> str:
-        """What pytest calls the case."""
+        """The name of the case in pytest."""
         return f"{self.code}: {self.heading}"
 
     @property
     def ended(self) -> dict[str, str]:
-        """How `run` ends on Paddle beside dygraph, by mode; in the mode `written` its decorators decide."""
+        """The end of `run` on Paddle and in dygraph, by mode; in the mode `written` its decorators decide."""
         return dict(re.findall(r"^# (\w+): (\w+)", self.run, re.M))
 
     @property
@@ -127,7 +127,7 @@ def fixed(text: str, others: dict[str, str], code: str) -> str:
 
 
 def rewrite_case(case: FindingCase, findings: str, fixed_text: str) -> None:
-    """Replace what the case expects, in its file; its prose and scripts stay."""
+    """Replace the expectations of the case in its file; its prose and scripts stay."""
     text = case.path.read_text(encoding="utf-8")
     start, end = section_of(text, case.heading)
     section = text[start:end]

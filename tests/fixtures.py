@@ -36,7 +36,7 @@ class ProgramFolder:
 
     @property
     def name(self) -> str:
-        """What pytest calls the program."""
+        """The name of the program in pytest."""
         return self.folder.name
 
     @property
@@ -56,7 +56,7 @@ def start_of(command: Sequence[str]) -> str:
 
 
 def program_in(folder: Path) -> ProgramFolder:
-    """What a folder of ``fixtures/programs`` holds."""
+    """The program in a folder of ``fixtures/programs``."""
     said: dict[str, list[str]] = {}
     if (folder / "program.json").exists():
         said = json.loads((folder / "program.json").read_text(encoding="utf-8"))
@@ -76,7 +76,7 @@ def program_in(folder: Path) -> ProgramFolder:
 
 
 def rewrite_after(program: ProgramFolder, after: dict[str, bytes]) -> None:
-    """Replace what the conversion of a program is expected to change."""
+    """Replace the expected conversion of a program."""
     shutil.rmtree(program.folder / "after", ignore_errors=True)
     for path, content in after.items():
         place = program.folder / "after" / path
@@ -103,7 +103,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What pytest calls the case."""
+        """The name of the case in pytest."""
         return f"{self.path.stem}: {self.heading}"
 
     @property
@@ -132,7 +132,7 @@ def cases(path: Path) -> list[Case]:
 
 
 def section_of(text: str, heading: str) -> tuple[int, int]:
-    """Where the section under a ``## heading`` begins and ends."""
+    """The bounds of the section under a ``## heading``."""
     start = re.search(rf"^## {re.escape(heading)}\n", text, re.M)
     assert start is not None
     end = text.find("\n## ", start.end())
@@ -140,7 +140,7 @@ def section_of(text: str, heading: str) -> tuple[int, int]:
 
 
 def rewrite(case: Case, blocks: dict[str, str]) -> None:
-    """Replace what the case expects by `blocks`, in its file; its prose stays."""
+    """Replace the expectations of the case by `blocks`, in its file; its prose stays."""
     text = case.path.read_text(encoding="utf-8")
     start, end = section_of(text, case.heading)
     section = text[start:end]

@@ -112,7 +112,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Slot:
-    """One argument, or statement, that a rule edits.
+    """A slot for an argument or a statement that a rule edits.
 
     `values` are its expressions for `{x}` and `{y}`, and the kind of value they are.  `adds` is the code that
     the rewrite brings.  `watched` names what arrives there, by the call that takes it and its position or
@@ -182,19 +182,19 @@ def _told(text: str, *forms: str) -> dict[str, str]:
 
 
 def _times(value: Any) -> Any:
-    """What a rate is on one of four ranks."""
+    """The rate on one of four ranks."""
     if isinstance(value, list):
         return [each if isinstance(each, str) else _times(each) for each in value]
     return value * 4
 
 
 def _share(value: Any) -> Any:
-    """What a number of steps is on one of four ranks."""
+    """The number of steps on one of four ranks."""
     return value if value is None else value // 4
 
 
 def _without(word: str) -> Callable[[Any], Any]:
-    """What a list is on other ranks: without what has the word in its name."""
+    """The list on other ranks: without members whose names contain the word."""
 
     def left(value: Any) -> Any:
         kept = [each for each in value or () if word not in str(each)]

@@ -73,7 +73,7 @@ def split_classes() -> set[str]:
 
 
 def main() -> int:
-    """Print what is new and what is stale, and return the exit status."""
+    """Print new and stale violations, and return the exit status."""
     gc.disable()  # Syntax trees of the whole server: to look for garbage in them takes half of the time.
     listed = toml.loads(LIST.read_text(encoding="utf-8"))
     found = {

@@ -43,7 +43,7 @@ def nodes(path: Path) -> list[ast.AST]:
 
 @cache
 def statements(path: Path) -> list[ast.AST]:
-    """The statements of a module at any depth, and what holds them."""
+    """The statements of a module at any depth, and their parents."""
     found: list[ast.AST] = [tree(path)]
     for node in found:
         for block in ("body", "orelse", "finalbody", "handlers", "cases"):
@@ -123,7 +123,7 @@ def _components(edges: Mapping[str, Collection[str]]) -> list[list[str]]:
 def _finish(
     edges: Mapping[str, Collection[str]], starts: Collection[str], seen: set[str], into: list[str]
 ) -> None:
-    """Append what is reached from some names and not seen yet, each behind all that it leads to."""
+    """Append the nodes reachable from some names and not seen yet, each after all that it leads to."""
     for start in starts:
         waiting = [(start, iter(edges.get(start, ())))] if start not in seen else []
         seen.add(start)
@@ -138,13 +138,13 @@ def _finish(
 
 
 def files_per_folder() -> Counter[str]:
-    """How many modules each folder holds, `__init__` left out."""
+    """The number of modules in each folder, without `__init__`."""
     paths = (path for path in modules().values() if path.name != "__init__.py")
     return Counter(path.parent.relative_to(PACKAGE).as_posix() for path in paths)
 
 
 def lines_per_file() -> dict[str, int]:
-    """How many lines each module has."""
+    """The number of lines of each module."""
     return {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in modules().items()}
 
 

@@ -1,4 +1,4 @@
-"""What no rewrite may lose of a text."""
+"""The parts of a text that no rewrite may lose."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def comments(text: str) -> Counter[str]:
 
 
 def blank_lines(text: str) -> int:
-    """How many lines of a text are blank."""
+    """The number of blank lines in a text."""
     return sum(1 for line in text.split("\n") if not line.strip())

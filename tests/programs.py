@@ -1,4 +1,4 @@
-"""Programs of several files in memory: converting them, and what their files hold before and after."""
+"""Programs of several files in memory: their conversion, and their contents before and after."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def in_memory(program: Texts) -> ParsedFiles:
 
 
 def converted(program: Texts, start: str, only: str = "", choices: Choices | None = None) -> Conversion:
-    """What becomes of the program that a file starts, or of its part in one file."""
+    """The conversion of the program that a file starts, or of its part in one file."""
     part = ROOT + only if only else ""
     return convert_program(program[start], ROOT + start, in_memory(program), only=part, choices=choices)
 

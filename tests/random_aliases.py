@@ -116,7 +116,7 @@ class Author:
         return f"np.array({display})" if self.arrays else display
 
     def inner(self) -> list[str]:
-        """A function inside that assigns and changes what is around it."""
+        """A function inside that assigns and mutates outer variables."""
         draw = self.random
         name = draw.choice(self.lists)
         lines = ["    def bump(z):", "        nonlocal s"]
@@ -152,7 +152,7 @@ class Author:
         return draw.choice(found)
 
     def number(self, deep: int = 0) -> str:
-        """An expression, calls and reads of what they change in it."""
+        """An expression, with calls and reads of variables that they mutate."""
         draw = self.random
         choice = draw.random()
         if deep > 1 or choice < 0.3:

@@ -193,7 +193,7 @@ class Author:
         return re.sub(r"<([\w ]+)>", lambda found: self.part(found[1], scope, deep), template)
 
     def part(self, word: str, scope: Scope, deep: int) -> str:
-        """What stands in one place of a template."""
+        """The text for one place of a template."""
         draw = self.random
         if word == "f":
             return self.attempt(NUMBERS if deep < 2 else ["<leaf>"], scope, deep + 1)
@@ -237,7 +237,7 @@ class Author:
     # Statements.
 
     def block(self, scope: Scope, size: int, indent: int, lines: list[str]) -> None:
-        """So many statements, or fewer."""
+        """Write up to `size` statements."""
         for _ in range(size):
             start = len(lines)
             try:
@@ -280,8 +280,7 @@ class Author:
         return name
 
     def function(self, scope: Scope) -> list[str]:
-        """A function, which the scope has from then on: it may change, link and return what it is given or
-        captures."""
+        """A function that joins the scope: it may mutate, link and return its arguments and captures."""
         draw = self.random
         self.count += 1
         name, params = f"g{self.count}", [draw.choice([*self.kinds, "f"]) for _ in range(draw.randint(1, 2))]

@@ -34,7 +34,7 @@ PAIRS = ("({} + {})", "({} - {})", "{} * {}", "{} / (1.5 + ({}) ** 2)", "max({},
 
 @dataclass
 class Scope:
-    """What a statement may name: numbers, counts, lists with the fewest items they have, and dicts."""
+    """The names available to a statement: numbers, counts, lists with their least lengths, and dicts."""
 
     reals: list[str]
     counts: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Scope:
     deep: int = 0
 
     def inner(self, **more: bool | frozenset[str]) -> Scope:
-        """For a block: what it names first is not known after it."""
+        """The scope of a block: names bound in it are unknown after it."""
         copied = replace(
             self,
             reals=list(self.reals),
@@ -124,7 +124,7 @@ class Author:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """A head, and what is said inside below it."""
+        """Write a head, with the lines of the `with` block indented below it."""
         self.say(head)
         self.indent += 1
         yield
@@ -170,7 +170,7 @@ class Author:
         return self.random.choice(found)
 
     def active(self, scope: Scope) -> str:
-        """A number that depends on what the function is given."""
+        """A number that depends on the function's arguments."""
         return f"({self.random.choice(scope.reals[:1])} * {self.real(scope, 1)})"
 
     def wide(self, scope: Scope, deep: int) -> str:

@@ -1,4 +1,4 @@
-"""Random programs with every kind of control flow, and what happens in them when they run.
+"""Random programs with every kind of control flow, and traces of their runs.
 
 `random_program` makes a function of one parameter, the oracle `c`, that decides at run time how tests come
 out, what fails, and what managers of a `with` suppress.  `run` runs an instrumented copy and gives what it
@@ -270,7 +270,7 @@ class _Failure(ValueError):
 
 @dataclass
 class Trace:
-    """What an instrumented program calls, and what came of it."""
+    """The functions that an instrumented program calls, and the trace they record."""
 
     nodes: list[ast.AST]
     events: list[Event] = field(default_factory=list)
@@ -340,7 +340,7 @@ class _Manager:
 
 
 class Oracle:
-    """What decides in a program how tests come out, and what fails."""
+    """An oracle that decides the outcomes of tests, and failures."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -386,7 +386,7 @@ class Oracle:
 
 
 def run(program: ast.FunctionDef, seed: int) -> Trace:
-    """Run a program once, with what the seed decides."""
+    """Run a program once, with decisions by the seed."""
     nodes = list(ast.walk(program))
     instrumented = _Instrument(program, nodes).made
     trace = Trace(nodes)
@@ -435,7 +435,7 @@ class _Instrument(ast.NodeTransformer):
         return made
 
     def _value(self, node: ast.expr, at: int, binding: int = -1) -> ast.expr:
-        """An expression that is evaluated at a node; what it binds, another one may bind."""
+        """An expression that is evaluated at a node; another name may bind its bindings."""
         outer = self._at, self._binding
         self._at, self._binding = at, at if binding < 0 else binding
         made: ast.expr = self.visit(node)

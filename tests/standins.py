@@ -1,4 +1,4 @@
-"""Stand-ins for TensorFlow, Horovod and all else that a script imports: they note what it does with them.
+"""Stand-ins for TensorFlow, Horovod and all other imports of a script: they record its calls.
 
 Two scripts do the same where their notes are the same.  What a rewrite adds leaves no note: all of Horovod
 but the objects that its wraps are handed, and the choice of GPUs.  Defaults and names are noted as what they
@@ -47,7 +47,7 @@ class World:
         return self
 
     def given(self, path: str, place: int | str) -> list[Any]:
-        """What the calls of a path are given at a position, or by a keyword."""
+        """The arguments of a path's calls at a position, or by a keyword."""
         return [
             words.get(place) if isinstance(place, str) else args[place] if place < len(args) else None
             for called, args, words in self.notes
@@ -73,7 +73,7 @@ class World:
         return Thing(self, name if given else name.partition(".")[0])
 
     def call(self, thing: Thing, args: tuple[Any, ...], words: dict[str, Any]) -> Any:
-        """Note a call, unless a rewrite has added it, and make up what it gives."""
+        """Record a call, unless a rewrite has added it, and make up its result."""
         path = thing._path
         last = path.rpartition(".")[2]
         if path.startswith("horovod."):
@@ -133,7 +133,7 @@ class World:
         return Thing(self, f"{path}()")
 
     def _complete(self, path: str, last: str, args: tuple[Any, ...], words: dict[str, Any]) -> None:
-        """Say what a call means by what it is not given, since a rewrite may say it."""
+        """Add the defaults of a call's missing arguments, since a rewrite may state them."""
         signature = api.constructor(path) if last[:1].isupper() else None
         rate = signature.parameter("learning_rate") if signature is not None else None
         if rate is not None and rate.default and not args and "lr" not in words:
@@ -230,7 +230,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 def _drive(running: Any) -> None:
-    """Run a coroutine, or a generator that is handed back what it yields."""
+    """Run a coroutine, or a generator, to which its yielded values are sent back."""
     try:
         value = running.send(None)
         while True:

@@ -150,7 +150,9 @@ class _Marked(ast.NodeTransformer):
 
 
 def traced(text: str, call: Callable[[dict[str, Any]], object]) -> dict[Place, set[str]]:
-    """Run a script, then `call` with its names; what each expression was: "tensor", "number" or "other"."""
+    """Run a script, then `call` with its names; the kind of each expression: "tensor", "number" or
+    "other".
+    """
     marked = _Marked(text)
     tree = ast.fix_missing_locations(marked.visit(ast.parse(text)))
     seen: dict[Place, set[str]] = {}

@@ -1,4 +1,4 @@
-"""What the benchmark measures with: its scripts, and its client against a server that is known to work."""
+"""The parts of the benchmark: its scripts, and its client against a server that is known to work."""
 
 from __future__ import annotations
 

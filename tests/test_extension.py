@@ -1,4 +1,4 @@
-"""What the VS Code extension declares is what the server means: settings, defaults, codes, versions."""
+"""The manifest of the VS Code extension agrees with the server: settings, defaults, codes, versions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_every_setting_of_the_server_is_declared() -> None:
 
 @pytest.mark.parametrize("name", [name for name in PROPERTIES if "enum" in PROPERTIES[name]])
 def test_a_default_is_one_of_what_can_be_chosen(name: str) -> None:
-    """And each choice has its description."""
+    """The default is among the choices, and each choice has a description."""
     declared = PROPERTIES[name]
     assert declared["default"] in declared["enum"]
     assert len(declared["enumDescriptions"]) == len(declared["enum"])

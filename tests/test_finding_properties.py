@@ -1,4 +1,4 @@
-"""What must hold of findings and fixes on every fixture, and on mutations and ruins of every fixture."""
+"""Invariants of findings and fixes on every fixture, and on mutations and ruins of every fixture."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_broken_script_is_checked_without_a_defect(data: st.DataObject) -> Non
 
 
 def _violations(text: str) -> Counter[str]:
-    """The restrictions that are violated; hazards are asked only of what uses Horovod already."""
+    """The violated restrictions; hazards only if the script already uses Horovod."""
     found = find(program_of(text, {}), frozenset(RESTRICTION_CODES).difference(HAZARD_CODES)).found
     return Counter(each.code for each in found if each.verdict is Verdict.VIOLATED)
 

@@ -1,4 +1,4 @@
-"""Every fixture is a test: what a script or a program becomes, statement by statement and as a whole."""
+"""Every fixture is a test: the conversion of a script or a program, statement by statement and as a whole."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_program_becomes_its_after(program: ProgramFolder, update_fixtures: bool
 
 
 def _blocks(conversion: Conversion) -> dict[str, str]:
-    """What a conversion came to, as the blocks of a fixture."""
+    """The result of a conversion, as the blocks of a fixture."""
     blocks = {}
     if conversion.status is Status.CONVERTED:
         blocks["python after"] = conversion.text

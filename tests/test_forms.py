@@ -75,7 +75,7 @@ def _check_text(text: str, conversion: Conversion, where: str) -> None:
 
 
 def _check_meaning(slot: Slot, before: str, after: str, is_rewritten: bool, where: str) -> None:
-    """One rank does what the original did; others are given what the rule means them to be given."""
+    """Check that one rank does the same as the original, and that others do as the rule intends."""
     original, alone = World().run(before), World().run(after)
     assert alone.notes == original.notes, where
     other = World(RANKS, 1).run(after)
@@ -89,7 +89,7 @@ def _check_meaning(slot: Slot, before: str, after: str, is_rewritten: bool, wher
 
 
 def _is_python(slot: Slot, form: str) -> bool:
-    """Return whether a form may stand in the slot, and is all of what is there."""
+    """Return whether a form is allowed in the slot, and fills it completely."""
     try:
         compile(slot.text(form), "script.py", "exec")
         alone = "*" in form[:1] or ast.dump(ast.parse(slot.text(f"({form})")))

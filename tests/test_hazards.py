@@ -1,4 +1,4 @@
-"""Hazards over whole programs: what stays silent, what is read across files, and what their fixes come to."""
+"""Hazards over whole programs: false alarms, reading across files, and fixes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ LEFT = {
 
 
 def violated(text: str, others: dict[str, str] | None = None) -> Counter[str]:
-    """How often each hazard is violated in a script."""
+    """The number of violations of each hazard in a script."""
     judgement = find(program_of(text, others or {}), HAZARD_CODES)
     assert judgement.defects == ()
     return Counter(each.code for each in judgement.found if each.verdict is Verdict.VIOLATED)
@@ -135,7 +135,7 @@ DATA = "import numpy as np\n\n\ndef rows():\n    return np.load('x.npy'), np.loa
     ("optimizer", "codes"), [("hvd.DistributedOptimizer(opt)", {"HZ05"}), ("opt", {"HZ05", "HZ07"})]
 )
 def test_a_hazard_is_told_in_the_file_that_it_stands_in(optimizer: str, codes: set[str]) -> None:
-    """What is wrong is told at once, and not only when something else is mended."""
+    """All problems are reported at once, and not only after others are fixed."""
     network = NETWORK.format(optimizer=optimizer)
     files = files_in_memory({"/p/train.py": TRAIN, "/p/network.py": network, "/p/data.py": DATA})
     settings = Settings(select=("HZ",))

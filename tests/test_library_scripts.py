@@ -1,4 +1,4 @@
-"""The scripts of `fixtures/libraries`: what is refused, and that a conversion leaves nothing to convert."""
+"""The scripts of `fixtures/libraries`: the refusals, and that a conversion leaves nothing to convert."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must always hold (spec.md 6 and 7): on every program of several files, and on mutations of them."""
+"""Invariants (spec.md 6 and 7): on every program of several files, and on mutations of them."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_a_broken_program_is_refused_and_left_alone(data: st.DataObject) -> None
 
 
 def _check(before: Texts, start: str, conversion: Conversion, where: str) -> None:
-    """Parses, lossless, idempotent; no internal error; says what it did of the files that it did it to."""
+    """Parses, lossless, idempotent; no internal error; reports the files that it changed."""
     assert "internal error" not in conversion.reason, (where, conversion.reason)
     assert conversion.text == (before | changed(conversion))[start]
     for each in conversion.files:

@@ -1,4 +1,4 @@
-"""What must always hold (spec.md 6): on every fixture, and on mutations of every fixture."""
+"""Invariants (spec.md 6): on every fixture, and on mutations of every fixture."""
 
 from __future__ import annotations
 

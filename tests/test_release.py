@@ -1,4 +1,4 @@
-"""A release is one command, and workflows, templates and the action name what is there."""
+"""A release is one command, and workflows, templates and the action name existing files."""
 
 from __future__ import annotations
 

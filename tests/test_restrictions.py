@@ -1,4 +1,4 @@
-"""Every case of a restriction's fixture is a test: what is found, its verdict, and what its fix makes."""
+"""Every case of a restriction's fixture is a test: its findings, their verdicts, and the fixed text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make rule` lays out what passes, in a copy of the repository: from there its author goes on."""
+"""`make rule` creates files that pass, in a copy of the repository: its author continues from there."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def run(root: Path, *command: str, status: int = 0) -> str:
-    """What a command prints that is run in the copy and reads the copy's modules."""
+    """The output of a command that runs in the copy with the copy's modules."""
     kept = {
         key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS", "PYTEST"))
     }

@@ -1,4 +1,4 @@
-"""What people do to scripts while they type: random, and the same for the same seed."""
+"""The edits that people make to scripts while they type: random, and the same for the same seed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SNIPPETS = ("(", ")", '"', "'", "\n", "    ", "#", ".", "tf.", "x", "=", ":", "
 
 
 class Typist:
-    """Somebody who edits a text; `versions` yields what the text is after every keystroke."""
+    """Somebody who edits a text; `versions` yields the text after every keystroke."""
 
     def __init__(self, text: str, seed: int) -> None:
         self.text = text
@@ -37,7 +37,7 @@ class Typist:
         self._past: list[str] = []
 
     def versions(self, number: int) -> Iterator[str]:
-        """So many versions, one after the other."""
+        """Yield versions of the text, one after the other."""
         left = number
         while left:
             for text in self._deed():

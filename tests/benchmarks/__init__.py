@@ -1,1 +1,1 @@
-"""What `make bench` runs: our speed against that of peers, in the same run."""
+"""The benchmarks of `make bench`: our speed against that of peers, in the same run."""

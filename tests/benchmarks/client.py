@@ -29,7 +29,7 @@ class Message(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What a request brought, with the times of its first byte and of the reply's last, in seconds."""
+    """The reply to a request, with the times of its first byte and of its end, in seconds."""
 
     sent: float
     received: float
@@ -121,7 +121,7 @@ class Client:
 
 
 def answer(request: Json) -> Any:
-    """What an editor without settings answers to a request of the server."""
+    """Answer a request of the server like an editor without settings."""
     if request["method"] == "workspace/configuration":
         return [None for _ in request["params"]["items"]]
     return None

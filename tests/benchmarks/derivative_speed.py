@@ -94,7 +94,7 @@ def _tree(depth: int) -> Any:
 
 
 def points() -> dict[str, tuple[dict[str, Any], list[str], float, float]]:
-    """Arguments, what is differentiated by, and the most that reverse and forward mode should take."""
+    """The arguments, the parameters to differentiate by, and the time limits of reverse and forward mode."""
     import numpy
 
     draw = numpy.random.RandomState(0).randn
@@ -135,7 +135,7 @@ def loaded(text: str, module: str = "numpy") -> Any:
 
 
 def peers(name: str, args: dict[str, Any], by: list[str]) -> dict[str, Callable[[], object]]:
-    """What the peers that are installed do for the gradient."""
+    """The gradients by those peers that are installed."""
     found: dict[str, Callable[[], object]] = {}
     order, values = list(args), list(args.values())
     places = tuple(order.index(each) for each in by)

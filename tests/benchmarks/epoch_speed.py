@@ -1,4 +1,4 @@
-"""How long an epoch takes on one process and, converted, on two ranks: asked is less than 0.65 of the time.
+"""Time an epoch on one process and, converted, on two ranks, which must take less than 0.65 of the time.
 
     PYTHONPATH=tests python -m benchmarks.epoch_speed
 
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def epoch(script: str, runner: list[str]) -> tuple[float, float]:
-    """The shortest times of an epoch after the first: what passes, and what a process computes."""
+    """The shortest times of an epoch after the first: elapsed time, and processor time."""
     threads = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
     quiet = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
     with tempfile.TemporaryDirectory() as directory:

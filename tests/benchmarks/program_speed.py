@@ -33,13 +33,13 @@ TARGETS = {JUDGED: "< 200 ms", FIRST: "as alone", EDIT: "as alone", MEMORY: "< 1
 
 
 def around(number: int) -> dict[str, str]:
-    """So many files that do not belong to the program."""
+    """Files that do not belong to the program."""
     text = "import os\n\nimport numpy as np\n\n\ndef value():\n    return np.ones(3), os.getcwd()\n"
     return {f"other_{each // 100}/module_{each}.py": text for each in range(number)}
 
 
 def measure(texts: dict[str, str], edits: int, values: dict[str, list[float]]) -> None:
-    """Start a server on `train.py` of some texts, and time what it does."""
+    """Start a server on `train.py` of some texts, and time its answers."""
     start, others = texts["train.py"], {name: text for name, text in texts.items() if name != "train.py"}
     session = Session(OURS, start, {**others, **around(AROUND), "trainshift.toml": ""})
     try:

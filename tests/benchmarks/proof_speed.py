@@ -1,4 +1,4 @@
-"""How much longer a step takes where `prove` observes it: asked is less than 15 %.
+"""Measure how much `prove` slows down a step by observing it: the limit is 15 %.
 
     PYTHONPATH=tests python -m benchmarks.proof_speed
 

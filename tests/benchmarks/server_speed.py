@@ -76,7 +76,7 @@ USE = 100
 
 @dataclass(frozen=True)
 class Measure:
-    """A row of the table: what is measured, and what it should stay below."""
+    """A row of the table: the measured step, and its limit."""
 
     group: str
     name: str
@@ -117,7 +117,7 @@ GROUPS = list(dict.fromkeys(measure.group for measure in MEASURES))
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured."""
+    """The number of measurements."""
 
     rounds: int
     edits: dict[int, int]
@@ -130,7 +130,7 @@ QUICK = Plan(rounds=2, edits={SHORT: 10, LONG: 6}, actions=3, wear=1_000)
 
 
 class Run:
-    """The measuring, and what it has brought."""
+    """A run of measurements, and its results."""
 
     def __init__(self, servers: list[Server], plan: Plan, groups: list[str]) -> None:
         self.servers = servers
@@ -213,7 +213,7 @@ class Run:
     def each(
         self, sessions: list[Session], step: Callable[[Session], float], measure: Measure | None = None
     ) -> None:
-        """Have each server make a step, and note what it took; one that has failed makes no more."""
+        """Have each server make a step, and note its time; a server that has failed makes no more."""
         for session in sessions:
             if session.broken:
                 continue
@@ -253,7 +253,7 @@ def acting(sessions: list[Session]) -> list[Session]:
 
 
 def progress(text: str) -> None:
-    """Show on a terminal what is being done."""
+    """Show the current step on a terminal."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
@@ -264,7 +264,7 @@ def quantile(values: list[float], part: float) -> float:
 
 
 def table(run: Run) -> Iterator[str]:
-    """What was measured, row by row."""
+    """Yield the rows of the result."""
     names = [server.name for server in run.servers]
     heads = "".join(f"{name:>20}" for name in names)
     yield f"{'milliseconds, median / 95th percentile':<42}{'lines':>7}{heads}{'ours/ruff':>11}  target"
@@ -285,7 +285,7 @@ def table(run: Run) -> Iterator[str]:
 
 
 def record(run: Run) -> dict[str, object]:
-    """What was measured, for other programs."""
+    """The result as JSON."""
     return {
         "machine": machine(),
         "servers": run.versions,
@@ -305,7 +305,7 @@ def record(run: Run) -> dict[str, object]:
 
 
 def machine() -> str:
-    """Where the numbers come from."""
+    """A description of the machine."""
     load = os.getloadavg()[0]
     return f"Python {platform.python_version()}, {platform.system()}, {os.cpu_count()} cores, load {load:.1f}"
 

@@ -1,4 +1,4 @@
-"""One server with one script open: what an editor does to it, each step timed in milliseconds."""
+"""One server with one script open, and the actions of an editor, each timed in milliseconds."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Session:
         return self._act((0, 0), (len(self.lines) - 1, 0), context)
 
     def outline(self) -> float:
-        """Ask for what is said of the script's program as a whole, as it is now."""
+        """Request the summary of the script's program in its current state."""
         reply = self.client.request("trainshift/outline", {"textDocument": {"uri": self.uri}})
         if reply.result["status"] != "convertible":
             raise ServerFailure(f"the program is not convertible: {reply.result['reason']}")

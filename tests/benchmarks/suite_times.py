@@ -1,4 +1,4 @@
-"""Prints how long the quick loop takes, and how long `make test` took when it last ran.
+"""Print the time of the quick loop, and that of the last `make test`.
 
     PYTHONPATH=tests python -m benchmarks.suite_times TIMES
 
@@ -25,7 +25,7 @@ def main(times: Path) -> None:
 
 
 def last(times: Path) -> list[str]:
-    """What is written down of the last `make test`, in lines to print."""
+    """The recorded times of the last `make test`, as lines to print."""
     if not times.exists():
         return ["make test       ? s: it has not run here"]
     entries = [line.split() for line in times.read_text(encoding="utf-8").splitlines()]
@@ -41,7 +41,7 @@ def last(times: Path) -> list[str]:
 
 
 def failed(status: int) -> str:
-    """What an exit status adds to a time."""
+    """The note about an exit status, to follow a time."""
     return ", FAILED" if status else ""
 
 

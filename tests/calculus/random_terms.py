@@ -53,7 +53,7 @@ class Maker:
         self._fuel = self._random.randint(4, 26)
 
     def function(self) -> Term:
-        """A function from reals to reals, or what gives one."""
+        """A function from reals to reals, or a term that returns one."""
         wanted = ("fun", REAL, REAL)
         return self._function(wanted) if self._random.random() < 0.7 else self.term(wanted)
 
@@ -149,7 +149,7 @@ class Maker:
         return Var(self._random.choice(known)) if known else self._least(wanted)
 
     def _is_seen(self, name: str, known: Type) -> bool:
-        """Return whether the name stands for this, and not for what was bound later."""
+        """Return whether the name still refers to this binding, and not to a later one."""
         return known is next(each for other, each in reversed(self._scope) if other == name)
 
     def _let(self, wanted: Type) -> Term:

@@ -1,4 +1,4 @@
-"""The cases of ``fixtures/calculus``: what each command answers for a term."""
+"""The cases of ``fixtures/calculus``: the answer of each command to a term."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CASES = [(path, example) for path in FILES for example in read_examples(path)]
 
 
 def answer(command: str, term: str) -> str:
-    """What `trainshift calculus COMMAND -` prints for a term."""
+    """The output of `trainshift calculus COMMAND -` for a term."""
     result = CliRunner().invoke(cli, ["calculus", *shlex.split(command), "-"], input=term.encode())
     assert result.exit_code in (0, 1, 2)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception

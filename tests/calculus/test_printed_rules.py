@@ -1,4 +1,4 @@
-"""Where the source document is not followed: each rule as it is printed, and how it fails when it is run."""
+"""The deviations from the source document: each rule as printed, and its failure in a run."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ LOOP = """λx. let l = inr (inr (inl ())) in
 
 
 def test_c41_the_loop_multiplies_by_x() -> None:
-    """By x_0 in the term, which nothing binds, and by x in the result, which is no pair there."""
+    """The term multiplies by x_0, which is unbound, and the result by x, which is not a pair there."""
     with stuck("x_0 has no value"):
         evaluate(App(parse(LOOP), Const(3)))
     corrected = (ROOT / "calculus" / "loop_gradient.txt").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What always holds of the transformations: the same results, sharing, tail calls, closed code."""
+"""Invariants of the transformations: the same results, sharing, tail calls, closed code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Sums(Reals):
 
 
 def count_of_sums(function: Term) -> int:
-    """How many sums a function makes where it is differentiated."""
+    """The number of additions that a function makes when it is differentiated."""
     sums = Sums()
     evaluate(App(function, Const(POINT)), sums)
     return sums.count
@@ -138,7 +138,7 @@ def test_derivatives_are_those_of_dual_numbers(part: int, quick: bool) -> None:
 
 
 def test_random_terms_have_all_that_there_is() -> None:
-    """And their derivatives are not all 0."""
+    """Random terms contain every construct, and their derivatives are not all 0."""
     programs, functions = [random_program(seed) for seed in range(300)], [*map(random_function, range(300))]
     kinds = {type(part).__name__ for term in programs for part in parts_of(term)}
     without_control = {type(part).__name__ for term in functions for part in parts_of(term)}

@@ -1,4 +1,4 @@
-"""Reading and showing terms: what reaches how far, sugar, both spellings, errors by place, deep terms."""
+"""Reading and showing terms: scopes, sugar, both spellings, errors by place, deep terms."""
 
 from __future__ import annotations
 

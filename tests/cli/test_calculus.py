@@ -1,4 +1,4 @@
-"""`calculus`: what it prints, where, and the exit statuses."""
+"""The command `calculus`: its output, and the exit statuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`check`: what it prints, what it writes, and its exit status."""
+"""The command `check`: its output, the files it writes, and its exit status."""
 
 from __future__ import annotations
 

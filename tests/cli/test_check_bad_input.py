@@ -16,7 +16,7 @@ GOOD = "import tensorflow as tf\nbad()\n"
 
 
 def check_both(run: Run, bad: str) -> tuple[int, str]:
-    """Check `bad` and another script after it: the exit status and what is said of `bad`."""
+    """Check `bad` and another script after it: the exit status and the messages about `bad`."""
     Path("zz.py").write_text(GOOD)
     result = run("check", "-q", bad, "zz.py")
     assert "zz.py:2:1: TF03 warning" in result.stdout

@@ -1,4 +1,4 @@
-"""The cache of `check`: what it keeps is what would be found again, and nothing that befalls it does harm."""
+"""The cache of `check`: its entries equal a fresh check, and damage to it does no harm."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KEPT = "verdicts.json"
 
 
 def checked(*more: str) -> str:
-    """What `check` says of the current directory, to its last byte."""
+    """The output of `check` in the current directory, to its last byte."""
     result = CliRunner().invoke(cli, ["check", "--format", "json", *more, "."])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

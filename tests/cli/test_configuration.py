@@ -1,4 +1,4 @@
-"""Where the settings of a file come from, and what is said of a file of settings that is wrong."""
+"""The sources of a file's settings, and the messages about invalid settings files."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_the_settings_that_the_documentation_shows_are_read(run: Run, script: Pa
 
 @pytest.fixture
 def chosen(monkeypatch: pytest.MonkeyPatch) -> list[Choices | None]:
-    """What was chosen of each conversion."""
+    """The options of each conversion."""
     found: list[Choices | None] = []
     convert = conversion.convert_program
 

@@ -1,4 +1,4 @@
-"""The modes of `convert`, what goes to which stream, and the exit status."""
+"""The modes of `convert`, its output streams, and the exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the declarations of a script's project are looked for, and what `convert` makes of them."""
+"""The search for the requirements of a script's project, and their effect on `convert`."""
 
 from __future__ import annotations
 

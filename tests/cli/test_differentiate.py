@@ -1,4 +1,4 @@
-"""The command `differentiate`: what goes where, the report, and the exit status."""
+"""The command `differentiate`: its output streams, the report, and the exit status."""
 
 from __future__ import annotations
 

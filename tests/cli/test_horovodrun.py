@@ -1,4 +1,4 @@
-"""What Horovod's launcher is given, and what is told where it starts nobody."""
+"""The arguments of Horovod's launcher, and the message if it starts no ranks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_launcher_may_tidy_up_before_it_is_killed(tmp_path: Path) -> None:
 
 
 def said_by(folder: Path, python: Interpreter, hosts: str, script: str) -> list[str]:
-    """What a launcher of this script, which stands for Horovod's, is given and says, line by line."""
+    """The arguments and the output of a fake launcher, line by line."""
     launcher = folder / "horovodrun"
     launcher.write_text(f"#!/bin/sh\n{script}\n")
     launcher.chmod(0o755)

@@ -1,4 +1,4 @@
-"""How long lines may be is what the project's own tools are set to."""
+"""The allowed line length is that of the project's own tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trainshift loops`: the tree, the JSON, and what is said where there is no loop or no file."""
+"""The command `loops`: the tree, the JSON, and the messages without a loop or a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notebooks on the command line: what is read, what is shown, and which bytes are written."""
+"""Notebooks on the command line: reading, showing, and the bytes written."""
 
 from __future__ import annotations
 
@@ -444,7 +444,7 @@ WAYS: dict[str, Callable[[str], str | list[str]]] = {
 @settings(max_examples=60, derandomize=True)
 @given(st.data())
 def test_all_bytes_outside_of_changed_sources_stay(data: st.DataObject) -> None:
-    """Whoever writes JSON in this manner would have written just this."""
+    """A JSON writer with the same style would have written exactly these bytes."""
     style: dict[str, Any] = data.draw(STYLES)
     way = WAYS[data.draw(st.sampled_from(sorted(WAYS)))]
     head, tail = data.draw(st.sampled_from(["", "\n", " \r\n"])), data.draw(st.sampled_from(["", "\n"]))

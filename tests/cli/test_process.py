@@ -1,4 +1,4 @@
-"""The command as a process: a terminal, closed pipes, signals, and what it loads."""
+"""The command as a process: a terminal, closed pipes, signals, and imported modules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(*args: str, **options: object) -> subprocess.CompletedProcess[bytes]:
 
 
 def on_a_terminal(*args: str, environment: dict[str, str] | None = None) -> tuple[int, str]:
-    """Run the command with all three streams on a pseudo-terminal: its exit status and what it showed."""
+    """Run the command with all three streams on a pseudo-terminal: its exit status and its output."""
     import pty
 
     pid, terminal = pty.fork()

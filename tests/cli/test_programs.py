@@ -1,4 +1,4 @@
-"""`convert` of programs of several files: what is shown, what is written, and what goes wrong."""
+"""`convert` on programs of several files: the output, the files written, and the errors."""
 
 from __future__ import annotations
 

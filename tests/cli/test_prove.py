@@ -1,4 +1,4 @@
-"""`trainshift prove` where nothing is run: what it needs, what it copies, and what it says."""
+"""`trainshift prove` without a run: requirements, copies and messages."""
 
 from __future__ import annotations
 
@@ -457,7 +457,7 @@ def test_the_last_line_says_what_was_not_seen_of_what_holds() -> None:
 
 
 def progress(ranks: int, monkeypatch: pytest.MonkeyPatch, *, live: bool, columns: int = 80) -> Live:
-    """What tells of a run on so many ranks, on a terminal or not, by a clock that a test sets."""
+    """A progress display for some ranks, on a terminal or not, with a clock that a test sets."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: live)
     monkeypatch.setattr(proof_report, "monotonic", lambda: CLOCK[0])
     monkeypatch.setenv("COLUMNS", str(columns))

@@ -145,7 +145,7 @@ def test_search_reads_every_guide() -> None:
 def test_explain_tells_where_the_page_is_on_the_site(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the project's settings say that there is one."""
+    """The output has the address of the page if the project's settings name a site."""
     monkeypatch.chdir(tmp_path)
     plain = run("explain", "TF03").stdout
     assert "In a browser" not in plain

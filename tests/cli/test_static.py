@@ -1,4 +1,4 @@
-"""The command `static`: what goes where, the JSON document, and the exit status."""
+"""The command `static`: its output streams, the JSON document, and the exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often code of a script runs, what runs it, in which order, and what holds where it runs."""
+"""Executions of a script's code: how often, by whom, in which order and under which conditions."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_parentheses_are_found_past_comments(newline: str) -> None:
 
 
 def _parsed(code: str, flat: bool = False) -> str:
-    """What an expression means, in brackets that keep its lines together; empty if it is none.
+    """The parsed form of an expression, in brackets that keep its lines together; empty if it is invalid.
 
     With `flat`, ``(a or b) or c`` means the same as ``a or b or c``.
     """
@@ -142,7 +142,7 @@ def _node(code: str) -> ast.expr:
 
 
 def _home(place: str) -> tuple[ast.AST, Level]:
-    """What the hole of a place is part of, and what that asks."""
+    """The parent of a place's hole, and the precedence that it requires."""
     for parent in ast.walk(_node(place.format("HOLE"))):
         for child in ast.iter_child_nodes(parent):
             if isinstance(child, ast.Name) and child.id == "HOLE":
@@ -151,7 +151,7 @@ def _home(place: str) -> tuple[ast.AST, Level]:
 
 
 def _framed(text: str, place: str, frame: Frame) -> str:
-    """The text after what stands in the hole of the place has been put into the frame."""
+    """The text after the expression in the hole of the place has been put into the frame."""
     script = read_script(text)
     assert isinstance(script, Script)
     statement = next(each for each in script.statements if isinstance(each.node, ast.Assign))

@@ -1,4 +1,4 @@
-"""The generator of entries: what it reads off a package that is made here."""
+"""The generator of entries, on a package that the test creates."""
 
 from __future__ import annotations
 

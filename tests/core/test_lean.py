@@ -1,4 +1,4 @@
-"""Lean trees: what `ast.parse` makes, in less memory."""
+"""Slotted trees: the same as those of `ast.parse`, in less memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries of libraries: what each has the conversion do, in a script made of the entry itself."""
+"""Entries of libraries: their effect on the conversion of a script made from the entry itself."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def full_name(entry: Entry) -> str:
 
 
 def called(entry: Entry, **given: str) -> str:
-    """A call of what the entry is for, with what it must be given."""
+    """A call of the entry's member, with its required arguments."""
     signature = read_signature(entry.signature) if entry.signature is not None else None
     for each in signature.parameters if signature is not None else ():
         if each.default is None and each.kind in ("positional", "keyword"):
@@ -121,7 +121,7 @@ def callback(entry: Entry) -> None:
 
 
 def end(entry: Entry, line: str) -> str:
-    """What a conversion makes of a line behind a training."""
+    """The converted form of a line after a training loop."""
     body = f"{MODEL}model.compile('sgd')\n{FIT.format(more='')}model.save('w.h5')\n{line}\n"
     return converted(entry, body).text
 
@@ -156,7 +156,7 @@ def acts(entry: Entry) -> None:
 
 
 def command(entry: Entry) -> None:
-    """What a command line does is rank 0's; what it fetches from another machine is every rank's."""
+    """A command line runs on rank 0 only; a download from another machine runs on every rank."""
     words = entry.pattern.replace("*", "zf").replace(".", " ")
     line = f'subprocess.run("{words} old new:place", shell=True)'
     local = f"subprocess.run({[*words.split(), '-v', 'old:place', 'new']!r})"
@@ -248,7 +248,7 @@ def agent(entry: Entry) -> None:
 
 
 def dataset(entry: Entry) -> None:
-    """What helps is said, in the words of the library."""
+    """The remedy is reported, in the words of the library."""
     given = "'name', split='train', shuffle_files=True" if entry.text("seed") else "'name'"
     made = call_of_method(entry, given)
     body = f"data = {made}.batch(8)\n{MODEL}model.compile('sgd')\nmodel.fit(data)\n"
@@ -269,7 +269,7 @@ def noted(entry: Entry) -> None:
 
 
 def prints(entry: Entry) -> None:
-    """What shows text is rank 0's, and so is a bar, which every rank goes through."""
+    """Output of text is for rank 0, and so is a progress bar, around an iterable for every rank."""
     line = call_of_method(entry, "'text'")
     if entry.package == "builtins":
         line = f"{entry.pattern}('text')"
@@ -282,7 +282,7 @@ def prints(entry: Entry) -> None:
 
 
 def opener(entry: Entry) -> None:
-    """What is written by it goes nowhere on other ranks; what is only read is left alone."""
+    """The file is written to the null device on other ranks; a file that is only read is left alone."""
     mode = f", {entry.text('mode')}='w'" if entry.text("mode") else ""
     name = full_name(entry).removeprefix("builtins.")
     text = end(entry, f"opened = {name}({entry.text('path')}='a'{mode})")
@@ -355,7 +355,7 @@ def test_the_schema_takes_what_the_settings_take(said: dict[str, object]) -> Non
 
 
 def test_every_role_and_key_is_read() -> None:
-    """What no rule asks for is no knowledge."""
+    """An entry states nothing that no rule reads."""
     folder = Path(trainshift.__file__).parent
     asked: set[str] = set()
     for path in folder.rglob("*.py"):

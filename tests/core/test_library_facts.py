@@ -1,4 +1,4 @@
-"""Facts that entries of libraries state: what each changes in a script made of the entry itself."""
+"""Facts in the entries of libraries: the effect of each in a script made from the entry itself."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def program_of(entry: Entry, body: str) -> tuple[Program, Script]:
 
 
 def effect(entry: Entry, line: str = "done = {name}()") -> SideEffect | None:
-    """What the last call of a line does by itself."""
+    """The own side effect of the last call in a line."""
     program, script = program_of(entry, line.format(name=full_name(entry)))
     own = [site for site in script.sites if site.scope.kind == "module"]
     (last,) = (site for site in own if site.node is getattr(site.statement.node, "value", None))
@@ -86,7 +86,7 @@ def effect(entry: Entry, line: str = "done = {name}()") -> SideEffect | None:
 
 
 def causes(entry: Entry, value: str) -> set[CauseKind]:
-    """Why a value may be another one on each rank."""
+    """The reasons why a value may differ between ranks."""
     program, script = program_of(entry, f"value = {value}\nprint(value)\n")
     (site,) = script.sites_named("print")
     at = Occurrence(site.node.args[0], site.scope, site.statement)
@@ -147,7 +147,7 @@ def hook(entry: Entry) -> None:
 
 
 def length(entry: Entry) -> None:
-    """What decides how many numbers it gives is the same on all ranks."""
+    """The argument that decides the length of the result is the same on all ranks."""
     given = "count" if entry.text("length") == "counts" else "range(count)"
     body = f"count = random.randint(1, 5)\n{LOOP}".replace("range(100)", f"{full_name(entry)}({given})")
     told = [each for each in converted(entry, body.format(line="pass")).decisions if each.rule == "HV19"]

@@ -1,4 +1,4 @@
-"""Training-loop identification: what trains, by which pattern, where, and with what."""
+"""Identification of training loops: pattern, place, model and optimizer."""
 
 from __future__ import annotations
 

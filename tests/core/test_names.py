@@ -1,4 +1,4 @@
-"""What names stand for: every spelling, through scopes, attributes, containers and calls."""
+"""The values of names: every spelling, through scopes, attributes, containers and calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADAM = "tensorflow.keras.optimizers.Adam"
 
 
 def last_value(text: str) -> tuple[Script, set[Value]]:
-    """What the last expression statement of a script may stand for."""
+    """The possible values of the last expression statement in a script."""
     script = read_script(text)
     assert isinstance(script, Script)
     statement = next(s for s in reversed(script.statements) if isinstance(s.node, ast.Expr))
@@ -34,7 +34,7 @@ def names(text: str) -> frozenset[str]:
 
 
 def classes(text: str) -> set[str]:
-    """The library classes of what the last expression may be; "?" for unknown."""
+    """The library classes of the last expression's possible values; "?" for unknown."""
     _, values = last_value(text)
     return {
         value.cls if isinstance(value, Instance) else "?" if value == UNKNOWN else str(value)

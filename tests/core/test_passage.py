@@ -18,7 +18,7 @@ TAKEN = OffsetMap((Edit(2, 4, ""), Edit(6, 8, "XYZ")))  # ab ef XYZ ij
 
 @st.composite
 def steps(draw: st.DrawFn) -> tuple[list[Edit], list[Edit]]:
-    """Edits of a text, which each replace something, and edits of what they make of it."""
+    """Edits of a text, which each replace something, and edits of the result."""
     first = draw(_edits(len(TEXT), least=1))
     return first, draw(_edits(len(apply(TEXT, first)), least=0))
 
@@ -37,7 +37,7 @@ def _edits(draw: st.DrawFn, size: int, least: int) -> list[Edit]:
 
 @st.composite
 def one_after_the_other(draw: st.DrawFn) -> tuple[list[Edit], list[Edit]]:
-    """Edits of a text, insertions among them, and edits of what they make of it."""
+    """Edits of a text, including insertions, and edits of the result."""
     first = draw(_edits(len(TEXT), least=0))
     return first, draw(_edits(len(apply(TEXT, first)), least=0))
 

@@ -1,4 +1,4 @@
-"""Chunks: where statements begin and end, and that a later edit re-reads only what changed."""
+"""Chunks: the bounds of statements, and that a later edit re-reads only the changed ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Following values: what may give an expression its value, whatever way it has come."""
+"""Following values: the possible sources of an expression's value, on any path."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def read_last(text: str) -> tuple[Script, Occurrence]:
 
 
 def ends(script: Script, start: Occurrence) -> set[str]:
-    """The texts of what a value begins with, "?" among them for what is unseen."""
+    """The texts of a value's origins, "?" among them for unknown ones."""
     found: set[str] = set()
     seen: set[tuple[ast.expr, int]] = set()
     waiting = [start]
@@ -100,7 +100,7 @@ def ends(script: Script, start: Occurrence) -> set[str]:
 
 
 def name(way: tuple[str, str, set[str]]) -> str:
-    """What pytest calls a way."""
+    """The name of a path in pytest."""
     return f"{way[1].strip()} -> {way[0]}".replace("\n", ";")
 
 
@@ -115,7 +115,9 @@ def test_a_value_is_followed_to_where_it_is_made(last: str, before: str, expecte
 
 @pytest.mark.parametrize(WAY, SHOWN, ids=map(name, SHOWN))
 def test_all_who_follow_values_agree(last: str, before: str, expected: set[str]) -> None:
-    """What a value may be, where it is made, which calls reach it, and whether it hangs on the ranks."""
+    """All agree: the possible values, their creation, the calls that reach it, and its dependence on
+    ranks.
+    """
     script, at = read_last(f"from factory import made, other\n{before}{last}\n")
     values = script.names.values(at.node, at.scope, at.statement)
     calls = {ast.unparse(getattr(value, "node", at.node)) for value in values} - {last}

@@ -1,4 +1,4 @@
-"""Whatever differs between ranks, and wherever it arrives: mended, doubted or refused, and never silent.
+"""All differences between ranks, wherever they arrive, are fixed, doubted or refused, and never silent.
 
 The table source x sink of what is uniform over the ranks and what is not.
 """

@@ -1,4 +1,4 @@
-"""Names that may be one object, exits of loops, and evaluation order: right or refused, in both modes.
+"""Aliases, exits of loops, and evaluation order: correct or refused, in both modes.
 
 The functions stand in ``fixtures/derivatives/aliases.py`` with their points (``# at:``). A comment says what
 is refused, what is shared so that the gradient transposes tangents, and what is asked at run time.
@@ -42,7 +42,7 @@ CASES = _cases()
 
 
 def _noted(lines: list[str], mode: Mode, what: str) -> set[str]:
-    """What comments note of a mode: what is refused, or shared so that tangents are transposed."""
+    """The notes in comments about a mode: refused, or shared so that tangents are transposed."""
     notes = [note for line in lines if "# " in line for note in line.partition("# ")[2].split("; ")]
     return {note.partition(f"{what}: ")[2] for note in notes if re.match(rf"({mode} )?{what}: ", note)}
 

@@ -1,4 +1,4 @@
-"""What derivatives cost: the length of their text, arithmetic operations and steps."""
+"""The cost of derivatives: the length of their text, arithmetic operations and steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cases of ``fixtures/derivatives/ad*.md``: what is made of a function, and what that answers."""
+"""The cases of ``fixtures/derivatives/ad*.md``: the derivative of a function, and its values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CASES = [(path, example) for path in sorted(FOLDER.glob("ad*.md")) for example i
 
 
 def differentiated(source: str, arguments: str) -> tuple[str, str]:
-    """What `trainshift differentiate model.py:ARGUMENTS -o -` prints and says; a refusal prints nothing."""
+    """The output of `trainshift differentiate model.py:ARGUMENTS -o -`; a refusal prints nothing."""
     Path("model.py").write_text(source, encoding="utf-8")
     words = shlex.split(arguments)
     result = CliRunner().invoke(cli, ["differentiate", f"model.py:{words[0]}", *words[1:], "-o", "-"])

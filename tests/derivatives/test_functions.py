@@ -331,7 +331,7 @@ def test_what_is_given_none_is_left_so() -> None:
 
 
 def test_what_is_not_differentiated_by_has_no_tangent_though_it_is_in_what_is_changed() -> None:
-    """By name: `forward` gives what has one."""
+    """`forward` returns only the results that have a tangent, by name."""
     text = alone((FOLDER / "further.py").read_text(encoding="utf-8"), "evaluated")
     terms = ("add", ("mul", "x", "y"), ("mul", "x", 2.5))
     jvp = loaded(made(text, "evaluated", "forward", ["env"]).text).evaluated_jvp
@@ -372,7 +372,7 @@ def test_of_what_is_changed(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", AGAIN)
 def test_by_one_parameter_alone_it_is_the_same(name: str) -> None:
-    """What has no derivative then is read, and put back, as what has one."""
+    """Values without a derivative are read, and restored, like those with one."""
     value = moved(getattr(loaded(CHANGED), name)(**copy.deepcopy(POINT)), iter([0.7] * 99), True)
     text = alone(CHANGED, name)
     by_all, by_x = made(text, name, "reverse", ["x", "y", "zs"]), made(text, name, "reverse", ["x"])

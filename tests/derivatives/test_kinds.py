@@ -6,7 +6,7 @@ from trainshift.derivatives.reading.kinds import Kind
 
 
 def test_a_container_may_hold_itself() -> None:
-    """As a node of a linked structure does, and what is made from itself in a loop."""
+    """A node of a linked structure holds itself, and so does a list that a loop builds from itself."""
     kind = Kind("list")
     kind.element().unify(kind)
     other = Kind("tuple")

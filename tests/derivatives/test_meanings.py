@@ -1,4 +1,4 @@
-"""What names mean in functions that are differentiated: right, or refused, and never another thing."""
+"""The meanings of names in functions to differentiate: correct or refused, and never silently wrong."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def count_of(value: Any) -> range:
 
 
 def verdict(text: str, name: str, args: dict[str, Any], mode: Mode) -> str:
-    """`right`, what is refused, or what is wrong about the derivative of a function of a file."""
+    """`right`, the refusals, or the error in the derivative of a function of a file."""
     made = derive(text, name, mode)
     if isinstance(made, Refused):
         return "; ".join(f"refused: line {each.line}: {each.message}" for each in made.refusals)

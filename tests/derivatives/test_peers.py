@@ -52,7 +52,7 @@ pytestmark = pytest.mark.proof
 
 @pytest.fixture(scope="module")
 def peers() -> Iterator[dict[str, Any]]:
-    """The modules that take the place of NumPy, with what makes a gradient."""
+    """The modules that replace NumPy, with the function that computes a gradient."""
     sys.path.insert(0, str(PEERS))
     import_module("jax").config.update("jax_enable_x64", True)
     jax, autograd = import_module("jax"), import_module("autograd")

@@ -1,4 +1,4 @@
-"""Refusals, and what is asked at run time, that no fixture shows."""
+"""Refusals and run-time checks that no fixture shows."""
 
 from __future__ import annotations
 

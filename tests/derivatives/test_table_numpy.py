@@ -31,7 +31,7 @@ DOMAINS |= {"maximum": (-2.0, 2.0), "minimum": (-2.0, 2.0), "tan": (-1.0, 1.0), 
 
 
 def namespace() -> dict[str, Any]:
-    """What templates may name: the modules and the helpers."""
+    """The names available to templates: the modules and the helpers."""
     found: dict[str, Any] = {"np": np, "math": math}
     for name in closed([*HELPERS, "_unbroadcast", "_like", "_zeros", "_cells", "_add", "_add_at"]):
         exec(text_of(name, arrays=True), found)
@@ -66,7 +66,7 @@ def like(value: Any, generator: np.random.Generator) -> Any:
 
 
 def check(row: Row, call: str, given: Mapping[str, Any], seed: int = 0, only: str = "") -> None:
-    """Both templates of each parameter of a row, where `call` computes its value from what is given."""
+    """Check both templates of each parameter of a row, where `call` computes its value from arguments."""
     generator = np.random.default_rng(seed)
     values = {name: eval(text) for name, text in row.defaults.items()} | dict(given)
     y = evaluated(call, values)

@@ -33,7 +33,7 @@ DOMAINS |= {"maximum": (-2.0, 2.0), "minimum": (-2.0, 2.0), "sigmoid": (-3.0, 3.
 
 @pytest.fixture(scope="module")
 def names() -> dict[str, Any]:
-    """What templates may name: the module and the helpers."""
+    """The names available to templates: the module and the helpers."""
     import tensorflow as tf
 
     found: dict[str, Any] = {"tf": tf, "np": np}

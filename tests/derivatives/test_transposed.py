@@ -1,4 +1,4 @@
-"""Gradients by transposed tangents: what they hand on, and what is said of them (AD37)."""
+"""Gradients by transposed tangents: their arguments, and the messages about them (AD37)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What `make ecosystem` runs: checks and converts any public files, and says what is not as it must be."""
+"""The command `make ecosystem`: checks and converts public files, and reports violated properties."""

@@ -16,7 +16,7 @@ from trainshift.host.walk import collect
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check and convert what a folder holds, print what came of it; 1 for a crash or an unclean result."""
+    """Check and convert the files in a folder, print the results; 1 for a crash or an unclean result."""
     asked = _parser().parse_args(arguments)
     folder: Path = asked.folder
     state: Path = asked.state or folder.with_name(f"{folder.resolve().name}.ecosystem.json")

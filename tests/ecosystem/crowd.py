@@ -27,7 +27,7 @@ class _Worker:
 
 
 def outcomes(paths: Sequence[str], processes: int, limit: float) -> Iterator[tuple[str, Outcome]]:
-    """Each file with what became of it, as they are ready.
+    """Yield each file with its outcome, as they become ready.
 
     A file that takes more than `limit` seconds, or ends its process, is a crash; the others are judged.
     """
@@ -67,7 +67,7 @@ def _work(files: Sequence[str], results: Connection) -> None:
 
 
 def _received(worker: _Worker, limit: float) -> Generator[tuple[str, Outcome], None, str]:
-    """What the worker has sent; returns what is wrong with the file that it is at, if something is."""
+    """Receive a worker's outcomes; returns the problem with its current file, if there is one."""
     while worker.files and worker.results.poll():
         try:
             outcome = worker.results.recv()

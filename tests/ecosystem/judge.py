@@ -1,4 +1,4 @@
-"""Judge: what the check and the conversion of one file come to, and what is not as it must be."""
+"""Judge the check and the conversion of one file, and list violated properties."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Found(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Under what it is counted."""
+        """The kind under which it is counted."""
         return (
             f"{self.code} {self.verdict}{self.effect and ', the conversion ' + self.effect}, {self.severity}"
         )
@@ -55,7 +55,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one file.
+    """The outcome for one file.
 
     `status` is that of its conversion where it starts a program; else it says why it has none.  `reason` is
     that of a refusal, `crash` what failed of ours, `unclean` what must not be of a result.  `checked` and
@@ -75,7 +75,7 @@ class Outcome:
 
     @property
     def seconds(self) -> float:
-        """What both took."""
+        """The time of both."""
         return self.checked + self.converted
 
     def as_json(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Outcome:
 
 
 def judge(path: str) -> Outcome:
-    """Check and convert the file at `path`; never raises for what it holds."""
+    """Check and convert the file at `path`; never raises because of its contents."""
     item = Input(path)
     started = time.process_time()
     check = check_file(Job(item, path))
@@ -123,7 +123,7 @@ def judge(path: str) -> Outcome:
 
 
 def _converted(path: str, outcome: Outcome) -> Outcome:
-    """The outcome with what the conversion of the file comes to."""
+    """The outcome with the conversion of the file."""
     started = time.process_time()
     document = read_document(Input(path), path)
     result = _conversion(document, home(path))
@@ -155,7 +155,7 @@ def _shared() -> tuple[ParsedFiles, Programs]:
 
 
 def _conversion(document: Document, path: str) -> Conversion | None:
-    """What `convert` makes of the file; None where it starts no program."""
+    """The conversion of the file; None if it starts no program."""
     if not document.is_linked:
         return document.converted(conversion.convert(document.text))[0]
     files, programs = _shared()
@@ -165,7 +165,7 @@ def _conversion(document: Document, path: str) -> Conversion | None:
 
 
 def _unclean(document: Document, path: str, result: Conversion) -> Iterator[str]:
-    """What must not be of a result: lost text, another result the second time, a new violation."""
+    """Yield the violated properties of a result: lost text, a different second result, a new violation."""
     if isinstance(document, NotebookDocument):
         after = document.converted(result)[1]
         again = conversion.convert(after.text)

@@ -1,4 +1,4 @@
-"""Report: what a run over many files came to, and how it differs from the last one."""
+"""Report the results of a run over many files, and the differences from the last one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def figures(found: Outcomes) -> Iterator[str]:
 
 
 def differences(before: Outcomes, after: Outcomes) -> Iterator[str]:
-    """The lines on what differs between two runs, of the files that both have."""
+    """Yield the lines about the differences between two runs, for the files that both have."""
     both = [path for path in after if path in before]
     yield f"against the last run: {len(after) - len(both)} files are new, {len(before) - len(both)} are gone"
     old = {path: before[path] for path in both}

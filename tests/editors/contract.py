@@ -1,4 +1,4 @@
-"""What the language server must do in every editor."""
+"""The contract of the language server with every editor."""
 
 from __future__ import annotations
 
@@ -74,26 +74,26 @@ Edit = Callable[[bytes], Editor]
 
 
 def converted(path: Path, *options: str) -> str:
-    """What `trainshift convert` makes of a file."""
+    """The result of `trainshift convert` for a file."""
     command = [str(TRAINSHIFT), "convert", "--quiet", *options, "-o", "-", str(path)]
     return subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()
 
 
 def differentiated(path: Path, mode: str) -> str:
-    """What `trainshift differentiate` makes of a file with PENDULUM."""
+    """The result of `trainshift differentiate` for a file with PENDULUM."""
     options = ["--quiet", "--mode", mode, "-o", "-", f"{path}:energy"]
     command = [str(TRAINSHIFT), "differentiate", *options]
     return subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()
 
 
 def in_graph_code(path: Path) -> str:
-    """What `trainshift static` makes of a file."""
+    """The result of `trainshift static` for a file."""
     command = [str(TRAINSHIFT), "static", "--quiet", "-o", "-", str(path)]
     return subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout.decode()
 
 
 def changes(path: Path) -> list[Shown]:
-    """What `trainshift convert` would change in a file, and where."""
+    """The changes that `trainshift convert` would make in a file, with their places."""
     command = [str(TRAINSHIFT), "convert", "--format", "json", str(path)]
     report = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
     return [Shown(change["rule"], change["line"]) for change in report["files"][0]["applied"]]
@@ -107,7 +107,7 @@ def line_of(path: Path, beginning: str) -> int:
 
 
 def texts(paths: Iterable[str]) -> dict[str, str]:
-    """What files hold."""
+    """The contents of files."""
     return {path: Path(path).read_bytes().decode() for path in paths}
 
 

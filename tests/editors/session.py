@@ -67,7 +67,7 @@ class Editor(ABC):
 
     @abstractmethod
     def log(self) -> str:
-        """What the editor and its client have to say about the session, besides the screen."""
+        """The log of the editor and its client about the session."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -88,7 +88,7 @@ class Editor(ABC):
 
     @property
     def socket(self) -> str:
-        """Where it listens."""
+        """The address where it listens."""
         return str(self.home / "socket")
 
     def ask(self, name: str, *arguments: object) -> Any:
@@ -129,7 +129,7 @@ class Editor(ABC):
             time.sleep(PAUSE)
 
     def report(self) -> str:
-        """The end of the log; without one, what is on the screen."""
+        """The end of the log; without one, the screen."""
         try:
             return self.log()[-20_000:]
         except RemoteError as error:
@@ -137,12 +137,12 @@ class Editor(ABC):
 
     @property
     def text(self) -> str:
-        """What the buffer holds; its lines end with a line feed, and a byte order mark is not part of it."""
+        """The text of the buffer; its lines end with a line feed, and a byte order mark is not part of it."""
         return str(self.ask("text"))
 
     @property
     def diagnostics(self) -> set[Shown]:
-        """What the editor shows of the server's diagnostics."""
+        """The diagnostics of the server that the editor shows."""
         return {Shown(*each) for each in self.ask("diagnostics")}
 
     def wait_for(self, *wanted: Shown) -> None:
@@ -158,7 +158,7 @@ class Editor(ABC):
         self.ask("apply", title, line, kind)
 
     def save(self) -> bytes:
-        """Save the buffer; what the file holds then."""
+        """Save the buffer; returns the content of the file."""
         self.ask("save")
         return self.path.read_bytes()
 
@@ -208,7 +208,7 @@ class Editor(ABC):
             self.kill()
 
     def read(self) -> None:
-        """Take what the editor writes to its terminal, until that is gone."""
+        """Read the editor's output to its terminal, until that is gone."""
         with suppress(OSError):
             while part := os.read(self.terminal, 4096):
                 self.screen += part

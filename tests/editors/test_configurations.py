@@ -1,4 +1,4 @@
-"""What `server/docs/editors.md` says of the editors that no test runs."""
+"""The configurations in `server/docs/editors.md` of editors that no test runs."""
 
 from __future__ import annotations
 

@@ -32,11 +32,11 @@ class Emacs(Editor):
         return ["emacsclient", f"--socket-name={self.socket}", "--eval", "(driver-call)"]
 
     def log(self) -> str:
-        """Its messages, and what Eglot logs."""
+        """The messages of Emacs, and the log of Eglot."""
         return str(self.ask("log"))
 
 
 class TestEmacs(Contract):
-    """What Emacs shows and does."""
+    """The contract, in Emacs."""
 
     editor = Emacs

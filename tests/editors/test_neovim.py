@@ -48,6 +48,6 @@ class Neovim(Editor):
 
 
 class TestNeovim(Contract):
-    """What Neovim shows and does."""
+    """The contract, in Neovim."""
 
     editor = Neovim

@@ -1,4 +1,4 @@
-"""What the packaged extension for VS Code holds: what it needs, and nothing else."""
+"""The contents of the packaged extension for VS Code: all that it needs, and nothing else."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_package_of_a_platform_has_wheels_for_every_python() -> None:
 
 
 def test_it_is_packaged_without_flags(folder: Path) -> None:
-    """As somebody does who does not know the Makefile; nothing is asked, and no picture is broken."""
+    """A person without the Makefile can package it; nothing is asked, and no picture is broken."""
     command = [str(folder / "node_modules/.bin/vsce"), "package"]
     made = run(command, cwd=folder, stdin=DEVNULL, capture_output=True, text=True)
     assert made.returncode == 0, made

@@ -32,7 +32,7 @@ def run(name: str, rank: int, steps: int) -> dict[str, Any]:
 
 
 def result(**changes: Any) -> dict[str, Any]:
-    """What a proof gave."""
+    """The result of a proof."""
     place = {"path": "<b>.py", "line": 3, "own": 3, "rank": 1, "what": "hello", "text": "print('<script>')"}
     claim = {"title": "Title", "says": "A & B.", "do": "Do it.", "code": "HV07", "places": []}
     return {
@@ -63,7 +63,7 @@ def result(**changes: Any) -> dict[str, Any]:
 
 
 def looked_at(text: str, folder: Path) -> dict[str, Any]:
-    """What a browser sees of a page."""
+    """A page as a browser renders it."""
     path = folder / "proof.html"
     path.write_text(text, encoding="utf-8")
     command = ["node", str(LOOK), path.as_uri(), str(EXTENSION)]
@@ -74,7 +74,7 @@ def looked_at(text: str, folder: Path) -> dict[str, Any]:
 
 
 def shapes(seen: dict[str, Any]) -> list[int]:
-    """How many lines, points and bars each plot has."""
+    """The number of lines, points and bars of each plot."""
     return [plot["shapes"] for plot in seen["plots"]]
 
 

@@ -54,7 +54,7 @@ def test_the_server_is_set_up_without_a_network(bundled: Path, tmp_path: Path) -
 
 @pytest.mark.editors
 def test_what_the_package_does_not_bring_is_downloaded(bundled: Path, tmp_path: Path) -> None:
-    """By pip, from where it is told to, if it may; where that fails so does the set-up."""
+    """pip downloads it from the configured index, if it may; if that fails, so does the set-up."""
     (own,) = bundled.glob("trainshift-*.whl")
     alone = tmp_path / "alone"
     alone.mkdir()
@@ -87,7 +87,7 @@ def made_wheel(folder: Path, name: str, files: dict[str, str]) -> Path:
 
 
 def test_wheels_of_one_release_are_merged(tmp_path: Path) -> None:
-    """What they share is there once, the name tells all Pythons, and what is unused is left out."""
+    """Shared files are there once, the name fits every Python, and unused files are left out."""
     source, folder = tmp_path / "source", tmp_path / "merged"
     source.mkdir()
     for python in ("cp310", "cp311"):

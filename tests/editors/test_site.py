@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
-    """Where the site is served."""
+    """The address at which the site is served."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -50,7 +50,7 @@ def address(folder: Path) -> Iterator[str]:
 
 
 def test_a_reader_finds_what_is_looked_for(address: str) -> None:
-    """By search and by links; pictures are there, and nothing is loaded from anywhere else."""
+    """Search and links work; pictures are there, and nothing is loaded from another site."""
     command = ["node", str(LOOK), address, str(EXTENSION)]
     looked = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert looked.returncode == 0, looked.stderr
@@ -65,7 +65,7 @@ def test_a_reader_finds_what_is_looked_for(address: str) -> None:
 
 
 def test_each_code_has_its_page_where_findings_link_to(folder: Path) -> None:
-    """And the menu names it."""
+    """The menu names each page."""
     listed = (folder / "codes.html").read_text(encoding="utf-8")
     for code in pages():
         place = page_url(code, "https://docs.example.org/").removeprefix("https://docs.example.org/")
@@ -88,7 +88,7 @@ def test_each_code_and_each_message_can_be_searched_for(folder: Path) -> None:
 
 
 def test_what_is_not_on_the_site_is_linked_in_the_repository(tmp_path: Path, folder: Path) -> None:
-    """Where its address is known; else it is named only."""
+    """The link is there if the repository's address is known; otherwise the file is only named."""
     build(tmp_path, "https://git.example.org/trainshift/")
     pattern = re.compile(r'href="([^"]*fixtures/restrictions/tf03[^"]*)"')
     with_repository = pattern.findall((tmp_path / "rules" / "TF03.html").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The audit: what is right passes, and a rule that misses its edits, or makes them twice, is refused."""
+"""The audit: correct results pass, and a rule that misses its edits, or makes them twice, is refused."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def without(changes: tuple[Change, ...], rule: str) -> tuple[Change, ...]:
 
 
 def doubled(changes: tuple[Change, ...], rule: str) -> tuple[Change, ...]:
-    """The changes as if a rule had inserted twice what it inserts."""
+    """The changes as if a rule had made its insertions twice."""
     return tuple(
         replace(
             change,

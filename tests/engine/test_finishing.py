@@ -53,7 +53,7 @@ model.fit(images, labels, epochs=5)
 
 
 def _too_long(before: str, after: str) -> list[str]:
-    """The lines of a result that are too long, and are no longer what they were."""
+    """The lines of a result that are too long and have changed."""
     kept = {line.strip() for line in before.splitlines()}
     most = max([88, *(min(width(line), 120) for line in before.splitlines())])
     return [line for line in after.splitlines() if width(line) > most and line.strip() not in kept]

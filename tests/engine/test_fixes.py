@@ -1,4 +1,4 @@
-"""What must hold of every script under `fixtures`: the check comes to an end, and so do its fixes."""
+"""Invariants for every script under `fixtures`: the check terminates, and so do its fixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rank 0 alone comes to, because the others have left: the check and the conversion must agree."""
+"""Code that only rank 0 reaches, because the others have left: the check and the conversion must agree."""
 
 from __future__ import annotations
 

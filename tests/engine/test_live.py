@@ -1,4 +1,4 @@
-"""Live checking: what is said at once after random edits, compared with what `check` says."""
+"""Live checking: the immediate reports after random edits, compared with those of `check`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def some(seed: int, number: int, names: Iterable[str] = TEXTS) -> list[str]:
 
 
 def said(report: CheckReport) -> list[tuple[object, ...]]:
-    """What a report says, fixes aside: those are asked for of a full check only."""
+    """The contents of a report, without fixes, which only a full check has."""
     return [_said(each) for each in report.diagnostics]
 
 
@@ -63,7 +63,7 @@ def assert_in_order(report: CheckReport, text: str, full: CheckReport, note: str
 
 
 class Tally:
-    """How often what was said at once was what `check` says."""
+    """The number of immediate reports that equal those of `check`."""
 
     def __init__(self) -> None:
         self.exact = 0

@@ -1,4 +1,4 @@
-"""What programs make of the files that they are of."""
+"""The effects of programs on files that they share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What declarations of versions demand, and what becomes of a conversion for it."""
+"""The versions that projects require, and conversions for them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SCRIPT = dedent(
 
 
 def found(path: str, text: str) -> str | None:
-    """What is too new in a file, empty if its versions fit, None if they are open."""
+    """The problem with a file's versions: too new; empty if they fit, None if they are open."""
     runtime = judge(read_demands(path, dedent(text)).demands)
     return None if runtime is None else runtime.too_new
 

@@ -1,4 +1,4 @@
-"""Settings: what they switch on, how loud, and what is said of wrong ones."""
+"""Settings: codes, severities, and the messages about invalid ones."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ SCRIPTS = {
 
 
 class Dataset:
-    """A dataset of `tf.data`: what it makes anew each time that it is gone through, and how many."""
+    """A dataset of `tf.data`: its elements, created anew by each iteration, and their number."""
 
     def __init__(self, make: Callable[[], Iterable[Any]], length: int | None) -> None:
         self.make, self.length = make, length
@@ -176,7 +176,7 @@ class Model:
 
 
 def walked(text: str, length: int, rank: int, size: int, sent: list[Any]) -> list[list[int]]:
-    """The batches that a rank trains on; `sent` is what rank 0 has sent, which it fills."""
+    """The batches that a rank trains on; fills `sent` with the values that rank 0 sends."""
     seen: list[list[int]] = []
     horovod, tensorflow, turns = MagicMock(), MagicMock(), iter(sent)
 

@@ -1,4 +1,4 @@
-"""Suppressions: which findings a comment silences, and what is said of the comments."""
+"""Suppressions: the findings that a comment silences, and the findings about comments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Keras a project asks for, why, and what is wrong with what it asks for."""
+"""The Keras that a project requires, the reason, and the problems with requirements."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_what_a_person_chooses_decides(
 def test_a_keras_and_a_tensorflow_that_do_not_go_together_are_refused(
     keras: str, tensorflow: str, has: str
 ) -> None:
-    """What is for Keras 2 would train apart on Keras 3, and not say so."""
+    """Code for Keras 2 would silently diverge on Keras 3."""
     result = convert(SCRIPT, choices=Choices(keras=keras, tensorflow=tensorflow))
     assert (result.status, result.code) == (Status.REFUSED, "TS04")
     assert result.reason.endswith(

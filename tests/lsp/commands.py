@@ -1,4 +1,4 @@
-"""What the command line says, for comparison."""
+"""The results of the command line, for comparison."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 def run(*arguments: str | Path) -> bytes:
-    """What a command writes to standard output."""
+    """The standard output of a command."""
     result = CliRunner().invoke(cli, [str(each) for each in arguments])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -56,18 +56,20 @@ def report(path: Path) -> dict[str, Any]:
 
 
 def changes(path: Path) -> set[Place]:
-    """What `trainshift convert` changes, and where."""
+    """The changes of `trainshift convert`, with their places."""
     return {Place(each["rule"], each["line"] - 1, each["column"] - 1) for each in report(path)["applied"]}
 
 
 def converted(path: Path, line: int | None = None) -> str:
-    """What `trainshift convert` makes of a file, or of the statement at a line, from 0."""
+    """The result of `trainshift convert` for a file, or for the statement at a line, from 0."""
     at = () if line is None else ("--at", str(line + 1))
     return run("convert", "--quiet", *at, "-o", "-", path).decode("utf-8")
 
 
 def statements(path: Path, lines: Iterable[int]) -> dict[int, str]:
-    """What the core, read once, makes of the statement at each of these lines, from 0."""
+    """The results of the engine, which reads the file once, for the statement at each of these lines,
+    from 0.
+    """
     text = text_of(path)
     script = read_script(text.removeprefix(BOM))
     assert not isinstance(script, ParseFailure)

@@ -25,7 +25,7 @@ def units(text: str, encoding: str) -> int:
 
 
 def position(text: str, offset: int, encoding: str) -> types.Position:
-    """Where a code point of a text is."""
+    """The position of a code point in a text."""
     before = lines_of(text[:offset])
     if text[offset - 1 : offset + 1] == "\r\n":  # The two are one line end.
         before = lines_of(text[: offset - 1])

@@ -28,7 +28,7 @@ def encoded(message: Json) -> bytes:
 
 
 def decoded(data: bytes) -> list[Json]:
-    """All messages in what a server has written, which has to be nothing else."""
+    """All messages in a server's output, which must contain nothing else."""
     found = []
     while data:
         header, _, rest = data.partition(b"\r\n\r\n")
@@ -43,7 +43,7 @@ def decoded(data: bytes) -> list[Json]:
 
 
 class Talk(NamedTuple):
-    """What came of some messages: those of the server, its errors, its status."""
+    """The result of sending messages: those of the server, its errors, its status."""
 
     messages: list[Json]
     errors: str

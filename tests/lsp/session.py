@@ -114,7 +114,7 @@ def structured(edit: Json) -> types.WorkspaceEdit:
 
 @dataclass
 class Document:
-    """A document of the editor: its text, its version, and what is shown of it at which version."""
+    """A document of the editor: its text, its version, and the diagnostics shown at each version."""
 
     uri: str
     text: str
@@ -176,7 +176,7 @@ class Session:
         return value
 
     def features(self) -> dict[str, Callable[..., Any]]:
-        """What the client does with the server's messages."""
+        """The client's handlers of the server's messages."""
 
         def publish(params: types.PublishDiagnosticsParams) -> None:
             self.published.append(params)
@@ -284,7 +284,7 @@ class Session:
         self.client.text_document_did_close(types.DidCloseTextDocumentParams(document.identifier))
 
     def clear(self) -> None:
-        """Close all documents, and forget what was heard."""
+        """Close all documents, and forget the received messages."""
         for document in self.documents.values():
             self.close(document)
         self.documents.clear()
@@ -292,18 +292,18 @@ class Session:
             heard.clear()
 
     def save(self, document: Document) -> None:
-        """Tell that a document was saved."""
+        """Notify the server that a document was saved."""
         self.client.text_document_did_save(types.DidSaveTextDocumentParams(document.identifier))
 
     def watched(self, path: Path, kind: types.FileChangeType) -> None:
-        """Tell that a file has changed on the disk."""
+        """Notify the server that a file has changed on the disk."""
         event = types.FileEvent(path.as_uri(), kind)
         self.client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([event]))
 
     async def shown(
         self, document: Document, holds: Callable[[list[types.Diagnostic]], object]
     ) -> list[types.Diagnostic]:
-        """The diagnostics of the present version, once they are what is waited for."""
+        """The diagnostics of the present version, once the condition holds for them."""
 
         def right() -> bool:
             is_fresh = document.shown_version == document.version
@@ -326,7 +326,7 @@ class Session:
         return list((await self.pull(document)).items)
 
     async def ask(self, answer: Any) -> Any:
-        """What a request is answered."""
+        """The answer to a request."""
         return await asyncio.wait_for(answer, PATIENCE)
 
     # Actions
@@ -360,17 +360,17 @@ class Session:
         return self.texts_after(resolved.edit).get(document.uri, document.text)
 
     async def run(self, command: str, *arguments: object) -> Any:
-        """What a command returns."""
+        """The result of a command."""
         params = types.ExecuteCommandParams(command, list(arguments))
         return await self.ask(self.client.workspace_execute_command_async(params))
 
     async def request(self, method: str, params: object = None) -> Any:
-        """What a request is answered that is no other server's, as plain JSON."""
+        """The answer to a request of this server only, as plain JSON."""
         sent = self.client.protocol.send_request_async(method, params)  # type: ignore[no-untyped-call]
         return plain_json(await self.ask(sent))
 
     async def outline(self, uri: str) -> Any:
-        """What is said of a program as a whole."""
+        """The summary of a program as a whole."""
         return await self.request("trainshift/outline", {"textDocument": {"uri": uri}})
 
     async def lenses(self, document: Document) -> list[types.CodeLens]:
@@ -379,7 +379,7 @@ class Session:
         return list(await self.ask(self.client.text_document_code_lens_async(params)) or ())
 
     async def hover(self, document: Document, at: int) -> str:
-        """What there is to say about the code point at an offset."""
+        """The hover for the code point at an offset."""
         place = position(document.text, at, self.encoding)
         found = await self.ask(
             self.client.text_document_hover_async(types.HoverParams(document.identifier, place))

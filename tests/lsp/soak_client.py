@@ -42,14 +42,14 @@ def text_of(units: str) -> str:
 
 
 class Buffer:
-    """A text in the editor: its units, and what the protocol calls their places."""
+    """A text in the editor, with offsets in the protocol's units."""
 
     def __init__(self, units: str) -> None:
         self.units = units
 
     @property
     def starts(self) -> list[int]:
-        """Where lines begin."""
+        """The offsets of lines."""
         return [0, *(match.end() for match in _BREAK.finditer(self.units))]
 
     def place(self, at: int, starts: list[int]) -> Json:
@@ -62,7 +62,7 @@ class Buffer:
         return at - 1 if self.units[at - 1 : at + 1] == "\r\n" else at
 
     def change(self, start: int, end: int, new: str) -> Json:
-        """Put some units into the place of others; what a client says about that."""
+        """Replace some units, and return the client's notification."""
         start, end = self.settle(start), self.settle(end)
         starts = self.starts
         where = {"start": self.place(start, starts), "end": self.place(end, starts)}
@@ -76,7 +76,7 @@ class Buffer:
 
 
 class SoakClient:
-    """A server's process, and what it has said; requests of the server are answered by `reply`."""
+    """A server's process, and its messages; `reply` answers requests of the server."""
 
     def __init__(
         self,
@@ -188,12 +188,12 @@ class SoakClient:
         )
 
     def said(self) -> str:
-        """The end of what stands on standard error."""
+        """The end of standard error."""
         self.errors.seek(0)
         return self.errors.read().decode(errors="replace")[-3000:]
 
     def read_on(self) -> None:
-        """Begin to read what the server writes."""
+        """Start reading the server's output."""
         self._reads.set()
 
     def _listen(self) -> None:
@@ -281,7 +281,7 @@ def running(*args: Any, **options: Any) -> Iterator[SoakClient]:
 
 
 def assert_as_checked(found: list[Json], text: str, note: str) -> None:
-    """What the server says of a text is what `trainshift check` says, hints aside."""
+    """Assert that the server's diagnostics of a text are those of `trainshift check`, without hints."""
     source = Source(text.removeprefix("\ufeff"))
     lines = source.text, source.line_starts
 

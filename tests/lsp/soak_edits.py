@@ -38,7 +38,7 @@ _SMALLEST = 400
 
 
 class Vandal:
-    """Edits buffers, and takes back what has become too wild."""
+    """A user who edits buffers randomly, and undoes edits that go too far."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -54,7 +54,7 @@ class Vandal:
         )
 
     def edit(self, buffer: Buffer, base: str) -> list[Json]:
-        """The changes of one notification; `base` is what the text was like at first."""
+        """The changes of one notification; `base` is the initial text."""
         size = len(buffer.units)
         chance = self.random.random()
         if size > 2 * len(base) + 20_000 or size < min(_SMALLEST, len(base) // 2) or chance < 0.02:

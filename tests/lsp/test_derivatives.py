@@ -1,4 +1,4 @@
-"""Derivatives: what is offered in a function, what becomes of the text, and what a made comment tells."""
+"""Derivatives in an editor: the offers in a function, the edits, and hovers of made comments."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ REQUEST_FAILED = -32803
 
 
 def made(text: str, function: str = "damped", mode: Mode = "reverse", *wrt: str) -> str:
-    """What `trainshift differentiate` makes of a text."""
+    """The result of `trainshift differentiate` for a text."""
     found = derive(text, function, mode, wrt or None)
     assert isinstance(found, Derived)
     return found.text

@@ -55,7 +55,7 @@ def version_of(state: State) -> int:
 
 
 class Office:
-    """A desk and what it tells, in order; `wait` lets one see a condition come true."""
+    """A desk and its messages, in order; `wait` waits for a condition."""
 
     def __init__(self) -> None:
         self.told: dict[str, list[State]] = defaultdict(list)
@@ -87,7 +87,7 @@ def is_settled(program: OpenProgram) -> bool:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_stress(seed: int, quick: bool) -> None:
-    """What comes from one thread in any order, as from the loop, ends in what `check` says."""
+    """Calls from one thread in any order, as from the event loop, end in the report of `check`."""
     random = Random(seed)
     office = Office()
     desk = office.desk
@@ -234,7 +234,7 @@ def test_rules_that_change_at_the_end_of_a_check_are_not_lost() -> None:
 
 
 def test_questions_in_a_row_let_a_check_end() -> None:
-    """Whoever asks about what is being checked does not start the check anew."""
+    """Requests about the version being checked do not restart the check."""
     office = Office()
     live = Slow()
     program = office.open("a", "import tensorflow as tf\n", live)
@@ -264,7 +264,7 @@ def test_an_edit_ends_the_check_of_the_version_before() -> None:
 
 
 def test_a_step_that_fails_is_not_tried_for_ever(caplog: pytest.LogCaptureFixture) -> None:
-    """What could be made distributed cannot be told, but everything else can."""
+    """The conversion fails, but everything else works."""
 
     def runtime() -> None:
         raise ValueError("no such thing")

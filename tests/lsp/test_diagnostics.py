@@ -1,4 +1,4 @@
-"""Diagnostics: what is pushed, and what is answered to a client that asks."""
+"""Diagnostics: those that are pushed, and those for a client that pulls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEVERITIES = {"error": 1, "warning": 2, "information": 3, "hint": 4}
 
 
 def start_of(session: Session, text: str, diagnostic: types.Diagnostic) -> Place:
-    """Where a diagnostic begins, its column in code points."""
+    """The start of a diagnostic, its column in code points."""
     line = lines_of(text)[diagnostic.range.start.line]
     before = line.encode("utf-16-le")[: diagnostic.range.start.character * 2].decode("utf-16-le")
     return Place(str(diagnostic.code), diagnostic.range.start.line, len(before))

@@ -1,4 +1,4 @@
-"""Positions: in every encoding, with text in which lines and characters are not what they seem."""
+"""Positions in every encoding, with text whose lines and characters are unusual."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_the_helper_counts_as_the_protocol_does() -> None:
 
 
 async def names(session: Session, document: Document) -> dict[str, int]:
-    """What is underlined as another name of TensorFlow's, and at which line."""
+    """The names underlined as other names of TensorFlow, with their lines."""
     found = await session.pulled(document)
     return {
         session.underlined(document, each): each.range.start.line for each in found if each.code == "TF03"

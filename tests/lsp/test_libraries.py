@@ -1,4 +1,4 @@
-"""What is known of the members of libraries, in hovers of their calls."""
+"""The entries of libraries, in hovers of calls."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Notebook:
         )
 
     def change(self, change: types.NotebookDocumentCellChanges) -> None:
-        """Tell a change of cells."""
+        """Notify the server of a change of cells."""
         self.version += 1
         identifier = types.VersionedNotebookDocumentIdentifier(self.version, self.uri)
         params = types.DidChangeNotebookDocumentParams(

@@ -42,7 +42,7 @@ OPEN: Json = {
 
 
 def capabilities(client: Json) -> Json:
-    """What the server says that it can do."""
+    """The capabilities of the server."""
     answer = talk(initialize(client)).answer("begin")["result"]
     assert answer["serverInfo"]["name"] == "trainshift"
     found: Json = answer["capabilities"]
@@ -200,7 +200,7 @@ def test_every_request_is_answered_and_nothing_else() -> None:
 
 
 def test_nothing_but_the_protocol_is_on_standard_output() -> None:
-    """Whatever else is printed, by Python or below it, goes to standard error."""
+    """All other output, by Python or by libraries, goes to standard error."""
     code = (
         "import os, trainshift.lsp.diagnostics as module\n"
         "judge = module.items_of\n"

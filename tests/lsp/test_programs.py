@@ -123,7 +123,7 @@ async def made(session: Session, action: types.CodeAction) -> dict[str, str]:
 
 
 async def refused(session: Session, action: types.CodeAction) -> str:
-    """Why an action is out of date."""
+    """The reason why an action is out of date."""
     with pytest.raises(JsonRpcException) as error:
         await session.resolve(action)
     assert error.value.code == CONTENT_MODIFIED

@@ -200,7 +200,7 @@ async def test_the_codes_are_those_of_the_command_line(puller: Session) -> None:
 
 
 async def test_the_scripts_are_those_that_use_tensorflow(tmp_path: Path) -> None:
-    """Of all folders, as they are on the disk when they are asked for; what is ignored is no script."""
+    """The scripts of all folders, read from the disk at each request; ignored files are left out."""
     texts = {
         "train.py": "import tensorflow as tf\n",
         "pkg/model.py": "from keras import layers\n",

@@ -160,7 +160,7 @@ def test_a_client_that_answers_with_errors_is_served(reply: Callable[[Json], Jso
 
 
 def test_folders_and_files_may_go(tmp_path: Path) -> None:
-    """What is gone, or cannot be read, does not keep anything else from being checked."""
+    """A missing or unreadable file does not keep the others from being checked."""
     folder, other = tmp_path / "one", tmp_path / "two"
     for each in (folder, other):
         each.mkdir()

@@ -71,7 +71,7 @@ async def shown(session: Session, document: Document, *codes: str, **loud: types
 
 
 def tell(session: Session, section: object) -> None:
-    """Tell the settings of a client that cannot be asked."""
+    """Send the settings of a client that cannot be asked."""
     session.client.workspace_did_change_configuration(types.DidChangeConfigurationParams(section))
 
 
@@ -264,7 +264,7 @@ async def test_patterns_of_the_editor_are_those_of_its_folder(tmp_path: Path) ->
 
 
 async def test_codes_link_to_the_site_that_a_setting_names(tmp_path: Path) -> None:
-    """Of findings and of hints; else to the pages that come with the server."""
+    """Findings and hints link to the site; without the setting, to the pages that come with the server."""
     folder = project(tmp_path / "here")
     site = "https://docs.example.org/ts"
     async with serve(folders=[folder]) as session:
@@ -394,7 +394,9 @@ async def test_what_the_project_asks_for_is_told_at_the_import(tmp_path: Path) -
 
 
 async def test_a_script_is_converted_as_was_chosen(tmp_path: Path) -> None:
-    """As the command line does: by the editor's settings, and by the project's, which decide."""
+    """The editor's settings, and those of the project, which decide, have the effect of the command's
+    options.
+    """
     folder = project(tmp_path / "here", "warmup-epochs = 0")
     only = ["source.makeDistributed.trainshift"]
     async with serve(folders=[folder]) as session:

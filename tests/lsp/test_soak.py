@@ -1,4 +1,6 @@
-"""Soak: after thousands of random edits the server has the client's text, and says what it would say anew."""
+"""Soak: after thousands of random edits the server has the client's text, and the diagnostics of a new
+one.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ class Soak:
             client.open(uri, text)
 
     def run(self, edits: int) -> None:
-        """So many notifications of changes, with everything else between them."""
+        """Send some notifications of changes, with all other messages in between."""
         while self.edits < edits:
             uri = self.random.choice(sorted(self.buffers))
             self.edit(uri)
@@ -113,7 +115,7 @@ class Soak:
         self.last = None
 
     def be_rude(self, uri: str) -> None:
-        """Send what must change nothing."""
+        """Send messages that must change nothing."""
         client, version = self.client, self.versions[uri]
         junk = [{"text": "junk = 1\n"}]
         deed = self.random.randrange(12)
@@ -200,7 +202,7 @@ class Soak:
         self.client.change(uri, self.versions[uri], changes)
 
     def compare(self, note: str) -> None:
-        """What is said is what `check` says, and what a fresh server says of the client's texts."""
+        """The diagnostics are those of `check`, and of a new server with the client's texts."""
         client = self.client
         found = {uri: client.diagnostics(uri) for uri in self.buffers}
         with running() as fresh:
@@ -228,7 +230,7 @@ class Soak:
             fresh.close()
 
     def probe(self, uri: str, note: str) -> None:
-        """Write a code behind some lines, and ask what it means where it has to be."""
+        """Write a code after some lines, and request the hover at its place."""
         buffer = self.buffers[uri]
         starts = buffer.starts
         ends = [end - 1 for end in starts[1:]] + [len(buffer.units)]

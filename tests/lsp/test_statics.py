@@ -1,4 +1,4 @@
-"""Static functions of Paddle: what is offered and told in them, and what becomes of the text."""
+"""Static functions of Paddle in an editor: the offers, hovers and edits."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ net(paddle.rand([8, 4]))
 
 
 def expanded(text: str, function: str = "", line: int | None = None) -> str:
-    """What `trainshift static` makes of a text."""
+    """The result of `trainshift static` for a text."""
     script = read_script(text)
     assert isinstance(script, Script)
     return expand(Program(script), function, line).result
@@ -86,7 +86,7 @@ async def menu(
 
 
 async def hover(session: Session, document: Document, words: str) -> str:
-    """What is told of the word at which some words begin."""
+    """The hover for the word at which some words begin."""
     return await session.hover(document, document.text.index(words))
 
 

@@ -1,4 +1,4 @@
-"""What an observed process runs: the files of its working directory, and the command that starts it there."""
+"""The code of an observed process: the files of its working directory, and its command."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Code:
     command: tuple[str, ...]
 
     def parts(self) -> list[bytes]:
-        """All that decides what it does, for a digest."""
+        """The parts that determine its behaviour, for a digest."""
         files = [part for path in sorted(self.files) for part in (path.encode(), self.files[path])]
         return [*files, *map(str.encode, (str(len(files)), *self.command))]
 
 
 def code_of(script: Path | str | Code) -> Code:
-    """The code of a script, given its path or its text; code is what it is."""
+    """The code of a script, given by its path or its text; code is returned as it is."""
     if isinstance(script, Code):
         return script
     text = script.read_bytes() if isinstance(script, Path) else script.encode()

@@ -1,4 +1,4 @@
-"""Forks observed processes from zygotes, which have imported what would take each of them seconds."""
+"""Fork observed processes from zygotes, which have done the imports that would take each of them seconds."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Zygote:
             )
 
     def alive(self) -> bool:
-        """Whether it can still fork."""
+        """Return whether it can still fork."""
         return self.process.poll() is None
 
     def wait_until_ready(self) -> None:
@@ -96,7 +96,7 @@ class Zygote:
                     return Forked(self, answer["pid"])
 
     def status(self, pid: int) -> int | None:
-        """How a forked process has ended; None while it runs."""
+        """The exit status of a forked process; None while it runs."""
         with self.lock:
             with suppress(BlockingIOError):
                 while pid not in self.ended:
@@ -104,7 +104,7 @@ class Zygote:
             return self.ended.get(pid)
 
     def _receive(self, limit: float) -> dict[str, Any]:
-        """The next packet; what it tells of this zygote and of what has ended is kept."""
+        """The next packet; keeps its news about this zygote and about ended processes."""
         self.channel.settimeout(limit)
         packet = b""
         try:

@@ -1,4 +1,4 @@
-"""Runs code under the observer: the original in one process, its conversion in two of Horovod.
+"""Run code under the observer: the original in one process, its conversion in two of Horovod.
 
 Each process has a directory of its own, with a working directory that holds its code, a home and a place
 for temporary files in it, so that what one process writes can be told from what the other one writes.
@@ -47,7 +47,7 @@ ENVIRONMENT = {
 
 
 class Place(NamedTuple):
-    """A Python that code runs in, and what is set there."""
+    """A Python that code runs in, and its environment."""
 
     python: str = sys.executable
     variables: Mapping[str, str] = {}
@@ -141,7 +141,7 @@ def prove(
 def prove_data(
     before: Path | str | Code, after: Path | str | Code, arguments: Sequence[str] = (), *, ranks: int
 ) -> list[str]:
-    """The faults of a conversion that divides its data: those of `prove`, and of what each rank sees."""
+    """The faults of a conversion that divides its data: those of `prove`, and those in each rank's data."""
     with ThreadPoolExecutor() as pool:
         original = pool.submit(run_original, before, arguments, data=True)
         runs = pool.submit(run_converted, after, arguments, ranks=ranks, data=True)
@@ -199,7 +199,7 @@ class Process:
         }
 
     def result(self) -> Run:
-        """What the process left; to be called once it has ended."""
+        """The result of the process; call this after its end."""
         status = self.process.poll()
         assert status is not None
         return read_run(self.directory, status, self.given, TOPS)

@@ -70,7 +70,7 @@ def main(horovod: str) -> None:
 
 
 def source(horovod: str, directory: Path) -> str:
-    """What pip is to build: a version, or a folder in which the source was patched."""
+    """The source that pip builds: a version, or a folder with the patched source."""
     if tuple(map(int, version("tensorflow-cpu").split(".")[:2])) < FIRST_PATCHED:
         return f"horovod=={horovod}"
     fetch = [*PIP, "download", "--no-deps", "--no-build-isolation", "--no-binary", ":all:"]
@@ -82,13 +82,13 @@ def source(horovod: str, directory: Path) -> str:
 
 
 def works() -> bool:
-    """Whether Horovod can be imported with TensorFlow."""
+    """Return whether Horovod can be imported with TensorFlow."""
     command = [sys.executable, "-c", "import horovod.tensorflow"]
     return subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0
 
 
 def install(wheel: Path) -> None:
-    """Install a wheel instead of what there is."""
+    """Replace the installed wheel."""
     subprocess.run([*PIP, "install", "--force-reinstall", "--no-deps", str(wheel)], check=True)
 
 
@@ -110,7 +110,9 @@ def cache() -> Path:
 
 
 def tags() -> list[str]:
-    """What a wheel of Horovod depends on: TensorFlow's version, Python's, the machine, its C library."""
+    """The parts that a wheel of Horovod depends on: the versions of TensorFlow and Python, the machine, its C
+    library.
+    """
     library = (os.confstr("CS_GNU_LIBC_VERSION") or "").replace(" ", "-")
     return [
         f"tensorflow-{version('tensorflow-cpu')}",

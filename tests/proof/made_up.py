@@ -1,4 +1,4 @@
-"""Runs that are made up, for tests of what is said of them; nothing is run."""
+"""Made-up runs, for tests of the messages about them; nothing is run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RANKS = 2
 
 
 def record(rank: int, **changes: Any) -> Record:
-    """What a rank wrote down that began with weights of its own, and got the others' in the first step."""
+    """The record of a rank that began with its own weights, and got rank 0's in the first step."""
     steps = [str(step) for step in range(STEPS)]
     optimizer = OptimizerRecord(
         "SGD",
@@ -52,7 +52,7 @@ def run(written: Record, values: float = 1.0) -> Run:
 
 
 def arrays(factors: Sequence[float], noise: float = 0.0) -> list[dict[str, Any]]:
-    """The samples of two ranks: what reached an optimizer is so many times the mean of their gradients."""
+    """The samples of two ranks: an optimizer's gradients are a multiple of the ranks' mean."""
     own = [numpy.array([1.0, 2.0, 3.0]), numpy.array([3.0, 1.0, 0.0])]
     mean, off = (own[0] + own[1]) / 2, numpy.array([1.0, -1.0, 0.0]) * noise
     return [

@@ -34,7 +34,7 @@ RANKS = 3
 
 
 def settings(folder: Path) -> dict[str, Any]:
-    """What a folder's proof.json says."""
+    """The settings in a folder's proof.json."""
     path = folder / "proof.json"
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 

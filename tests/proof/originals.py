@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import fcntl
 import hashlib
+import io
 import os
 import pickle
 import shutil
 import sys
+import tokenize
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib.metadata import distributions
@@ -34,7 +37,7 @@ KEPT = HERE.parents[1] / ".pytest_cache" / "originals"
 def kept(
     code: Code, arguments: Sequence[str], *, single: bool, run: Callable[[], Run], data: bool = False
 ) -> Run:
-    """What `run` gives for the code: kept from an earlier call, if it ended well then, or now.
+    """The result of `run` for the code: kept from an earlier call that ended well, or made now.
 
     Any process may ask at any time; of several that ask for the same, one runs it.
     """
@@ -64,8 +67,25 @@ def surroundings() -> str:
 
 
 def sources(paths: Iterable[Path]) -> list[bytes]:
-    """The texts of modules."""
-    return [path.read_bytes() for path in paths]
+    """The code of modules, without comments and docstrings, so that an edit of prose proves nothing anew."""
+    return [_code_alone(path.read_text(encoding="utf-8")) for path in paths]
+
+
+@cache
+def _code_alone(text: str) -> bytes:
+    docstrings = {
+        (node.body[0].lineno, node.body[0].col_offset)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if node.body and isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
+    }
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    kept = [
+        token.string if token.type != tokenize.INDENT else "\t"
+        for token in tokens
+        if token.type not in (tokenize.COMMENT, tokenize.NL) and token.start not in docstrings
+    ]
+    return "\n".join(kept).encode()
 
 
 def digest(parts: Iterable[bytes]) -> str:

@@ -69,6 +69,6 @@ def in_turns(conversions: Iterable[Conversion], one_in: int = ONE_IN) -> pytest.
 
 @cache
 def harness() -> str:
-    """A digest of what runs and judges each conversion."""
+    """A digest of the code that runs and judges each conversion."""
     judges = sorted((PROVING / "judging").glob("*.py"))
     return digest([*sources((*SOURCES, *judges)), *(version(name).encode() for name in PACKAGES)])

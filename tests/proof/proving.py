@@ -29,7 +29,7 @@ def proven(
     interpreter: Interpreter | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """What a proof of a script comes to, which is put into a folder; `after` is its conversion.
+    """The proof of a script in a folder; `after` is its conversion.
 
     It runs in the Python of the tests, unless an `interpreter` is given.
     """
@@ -42,7 +42,7 @@ def proven(
 
 
 def begin(launch: Launch, python: str) -> Started:
-    """Fork what is to be started."""
+    """Fork the process of a launch."""
     # What is forked from outlives the proof, and is none of it.
     own = {
         name: value

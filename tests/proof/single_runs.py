@@ -1,4 +1,4 @@
-"""How the judge found conversions whose processes were not forked, written down in single_runs.json."""
+"""The verdicts of the judge on conversions whose processes were not forked, in single_runs.json."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PACKAGES = ("tensorflow-cpu", "keras", "horovod")
 
 @dataclass
 class SingleRuns:
-    """What was written down; with `all_anew` it is found out anew, and written down."""
+    """The recorded verdicts; with `all_anew` they are made and recorded again."""
 
     all_anew: bool
 

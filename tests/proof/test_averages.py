@@ -1,4 +1,4 @@
-"""What is said of gradients that are averaged, or are not, in runs that are made up; nothing is run."""
+"""The messages about averaged gradients, and gradients that are not, in made-up runs."""
 
 from __future__ import annotations
 

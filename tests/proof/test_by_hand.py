@@ -1,4 +1,4 @@
-"""Steps that a script takes by hand, without an optimizer: what is said of them, and that they are seen."""
+"""Steps that a script takes by hand, without an optimizer: they are observed and judged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def steps(rank: int, lowered: Any) -> dict[str, Any]:
 
 
 def found(what: str, reduced: str, collectives: str) -> tuple[dict[str, str], Seen]:
-    """The verdicts, and what was seen."""
+    """The verdicts, and the observations."""
     lowered, unknown = LOWERED[what], [math.nan] * STEPS
     arrays = [steps(rank, lowered) for rank in range(RANKS)]
     ranks = [

@@ -1,4 +1,4 @@
-"""What can be chosen of a conversion does what it says, on two real processes of Horovod.
+"""The options of a conversion have their effect, on two real processes of Horovod.
 
 Of Adasum only that it is asked for: the Horovod of the tests is built without MPI, and lacks it.
 """
@@ -52,7 +52,7 @@ with tf.train.MonitoredTrainingSession(hooks=hooks) as session:
 
 
 def proved(script: str, choices: Choices) -> tuple[list[str], tuple[Run, ...], str]:
-    """The ids of what the judge says of a script that is converted as chosen, its two runs, and its text."""
+    """The ids of the judge's faults in a converted script, its two runs, and its text."""
     conversion = convert(script, choices=choices)
     assert conversion.status is Status.CONVERTED, conversion.reason
     runs = run_converted(conversion.text)

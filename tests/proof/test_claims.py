@@ -1,4 +1,4 @@
-"""What the claims say of runs that are made up here; nothing is run."""
+"""The claims about made-up runs; nothing is run."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def alike(run: Run) -> tuple[object, ...]:
-    """What a run gave, without its own directory and port."""
+    """The results of a run, without its own directory and port."""
     text, *rest = run.stdout.splitlines()
     told: dict[str, Any] = json.loads(text)
     del told["environment"]["HOROVOD_GLOO_RENDEZVOUS_PORT"]
@@ -162,7 +162,7 @@ def wait_for_end(pids: list[int]) -> None:
 
 
 def running(pid: int) -> bool:
-    """Whether the process exists and has not ended."""
+    """Return whether the process exists and has not ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

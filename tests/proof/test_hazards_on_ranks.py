@@ -59,7 +59,7 @@ for name in sorted(name for name in os.listdir() if name.startswith("HZ")):
 
 
 def violated(text: str, code: str) -> list[Diagnostic]:
-    """Where a hazard is violated in a script."""
+    """The places where a hazard is violated in a script."""
     found = check(text, Settings(select=(code,))).diagnostics
     return [each for each in found if each.verdict is Verdict.VIOLATED]
 
@@ -73,7 +73,7 @@ def mended(code: str) -> str:
 
 
 def outcomes(scripts: dict[str, str]) -> dict[str, str]:
-    """What each of some scripts comes to on two ranks, which run them one after the other."""
+    """The outcome of each script on two ranks, which run them one after the other."""
     files = {f"{code}.py": text.encode() for code, text in scripts.items()}
     runs = run_converted(Code({"run.py": RUNNER.encode(), **files}, ("run.py",)), data=True)
     assert [run.exit_code for run in runs] == [0, 0], [run.stdout + run.native for run in runs]
@@ -82,7 +82,7 @@ def outcomes(scripts: dict[str, str]) -> dict[str, str]:
 
 
 def expected(which: str) -> dict[str, str]:
-    """What the cases say that scripts come to."""
+    """The outcomes that the cases state."""
     lines = {code: dict(line.split(": ") for line in CASES[code]["outcome"].splitlines()) for code in CASES}
     return {code: each[which] for code, each in lines.items() if each[which] != "dies"}
 

@@ -1,4 +1,4 @@
-"""What the observer writes down is what a script measures itself; a mistake in the observer is noticed.
+"""The observer records the values that a script measures itself; a mistake in the observer is noticed.
 
 Each script keeps, without any hook, the gradients that it applies and the weights that they make; each of
 two ranks what it computes by itself.  The mistakes are made in a copy of the package.
@@ -170,7 +170,7 @@ SWAPS = {
 
 
 def differences(folder: Path, script: str, package: Path = OURS) -> list[str]:
-    """What of a script's own measurements was not written down."""
+    """The script's own measurements that were not recorded."""
     record = folder / "record"
     for name in ("work", "record", "tmp"):
         (folder / name).mkdir(parents=True)
@@ -203,7 +203,7 @@ def differences(folder: Path, script: str, package: Path = OURS) -> list[str]:
 
 
 def compared(record: Any, own: dict[str, Any], samples: dict[str, Any], elsewhere: str) -> list[str]:
-    """The names of what was written down otherwise than the script measured it."""
+    """The names of values that were recorded differently from the script's measurements."""
     if len(record.optimizers) != 1:
         return ["optimizers"]
     (optimizer,) = record.optimizers
@@ -292,7 +292,7 @@ def module_of(package: Path, name: str) -> ModuleType:
 
 
 def ranks_taken_for_others(folder: Path, package: Path) -> list[str]:
-    """What is said of a rank and is another one's, of two that are run and judged by a package."""
+    """The statements about one rank that are another one's, of two that a package runs and judges."""
     (folder / "project").mkdir(parents=True)
     script = folder / "project" / "train.py"
     script.write_text(RANKS, encoding="utf-8")

@@ -75,3 +75,20 @@ def test_another_harness_runs_all_again(monkeypatch: pytest.MonkeyPatch, tmp_pat
         originals.surroundings.cache_clear()
     assert run.count == 2
     assert len([*tmp_path.iterdir()]) == 1
+
+
+def test_an_edit_of_prose_proves_nothing_anew(tmp_path: Path) -> None:
+    module = '"""One."""\n\n\ndef f(x):\n    """Two."""\n    return x  # three\n'
+    edits = {
+        "docstring": module.replace("Two.", "Two,\n    on two lines."),
+        "comment": module.replace("  # three", ""),
+        "code": module.replace("return x", "return x + 1"),
+        "depth": module.replace("    return x  # three", "    if x:\n        return x"),
+        "string": module.replace("return x", 'return "x"'),
+    }
+    digests = dict[str, bytes]()
+    for name, text in {"module": module, **edits}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+        (digests[name],) = originals.sources([tmp_path / f"{name}.py"])
+    assert digests["docstring"] == digests["comment"] == digests["module"]
+    assert len(set(digests.values())) == 4

@@ -27,7 +27,7 @@ BESIDE = [(program, command) for program in PROGRAMS for command in program.besi
 
 
 def said(one: ProgramFolder | tuple[str, ...]) -> str:
-    """How pytest tells cases apart."""
+    """The name of a case in pytest."""
     return one.name if isinstance(one, ProgramFolder) else " ".join(one)
 
 
@@ -44,5 +44,5 @@ def test_what_is_not_converted_keeps_working(program: ProgramFolder, command: tu
 
 
 def seen(run: Run) -> tuple[object, ...]:
-    """What people see of a run."""
+    """The visible results of a run."""
     return run.exit_code, run.stdout, run.stderr, run.native, run.files

@@ -1,4 +1,4 @@
-"""What people distributed by hand is proven, and a mistake fails at the claim that it breaks alone."""
+"""Scripts distributed by hand are proven, and a mistake fails only the claim that it breaks."""
 
 from __future__ import annotations
 

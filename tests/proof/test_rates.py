@@ -1,4 +1,4 @@
-"""What is said of learning rates, of weights by step and of files, in runs that are made up."""
+"""The messages about learning rates, weights by step and files, in made-up runs."""
 
 from __future__ import annotations
 

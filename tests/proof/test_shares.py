@@ -1,4 +1,4 @@
-"""What is said of the data of ranks, on runs that are made up here; nothing is run."""
+"""The messages about the data of ranks, in made-up runs; nothing is run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def shares(
     steps: Sequence[int] = (STEPS,),
     ended: bool = False,
 ) -> str:
-    """What the claim on data says of what processes saw that were stopped, or the ranks of which `ended`."""
+    """The message of the claim on data about processes that were stopped, or of which some `ended`."""
     runs = [
         run(
             replace(
@@ -87,7 +87,7 @@ def test_an_epoch_of_all_ranks_is_the_originals_whatever_the_size_of_its_batches
     assert math.isnan(unknown)
 
     def found(step: int, *, size: int, epochs: list[int]) -> str:
-        """What is said where each rank has every so manyth element, in batches of a size."""
+        """The message if each rank has every `size`th element, in batches of a size."""
         written = []
         for first, by, many, length in (
             (0, 1, 4, 40),

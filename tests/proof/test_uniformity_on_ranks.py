@@ -50,7 +50,7 @@ def arrays() -> dict[str, bytes]:
 
 
 def outcomes(scripts: list[str]) -> list[tuple[str, str]]:
-    """What each script comes to on each of two ranks, which run them one after the other."""
+    """The outcome of each script on each of two ranks, which run them one after the other."""
     cells = {f"{number:02}cell.py": text.encode() for number, text in enumerate(scripts)}
     files = {"run.py": RUNNER.encode(), "data/a": b"", "data/b-c": b"", **arrays(), **cells}
     runs = run_converted(Code(files, ("run.py",)))
@@ -61,7 +61,7 @@ def outcomes(scripts: list[str]) -> list[tuple[str, str]]:
 
 
 def mended(sink: str) -> dict[str, str]:
-    """What the conversion writes for the sources that it mends at a sink without a doubt."""
+    """The converted text for the sources that the conversion fixes at a sink without a doubt."""
     texts = {}
     for source in SOURCES:
         found = convert(cell(SOURCES[source], sink))
@@ -79,7 +79,7 @@ def test_what_is_mended_trains_alike(sink: str) -> None:
 
 
 def dropped(sink: str) -> str:
-    """What the conversion of a drawn value would write without its mend."""
+    """The converted text of a drawn value without its fix."""
     text = cell(SOURCES["random"], sink)
     analysis = analyze(text)
     assert isinstance(analysis, Analysis)

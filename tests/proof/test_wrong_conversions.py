@@ -29,7 +29,7 @@ SAMPLES = Path(__file__).parent / "samples"
 
 @pytest.fixture
 def single_runs(request: pytest.FixtureRequest) -> SingleRuns:
-    """How conversions are judged that are not forked."""
+    """The verdicts on conversions that are not forked."""
     return SingleRuns(all_anew=bool(request.config.getoption("--single-runs")))
 
 

@@ -1,4 +1,4 @@
-"""Has TensorFlow, Keras and Horovod imported, and forks one observed process after the other.
+"""Import TensorFlow, Keras and Horovod, and fork one observed process after another.
 
     python -c BOOTSTRAP FILE_DESCRIPTOR
 
@@ -102,7 +102,7 @@ def main() -> None:
 
 
 def convert() -> None:
-    """Have AutoGraph convert what it would convert anew in each process that is forked."""
+    """Have AutoGraph convert the functions that it would convert anew in each forked process."""
     convert_one = importlib.import_module("tensorflow.python.autograph.impl.api")._convert_actual
     converter = importlib.import_module("tensorflow.python.autograph.core.converter")
     found = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
@@ -127,7 +127,7 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def serve(channel: socket.socket) -> dict[str, Any] | None:
-    """Fork what is asked for and tell what has ended; gives a forked process its request.
+    """Fork requested processes and report ended ones; returns a forked process's request.
 
     Gives None when the other end is closed; all that still runs is then ended.
     """
@@ -159,7 +159,7 @@ def serve(channel: socket.socket) -> dict[str, Any] | None:
 
 
 def end_group(pid: int) -> None:
-    """End a forked process, and what it started."""
+    """End a forked process, and its children."""
     os.kill(pid, signal.SIGKILL)
     # One that was only just forked leads no group yet.
     with suppress(ProcessLookupError):
@@ -172,7 +172,7 @@ def tell(channel: socket.socket, **answer: int | str) -> None:
 
 
 def started() -> str:
-    """What of a runtime has been started in this process and would not outlive a fork; empty if nothing."""
+    """The parts of a runtime started in this process that would not survive a fork; empty if none."""
     if sys.modules["tensorflow.python.eager.context"]._context is not None:
         return "TensorFlow's eager context exists where all shall be forked from"
     threads = len(os.listdir("/proc/self/task"))
@@ -180,7 +180,7 @@ def started() -> str:
 
 
 def become(arguments: list[str], directory: str, environment: dict[str, str], outputs: list[str]) -> None:
-    """Make this forked process what a new one would be, started with these arguments, streams and so on."""
+    """Make this forked process equal to a new one with these arguments, streams and so on."""
     os.setsid()
     for number, path in enumerate((os.devnull, *outputs)):
         file = os.open(path, os.O_RDWR | os.O_CREAT | (os.O_TRUNC if number else 0), 0o644)
@@ -197,7 +197,7 @@ def become(arguments: list[str], directory: str, environment: dict[str, str], ou
 
 
 def observe_by(package: str) -> None:
-    """Forget what was imported of our package, and take it from a folder."""
+    """Forget our imported package, and import it from a folder."""
     for name in [name for name in sys.modules if name.startswith("trainshift.")]:
         del sys.modules[name]
     sys.modules["trainshift"].__path__ = [package]

@@ -1,4 +1,4 @@
-"""What static functions become as graph code: the rules, what is refused, and that the rest is kept."""
+"""Static functions as graph code: the rules, the refusals, and that all other text is kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainshift.static_graphs.expanding.helpers import HELPERS
 
 
 def expanded(text: str, function: str = "", line: int | None = None) -> Expansion:
-    """What expanding a script gives."""
+    """The expansion of a script."""
     script = read_script(dedent(text))
     assert isinstance(script, Script)
     return expand(Program(script), function, line)
@@ -29,7 +29,7 @@ def body_of(text: str) -> str:
 
 
 def reason(text: str) -> str:
-    """Why the static function of a script is refused; nothing of the script is changed."""
+    """The reason why the static function of a script is refused; nothing of the script is changed."""
     found = expanded(f"import paddle\n\n\n@paddle.jit.to_static\n{dedent(text)}")
     assert not found.edits
     return f"{found.refused[0].code} {found.refused[0].reason}"
@@ -358,7 +358,7 @@ def test_two_lists_of_one_statement_both_grow() -> None:
 
 
 def test_what_is_expanded_is_not_refused_for_what_it_writes_to() -> None:
-    """Return whether the container is the function's own is no longer seen in what has been expanded."""
+    """After an expansion the code no longer shows whether a container is the function's own."""
     text = """\
     import paddle
 

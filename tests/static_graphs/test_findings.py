@@ -1,4 +1,4 @@
-"""Every case of a static code's fixture is a test: what is found, its verdict, and what its fix makes."""
+"""Every case of a static code's fixture is a test: its findings, their verdicts, and the fixed text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WITHOUT_EFFECT = ("PD26: a spec without effect", "PD26: a spec that would stand 
 
 @pytest.mark.parametrize("case", STATIC_CASES, ids=lambda case: case.name)
 def test_what_is_found_is_what_paddle_does(case: FindingCase) -> None:
-    """How each case ends is seen by the proof (`tests/static_proof`)."""
+    """The proof (`tests/static_proof`) runs each case."""
     is_full = "full_graph=True" in case.script or "jit.save" in case.script
     now = case.ended.get("written") or case.ended["full" if is_full else "sot"]
     if "violated" in case.verdicts:

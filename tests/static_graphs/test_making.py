@@ -1,4 +1,4 @@
-"""What makes a function static: where the decorator stands, which options it has, and what is refused."""
+"""Making a function static: the decorator's place, its options, and the refusals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _read(text: str) -> Program:
 
 
 def made(text: str, name: str) -> Made:
-    """What making a function of a script static comes to."""
+    """The result of making a function of a script static."""
     program = _read(dedent(text))
     function = named(program.script, name)
     assert function is not None

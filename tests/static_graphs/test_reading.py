@@ -1,4 +1,4 @@
-"""What is read of static functions: entries, modes, kinds, and what control flow becomes."""
+"""The reading of static functions: entries, modes, kinds, and the forms of control flow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def reading_of(text: str, **others: str) -> Reading:
 
 
 def last(text: str, **others: str) -> tuple[StaticFunction, AbstractValue]:
-    """The first static function of a script, and what it returns last."""
+    """The first static function of a script, and its last result."""
     function = reading_of(text, **others).functions[0]
     return function, list(function.returned.values())[-1]
 

@@ -1,4 +1,4 @@
-"""What a run of a function shows to be a tensor is never read as no tensor: on random functions."""
+"""A value that is a tensor in a run is never read as anything else: on random functions."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _run(names: dict[str, Any]) -> object:
 
 
 def wrongly_read(text: str) -> list[str]:
-    """Return the expressions that are read as what they are not when `f`, or a layer `N`, gets a tensor."""
+    """Return the expressions with a wrong reading when `f`, or a layer `N`, gets a tensor."""
     script = read_script(text)
     assert isinstance(script, Script)
     kinds = {}
@@ -238,7 +238,7 @@ def test_a_function_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 def _truths(text: str) -> set[Truth]:
-    """Return what the `if`s of the last function become."""
+    """Return the forms of the `if`s in the last function."""
     script = read_script(text)
     assert isinstance(script, Script)
     function = Program(script).fact(Reading).functions[-1]

@@ -1,4 +1,4 @@
-"""What must hold of findings and expansions: on every fixture, mutated and ruined."""
+"""Invariants of findings and expansions: on every fixture, mutated and ruined."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_broken_script_is_expanded_right_or_left_alone(data: st.DataObject) ->
 
 
 def _checked(text: str, others: dict[str, str], where: str) -> Expansion:
-    """What expanding a script gives: lossless, Python, done in one go, each comment once."""
+    """The expansion of a script: lossless, Python, done in one go, each comment once."""
     found = expand(program_of(text.removeprefix(BOM), others))
     assert_lossless(text.removeprefix(BOM), found.edits, found.result, where)
     assert comments(found.result) == comments(text), where
@@ -141,7 +141,7 @@ def _checked(text: str, others: dict[str, str], where: str) -> Expansion:
 
 
 def _told(found: Expansion) -> tuple[object, ...]:
-    """What is told of an expansion, but for places."""
+    """The report of an expansion, without places."""
     return (
         sorted((each.code, each.function) for each in found.applied),
         sorted((each.code, each.function) for each in found.refused),
@@ -162,7 +162,7 @@ def _of_line(text: str, others: dict[str, str], line: int) -> Expansion:
 
 
 def _lines_above(found: Expansion, text: str, line: int) -> int:
-    """How many lines an expansion puts above a line of a script that stays."""
+    """The number of lines that an expansion adds above a line of a script that stays."""
     header = text.splitlines()[line - 1]
     before = text.splitlines()[:line].count(header)
     after = [number for number, each in enumerate(found.result.splitlines(), 1) if each == header]

@@ -79,7 +79,7 @@ def keep_builtins() -> None:
 
 
 def answered(request: dict[str, Any], directory: str) -> dict[str, dict[str, Any]]:
-    """How the snippet ended by mode: its values, or how it failed; each mode has a process of its own.
+    """The end of the snippet by mode: its values, or its failure; each mode has a process of its own.
 
     Paddle crashes in about one of 500 graphs with a loop over rows, so that only what dies twice dies.
     """
@@ -92,7 +92,7 @@ def answered(request: dict[str, Any], directory: str) -> dict[str, dict[str, Any
 
 
 def ended(request: dict[str, Any], mode: str, directory: str) -> dict[str, Any]:
-    """How the snippet ended in a process of its own."""
+    """The end of the snippet in a process of its own."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -109,7 +109,7 @@ def ended(request: dict[str, Any], mode: str, directory: str) -> dict[str, Any]:
 
 
 def observe(request: dict[str, Any], mode: str, writer: int) -> None:
-    """What a forked process does: run the snippet in one mode, and write down how that ended."""
+    """Run the snippet in one mode in a forked process, and write down its end."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Of its own time, so that it does not matter what else runs; what only waits has ten times as much.
     resource.setrlimit(resource.RLIMIT_CPU, (request["limit"], resource.RLIM_INFINITY))
@@ -128,7 +128,7 @@ def observe(request: dict[str, Any], mode: str, writer: int) -> None:
 
 
 def statements(request: dict[str, Any], mode: str) -> list[Value]:
-    """Run statements beside a snippet; gives the value of each that is an expression.
+    """Run statements after a snippet; returns the value of each that is an expression.
 
     They know the snippet's names, ``static(layer)``, which makes a layer static where the mode asks for it,
     and ``printed()``, what Python has printed so far.
@@ -155,7 +155,7 @@ def statements(request: dict[str, Any], mode: str) -> list[Value]:
 
 
 def choose(mode: str) -> Callable[..., Any]:
-    """Have every ``to_static`` of what is loaded next mean this mode; gives it.
+    """Have every ``to_static`` of the code loaded next mean this mode; returns it.
 
     In full and sot it is Paddle's with that `full_graph`; in dygraph and where a program is built by hand
     it does nothing; otherwise it is Paddle's, as it always is for Paddle itself.  Models are saved where they
@@ -205,7 +205,7 @@ def plain(value: Any) -> Value:
 
 
 def calls(request: dict[str, Any], mode: str) -> list[Value]:
-    """Run calls of what a snippet defines, whose arguments are arrays or values of Python.
+    """Call functions that a snippet defines, with arrays or Python values as arguments.
 
     Gives per call its result, the gradient of its floats' sum by each array, where the mode has one, and the
     arrays afterwards.
@@ -232,7 +232,7 @@ def is_array(value: Any) -> bool:
 
 
 def in_dygraph(called: Callable[[], Any], given: list[Any], mode: str) -> Value:
-    """Call what `called` gives with tensors; what is made static is made so by its decorators."""
+    """Call the result of `called` with tensors; its decorators make it static."""
     paddle.seed(7)
     arguments = [paddle.to_tensor(each) if is_array(each) else each for each in given]
     tensors = [each for each in arguments if isinstance(each, paddle.Tensor)]
@@ -273,7 +273,7 @@ def in_program(called: Callable[[], Any], given: list[Any], mode: str) -> Value:
 
 
 def flat(value: Any) -> list[Any]:
-    """What stands in nested containers, in order."""
+    """The elements of nested containers, in order."""
     if isinstance(value, dict):
         return flat([*value.values()])
     if isinstance(value, list | tuple):
@@ -282,7 +282,7 @@ def flat(value: Any) -> list[Any]:
 
 
 def replaced(value: Any, fetched: Iterator[Any]) -> Any:
-    """A result with each tensor of a program replaced by what was fetched, in the order of `flat`."""
+    """A result with each tensor of a program replaced by the fetched value, in the order of `flat`."""
     if isinstance(value, dict):
         return {key: replaced(each, fetched) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -21,7 +21,7 @@ HANGS = 2
 
 @dataclass(frozen=True)
 class Ended:
-    """How a snippet ended in a mode: with `values`, or as `how` says ("fails", "hangs", "dies") and `why`."""
+    """The end of a snippet in a mode: with `values`, or by `how` ("fails", "hangs", "dies") and `why`."""
 
     values: Any
     how: str

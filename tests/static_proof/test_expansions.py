@@ -1,4 +1,4 @@
-"""Static functions that were expanded, on real Paddle: they give what the source gives in dygraph."""
+"""Expanded static functions on real Paddle: they return the same as the source in dygraph."""
 
 from __future__ import annotations
 

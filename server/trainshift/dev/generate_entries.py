@@ -86,7 +86,7 @@ def _signature(init: ast.FunctionDef | None) -> str | None:
 
 
 def _applies(step: ast.FunctionDef) -> str:
-    """Who applies the gradients in a `train_step`: the optimizer's `minimize`, or a tape of its own."""
+    """The step method of a `train_step`: the optimizer's `minimize`, or a tape of its own."""
     called = {last_name(each.func) for each in ast.walk(step) if isinstance(each, ast.Call)}
     if "apply_gradients" in called or "apply" in called:
         return "tape"

@@ -74,7 +74,7 @@ def launched(
 
 
 def take_leave(launcher: Started) -> None:
-    """Have the launcher end its ranks and remove what it has written, before it is killed."""
+    """Have the launcher end its ranks and remove its files, before it is killed."""
     limit = time.monotonic() + GRACE
     with suppress(ProcessLookupError, PermissionError):
         if launcher.poll() is None:
@@ -87,7 +87,7 @@ def take_leave(launcher: Started) -> None:
 
 
 def tell_launcher(log: Path, directories: Sequence[Path]) -> None:
-    """Put what the launcher said into the log of each rank that wrote nothing down.
+    """Copy the launcher's output into the log of each rank that recorded nothing.
 
     Raises Unfit where it has started none: then that is all there is to say.
     """

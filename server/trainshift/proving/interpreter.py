@@ -1,4 +1,4 @@
-"""Interpreters: which Python has what a proof needs, and what installs it."""
+"""Find an interpreter that can run a proof, and the commands that install its missing parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, the end of a connection and a plain `kill`: asked for at any moment, heeded where all can be ended.
+"""Handle Ctrl-C, lost connections and a plain `kill` at any moment, once all processes can be ended.
 
 An exception that comes out of nowhere would also come out of what ends processes and removes files.  So it
 comes only within windows, where a proof waits or computes; between them it is put off to the next.
@@ -46,7 +46,7 @@ class Interrupts:
 
 @contextmanager
 def interruptible() -> Iterator[Interrupts]:
-    """Have all that asks for the end be asked of the one that this gives; what is ignored stays so."""
+    """Route all requests to stop to one `Interrupts`; ignored signals stay ignored."""
     interrupts = Interrupts()
     numbers = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
     known = {number: signal.getsignal(number) for number in numbers}

@@ -18,7 +18,7 @@ GRACE = 10.0
 
 
 class Launch(NamedTuple):
-    """What a process is started with: arguments of the observer, directory, variables, output files."""
+    """A process to start: arguments of the observer, directory, variables, output files."""
 
     arguments: Sequence[str]
     directory: Path
@@ -39,7 +39,7 @@ class Started(Protocol):
 
 
 def bootstrap(module: str) -> str:
-    """What any Python is given as `-c` to run `main` of a module of ours, beside its own packages."""
+    """The code for `python -c` that runs `main` of one of our modules beside the Python's own packages."""
     return (
         "import sys, types, importlib; ours = types.ModuleType('trainshift'); "
         f"ours.__path__ = [{str(PACKAGE)!r}]; sys.modules['trainshift'] = ours; "
@@ -76,7 +76,7 @@ def wait(processes: Sequence[Started], time_limit: float) -> None:
 
 
 def end(processes: Sequence[Started]) -> None:
-    """End processes and what they started; their logs say where they were."""
+    """End processes and their children; their logs show where they were."""
     running = [process for process in processes if process.poll() is None]
     for process in running:
         with suppress(ProcessLookupError):

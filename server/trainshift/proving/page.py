@@ -133,7 +133,7 @@ def compared(apart: Numbers, is_apart: bool) -> list[str]:
 
 
 def broken(series: Sequence[Series]) -> list[str]:
-    """Since when what is drawn is no number any more."""
+    """The first steps at which a series is no longer a number."""
     found: dict[str, list[str]] = {}
     for name, values, _ in series:
         if None in values:

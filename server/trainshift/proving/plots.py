@@ -140,7 +140,7 @@ def bars(values: Sequence[tuple[str, float]]) -> str:
 
 
 def timeline(steps: Sequence[float], spans: Sequence[Sequence[float]]) -> str:
-    """Steps, each of which ends at a line, and what of them were reductions; in seconds from the first."""
+    """A timeline of steps, each ending at a line, with the reductions; in seconds from the first."""
     if len(steps) < 2:
         return ""
     whole = steps[-1] or 1.0

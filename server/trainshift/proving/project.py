@@ -1,4 +1,4 @@
-"""Scratch copies of a project: code is copied, data are linked, and nothing leads back that could be written.
+"""Scratch copies of a project: code is copied, data are linked, and no link back is writable.
 
 What the process writes through a link is kept off by `observed.links`; `changed` tells what got through.
 """
@@ -122,7 +122,7 @@ class Copier:
         self.linked: dict[str, tuple[int, int]] = {}
 
     def copy(self, directory: Path) -> dict[str, str]:
-        """Put the project into a directory; gives what was copied, by path in it and digest."""
+        """Copy the project into a directory; returns the copied files, by path in it and digest."""
         project = self.project
         given: dict[str, str] = {}
         self.entries = 0

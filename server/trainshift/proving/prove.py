@@ -1,4 +1,4 @@
-"""Proves a program: runs it on one process and on several, and has what was seen judged (spec.md 10).
+"""Prove a program: run it on one process and on several, and have the observations judged (spec.md 10).
 
 There are three runs: the original; the ranks, with seeds that differ, which weights may not come apart
 by; and the ranks with the script's own seeds, which often decide what the data are.  All of them end
@@ -101,7 +101,7 @@ class Run:
 
 
 def prove(request: Request, tell: Tell, start: Start = fresh) -> dict[str, Any]:
-    """Run all and judge; what `judging.main` makes of it.  Raises Unfit where nothing could be run."""
+    """Run and judge; returns the result of `judging.main`. Raises Unfit if nothing could be run."""
     hosts = hosts_of(request.hosts, request.ranks)
     with interruptible() as interrupts, scratch(request.keep) as folder:
         means = Means(folder, tell, start, interrupts)
@@ -143,7 +143,7 @@ def has_failed(original: Run) -> bool:
 
 
 def check_space(folder: Path) -> None:
-    """Raise Unfit where no room is left for what is written down of a run."""
+    """Raise Unfit if there is no room for the records of a run."""
     if shutil.disk_usage(folder).free < LEAST_SPACE:
         raise Unfit(
             f"The disk that has {folder.parent} is full, so what was seen could not be kept. Make room, "
@@ -343,7 +343,7 @@ def processor_time(leader: int, besides: Collection[str]) -> float:
 
 
 def end_strays(folder: Path) -> None:
-    """End what a script started that has left its session."""
+    """End processes of a script that have left its session."""
     for number in marked(f"{MARK}={folder}\0"):
         with suppress(OSError):
             os.kill(number, signal.SIGKILL)

@@ -172,7 +172,7 @@ class Progress:
         return future is not None and future.cancelled()
 
     def report(self, done: int, total: int) -> None:
-        """So many of all are done."""
+        """Report progress: `done` of `total`."""
         part = types.WorkDoneProgressReport(message=f"{done}/{total}", percentage=100 * done // max(total, 1))
         self._progress.report(self._token, part)
 

@@ -75,7 +75,7 @@ def part_of(state: State) -> dict[str, Any] | None:
 
 
 def counted(number: int, what: str) -> str:
-    """So many of something."""
+    """A number with its noun, in the plural if needed."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 

@@ -22,7 +22,7 @@ LOSS_SLACK, FIRST_LOSSES = 0.3, 3
 
 
 class Averaging(Enum):
-    """How the gradients of the ranks come together."""
+    """The way in which the ranks' gradients are combined."""
 
     MEAN = "mean"
     SUMMED = "summed"
@@ -32,7 +32,7 @@ class Averaging(Enum):
 
 @dataclass(frozen=True)
 class Result:
-    """What was found of one optimizer: in how many steps, and by which factor of the mean."""
+    """The result for one optimizer: the number of averaged steps, and the factor of the mean."""
 
     kind: Averaging
     steps: int = 0
@@ -45,7 +45,7 @@ class Result:
 
 
 class Fit(NamedTuple):
-    """What fits best what reached an optimizer in a step, the factor of it, and how far it is off."""
+    """The best fit for the gradients that reached an optimizer in a step: kind, factor and error."""
 
     kind: str
     factor: float
@@ -94,7 +94,7 @@ def averaging(number: int, seen: Seen) -> Result:
 
 
 def factors(number: int, records: Sequence[Record], arrays: Sequence[Any]) -> dict[str, list[float]]:
-    """By which factors of the mean of what ranks computed gradients reached an optimizer, in its steps.
+    """The factors of the ranks' mean gradients that reached an optimizer, by step.
 
     They stand by what fits best: one thing that was computed (""), or the sum of all (SUM).
     """
@@ -106,7 +106,7 @@ def factors(number: int, records: Sequence[Record], arrays: Sequence[Any]) -> di
 
 
 def fits(number: int, records: Sequence[Record], arrays: Sequence[Any]) -> list[Fit | None]:
-    """The same for each step: what fits best what reached an optimizer on the first rank, if anything."""
+    """The best fit of each step for the gradients that reached an optimizer on the first rank, if any."""
     import numpy
 
     found: list[Fit | None] = []
@@ -144,7 +144,7 @@ def constant(values: Sequence[float]) -> float:
 
 
 def is_undone(first: Record, second: Record) -> bool:
-    """Return whether only the first step was not averaged, and a broadcast has replaced what it made."""
+    """Return whether only the first step was not averaged, and a broadcast has replaced its result."""
     pairs = [*zip(first.optimizers, second.optimizers)]
     return any(one.gradients != two.gradients for one, two in pairs) and all(
         one.gradients[1:] == two.gradients[1:] and one.weights[1:] == two.weights[1:] and len(one.weights) > 2
@@ -166,9 +166,7 @@ def shares_loss(before: Record, first: Record, size: int) -> bool:
 
 
 def unknown_reduction(records: Sequence[Record]) -> str:
-    """Return why it is not known what reached an optimizer that got no mean; empty if Horovod takes means
-    only.
-    """
+    """Return why the gradients that reached an optimizer are unknown; empty if Horovod takes means only."""
     manners = sorted({how for record in records for how in record.reduced})
     others = [how for how in manners if how not in ("average", "adasum")]
     if not manners:

@@ -1,4 +1,6 @@
-"""Which variables were made rank 0's: by Horovod's broadcast, or otherwise before the second step."""
+"""Find the variables that got rank 0's values: by Horovod's broadcast, or otherwise before the second
+step.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges steps by hand: by which rate of which gradients they have changed the weights.
+"""Judge steps without an optimizer: by which rate of which gradients they have changed the weights.
 
 Where a change is, for all elements, one factor of the mean of what the ranks computed, the step took that
 mean, and the factor is its rate.  Where it is one of what a rank computed by itself, the step took that.
@@ -23,7 +23,7 @@ ROUNDING = 1e-4
 
 
 def measured(seen: Seen) -> Seen:
-    """What was seen, with the rates of steps by hand, and with what they took as gradients."""
+    """The observations, with the rates and the gradients of steps without an optimizer."""
     counts = [len(record.optimizers) for record in (seen.before, *seen.records)]
     for number in range(max(counts) if len(seen.records) == seen.size else 0):
         own = [record.optimizers[number : number + 1] for record in (seen.before, *seen.records)]
@@ -67,7 +67,9 @@ def with_steps(number: int, seen: Seen) -> Seen:
 
 
 def taken(number: int, rank: int, seen: Seen) -> list[tuple[Fit | None, bool]]:
-    """By step what a rank's change is a factor of, and whether that is the mean of what all computed."""
+    """The fit of a rank's change in each step, and whether it is a factor of the mean of all ranks'
+    gradients.
+    """
     if len(seen.arrays) < seen.size:
         return []
     order = [rank, *(each for each in range(seen.size) if each != rank)]
@@ -99,7 +101,7 @@ def with_optimizer(run: Run, number: int, rates: Sequence[float], gradients: Seq
 
 
 def rounded(rates: Sequence[float], optimizer: OptimizerRecord) -> list[float]:
-    """Rates as they are told: one that does not change is one number; what is not known is NaN."""
+    """Rates for the report: a constant rate is one number, an unknown one NaN."""
     middle = constant(rates)
     told = [float(f"{middle or rate:.{DIGITS}g}") for rate in rates]
     return told + [math.nan] * (optimizer.steps - len(told))

@@ -74,7 +74,7 @@ def claims(seen: Seen) -> list[Claim]:
 
 
 def claim_of(name: str, title: str, found: Found, few: str) -> Claim:
-    """A claim by what was found; `few` says that there were too few steps to show that it holds."""
+    """A claim for its findings; `few` says that there were too few steps to show that it holds."""
     if found.fails and not few:
         return Claim(name, title, FAILS, " ".join(found.fails), found.do, found.code, tuple(found.places))
     if few or found.unseen:
@@ -83,7 +83,7 @@ def claim_of(name: str, title: str, found: Found, few: str) -> Claim:
 
 
 def few_steps(seen: Seen) -> str:
-    """Return why what was seen proves nothing."""
+    """Return why the observations prove nothing."""
     if len(seen.records) < seen.size:
         return "A rank ended before it could report what it had done."
     if all(record.local_gradients and not record.optimizers for record in seen.records):
@@ -144,7 +144,7 @@ def ends(seen: Seen) -> Found:
 
 
 def last_line(error: str) -> str:
-    """What a traceback ends with; empty where there is none."""
+    """The last line of a traceback; empty if there is none."""
     return (error.strip().splitlines() or [""])[-1][:300]
 
 
@@ -154,7 +154,7 @@ def joins(seen: Seen) -> bool:
 
 
 def stopped_badly(seen: Seen) -> str:
-    """What went wrong on a rank once its training was ended before its end; empty if nothing."""
+    """The error on a rank after its training was stopped early; empty if there is none."""
     for rank, record in enumerate(seen.records):
         if record.error_after:
             why = last_line(record.error_after).rstrip(".")
@@ -204,8 +204,8 @@ def weights(seen: Seen) -> Found:
 
 
 def is_set_otherwise(seen: Seen) -> bool:
-    """Return whether the same steps are taken of what was broadcast, so that something else sets weights
-    apart.
+    """Return whether ranks differ although they take the same steps from the same weights: other code sets
+    them.
     """
     first, *others = seen.records
     return not any(judge.not_broadcast(seen.records)) and not any(
@@ -233,12 +233,12 @@ def first_apart(seen: Seen) -> int:
 
 
 def wraps_twice(seen: Seen) -> bool:
-    """Return whether Horovod was given what it had wrapped or averaged."""
+    """Return whether Horovod got an object that it had wrapped or averaged already."""
     return any(record.double_wraps or record.double_averages for record in seen.records)
 
 
 def averaged(seen: Seen) -> Found:
-    """What reached the optimizers, against the mean of what the ranks had computed."""
+    """Compare the gradients that reached the optimizers with the mean of those that the ranks computed."""
     on_keras3 = any(record.keras3 for record in seen.records)
     found = Found(do=AVERAGE_ON_KERAS3 if on_keras3 else AVERAGE, code="HV04")
     first, *others = seen.records or [Record()]
@@ -308,7 +308,7 @@ def averaged(seen: Seen) -> Found:
 
 
 def broadcast(seen: Seen) -> Found:
-    """Which variables a broadcast covered, and values by rank after the first step."""
+    """Check which variables a broadcast covered, and the values of each rank after the first step."""
     found = Found(
         do="Broadcast the model's and the optimizer's variables from rank 0 after the first step.",
         code="HV05",
@@ -364,7 +364,7 @@ def data(seen: Seen) -> Found:
 
 
 def output(seen: Seen) -> Found:
-    """What each rank printed and wrote, and which lines of the script did."""
+    """Check the output and the files of each rank, and name the lines that write them."""
     found = Found()
     # What a process that could not be finished left on standard error says why.
     ranks = [replace(run, native="", stderr="") if is_failed(run) else run for run in seen.ranks]
@@ -398,7 +398,7 @@ def output(seen: Seen) -> Found:
 
 
 def _what_quietens(seen: Seen, faults: list[str]) -> str:
-    """What to do about what the other ranks print or write."""
+    """The remedy for output and files of the other ranks."""
     printed = [what for record in seen.records[1:] for what in record.printed_at.values()]
     if printed and all(what.startswith(_KERAS_DOWNLOADS) for what in printed):
         return DOWNLOAD
@@ -417,7 +417,7 @@ def silence(seen: Seen) -> str:
 
 
 def by_host(seen: Seen) -> dict[str, list[Record]]:
-    """What the ranks of each host wrote down: their GPUs are counted there."""
+    """The records of the ranks on each host, on which their GPUs are counted."""
     found: dict[str, list[Record]] = {}
     for run, host in zip(seen.ranks, seen.hosts or [""] * seen.size):
         found.setdefault(host, []).extend([run.record] if run.record else [])

@@ -33,7 +33,7 @@ def judge_data(original: Run, ranks: Sequence[Run]) -> list[str]:
 
 @dataclass(frozen=True)
 class Walk:
-    """How a place of a training goes through its data: the original by epochs, and each rank."""
+    """The sequence of elements at a place of the training: the original's by epoch, and each rank's."""
 
     epochs: list[list[Batch]]
     ranks: list[list[Batch]]
@@ -54,7 +54,9 @@ class Walk:
         return 1.0 if 1 / ALIKE < ratio < ALIKE else ratio
 
     def reached(self) -> Walk:
-        """The walk without what of the original no rank came to, which was cut after as many steps."""
+        """The walk without the original's elements that no rank reached, since the run was cut after some
+        steps.
+        """
         if self.finer == 1.0:
             return self
         batches = round(max(map(len, self.ranks)) * len(self.ranks) / self.finer)
@@ -66,7 +68,7 @@ class Walk:
 
 
 def looks(record: Record) -> list[tuple[str, ...]]:
-    """What the batches of a process look like, of one kind for each place that takes gradients."""
+    """The kinds of batches in a process, one for each place that takes gradients."""
     return [*dict.fromkeys(look(columns) for columns in record.data)]
 
 
@@ -76,7 +78,7 @@ def look(columns: Sequence[Column]) -> tuple[str, ...]:
 
 
 def walk_of(kind: tuple[str, ...], before: Record, records: Sequence[Record]) -> Walk | None:
-    """The walk of the batches that look so; None where it cannot be told what they hold.
+    """The walk of the batches of a kind; None if their contents are unknown.
 
     What changes from one batch to the next and is found again on the ranks is data; weights, noise and
     constants are not.
@@ -131,7 +133,7 @@ def in_epochs(walk: Sequence[Batch]) -> list[list[Batch]]:
 
 
 def faults_of(walk: Walk) -> Iterator[str]:
-    """All faults of one walk: of its length, and of what each epoch holds."""
+    """Yield all faults of one walk: in its length, and in the contents of each epoch."""
     size, steps = len(walk.ranks), [len(own) for own in walk.ranks]
     if len({*steps}) > 1:
         yield f"epochs-differ: the ranks took {', '.join(map(str, steps))} batches"
@@ -156,7 +158,7 @@ def faults_of(walk: Walk) -> Iterator[str]:
 
 
 def contents(walk: Walk, steps: float) -> Iterator[str]:
-    """`data-unknown`, `data-shared` and `data-missing`: what the ranks see in each epoch of so many steps."""
+    """Yield `data-unknown`, `data-shared` and `data-missing`, for the data of all ranks in each epoch."""
     known = {element for epoch in walk.epochs for batch in epoch for element in batch}
     strange = {element for own in walk.ranks for batch in own for element in batch} - known
     if len(strange) > walk.slack:

@@ -1,4 +1,6 @@
-"""Whether ranks that each draw from all data draw by themselves: what they have in common is chance."""
+"""Test whether ranks that sample from the full data sample independently: what they share is due to
+chance.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ DEVIATIONS = 5.0
 
 
 def walks_drawn(before: Record, records: Sequence[Record]) -> list[Walk]:
-    """Return how each tensor of each place of a training goes through what every process draws by itself.
+    """Return the walk of each tensor at each place, for data that every process draws itself.
 
     What changes from one batch to the next, and is found again on some rank, is drawn: data on all ranks, and
     on the first what is made by the seed of the original.  Left out is what has too few values to tell two
@@ -51,7 +53,7 @@ def is_drawn(place: int, theirs: Sequence[list[Column]], ours: Sequence[list[Col
 
 
 def is_mixed(walk: Walk) -> bool:
-    """Return whether what comes in a batch seldom comes in the next one, as padding and anchors do."""
+    """Return whether elements of a batch rarely occur in the next one, as padding and anchors do."""
     own = [{*batch} for epoch in walk.epochs for batch in epoch]
     size = len(elements(walk))
     next_to = [(len(one & two), len(one) * len(two) / size) for one, two in pairwise(own)]
@@ -65,7 +67,7 @@ def tells_apart(walk: Walk) -> bool:
 
 
 def pairs(walk: Walk) -> Iterator[tuple[list[str], list[str], float]]:
-    """The batches that the first two ranks saw at each step, and what these have in common by chance."""
+    """Yield the batches of the first two ranks at each step, and the overlap expected by chance."""
     size = len(elements(walk))
     for one, two in zip(*walk.ranks[:2]):
         yield one, two, len({*one}) * len({*two}) / size

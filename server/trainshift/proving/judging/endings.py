@@ -24,7 +24,7 @@ OWN_LINE = re.compile(r'\s*File "[^"]*/rank\d+/(?:work|here)/')
 
 
 def ends_in_xla(run: Run) -> bool:
-    """Return whether a rank ended where XLA was to compile what it has no operation for."""
+    """Return whether a rank failed since XLA has no operation for Horovod's."""
     return run.record is not None and "XLA_CPU_JIT" in run.record.error
 
 
@@ -40,7 +40,9 @@ def is_consequence(run: Run) -> bool:
 
 
 def by_cause(ranks: Sequence[Run], alone: Collection[int]) -> list[tuple[int, Run]]:
-    """The ranks that ended badly, what others ended for first; `alone` are those that nobody else ended."""
+    """The ranks that failed, those first that made others fail; `alone` are those that no other rank
+    ended.
+    """
     failed = [(rank, run) for rank, run in enumerate(ranks) if is_failed(run)]
     return sorted(
         failed, key=lambda each: (each[1].exit_code < 0 and each[0] not in alone, is_consequence(each[1]))
@@ -53,7 +55,7 @@ def left(run: Run, ranks: Sequence[Run]) -> list[int]:
 
 
 def remedy(run: Run) -> str:
-    """What to do about what ended a rank."""
+    """The remedy for a rank's failure."""
     if ends_in_xla(run):
         return XLA
     if re.search("^usage:", run.stderr, re.M | re.I):
@@ -73,7 +75,7 @@ def how(status: int) -> str:
 
 
 def reason(run: Run) -> str:
-    """The last line of what ended a process."""
+    """The last line of a process's error."""
     error = (run.record.error if run.record else "") or run.stderr or run.log.partition(CRASH)[0]
     lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
     last = next((at for at in range(len(lines) - 1, -1, -1) if ERROR.match(lines[at])), len(lines) - 1)
@@ -112,7 +114,7 @@ def error_places(run: Run, rank: int) -> list[tuple[str, str, int]]:
 
 
 def stack_places(run: Run, rank: int) -> list[tuple[str, str, int]]:
-    """Where a process was when it was ended, as its log has it."""
+    """The stack of a process when it was ended, from its log."""
     lines = [line for line in run.log.splitlines() if OWN_LINE.match(line)]
     return [(at, "", rank) for line in lines[:1] if (at := file_and_line(line))]
 

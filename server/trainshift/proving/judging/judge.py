@@ -1,4 +1,4 @@
-"""Judges spec.md 6.7 on what the observer wrote down: one original, the ranks of its conversion."""
+"""Judge spec.md 6.7 on the observer's records: one original, and the ranks of its conversion."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def judge(original: Run, ranks: Sequence[Run]) -> list[str]:
 
 
 def unfinished(original: Run, ranks: Sequence[Run]) -> Iterator[str]:
-    """`did-not-finish`, `wrapped-twice` and `averaged-twice`: what ends a run early."""
+    """Yield `did-not-finish`, `wrapped-twice` and `averaged-twice`, for runs that ended early."""
     runs = [("the original", original), *((f"rank {rank}", run) for rank, run in enumerate(ranks))]
     # A process that was killed because another one had failed comes last.
     for who, run in sorted(runs, key=lambda pair: pair[1].exit_code < 0):
@@ -105,7 +105,7 @@ def shares(steps: int, size: int) -> set[int]:
 
 
 def rates_not_scaled(before: Record, records: Sequence[Record]) -> Iterator[str]:
-    """`rate-not-scaled` and `schedule-not-divided`.
+    """Yield `rate-not-scaled` and `schedule-not-divided`.
 
     Every learning rate is the original's times the number of ranks; where each rank takes its share of the
     steps, it is what the original's has come to after as many times more steps.
@@ -178,7 +178,7 @@ def wrong_rates(old: OptimizerRecord, new: OptimizerRecord, size: int, pace: int
 
 
 def wrong_samples(old: dict[int, float], new: dict[int, float], size: int, pace: int) -> str:
-    """The fault of what a schedule gives at some steps; empty if it is right."""
+    """The fault in the values of a schedule at some steps; empty if they are right."""
     expected = {step: rate * size for step, rate in old.items()}
     as_before = all(close(new.get(step, 0.0), rate) for step, rate in expected.items())
     if pace == 1 or not expected:
@@ -208,7 +208,7 @@ def keeps_pace(
 
 
 def sampled(optimizer: OptimizerRecord) -> dict[int, float]:
-    """What the schedule of an optimizer gives, by steps."""
+    """The values of an optimizer's schedule, by step."""
     return {int(step): rate for step, rate in optimizer.schedule.items()}
 
 

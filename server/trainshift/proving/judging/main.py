@@ -1,4 +1,4 @@
-"""Judges the runs in a folder, in the person's Python.
+"""Judge the runs in a folder, in the user's Python.
 
     python -c BOOTSTRAP FOLDER
 

@@ -113,7 +113,7 @@ def share_of_epoch(before: Record, records: Sequence[Record]) -> bool | None:
 
 
 def longest_epochs(before: Record, records: Sequence[Record]) -> list[bool | None]:
-    """Of each of the longest epochs whether a rank's is its share (True), or as long (False), or neither.
+    """Return for each longest epoch whether a rank's is its share (True), as long (False), or neither.
 
     A script may train on its data and also go through all of them, to plot or to measure them.
     """
@@ -144,7 +144,7 @@ def scaled(record: Record, factor: float) -> Record:
 
 
 def is_warming(before: Record, record: Record, size: int) -> bool:
-    """Return whether rates rise towards what they are to be."""
+    """Return whether rates are rising towards their goal."""
     rates = record.optimizers[0].rates if record.optimizers else []
     return all(one <= two * (1 + judge.TOLERANCE) for one, two in zip(rates, rates[1:])) and max(
         rates, default=0
@@ -158,5 +158,5 @@ def is_warm(record: Record) -> bool:
 
 
 def goal(before: Record, size: int) -> float:
-    """What rates are to rise to."""
+    """The goal of rising rates."""
     return max(before.optimizers[0].rates) * size

@@ -28,7 +28,7 @@ MOST_TEXT = 1 << 20
 
 
 def read_run(directory: Path, exit_code: int, given: Mapping[str, str], tops: tuple[str, ...]) -> Run:
-    """What the process of a directory left there.
+    """Read the files that a process has left in a directory.
 
     `given` are the files that it found, by path and digest of their content; `tops` the folders that it may
     have written to.
@@ -62,7 +62,7 @@ def text(path: Path) -> str:
 
 
 def written(directory: Path, given: Mapping[str, str], tops: tuple[str, ...]) -> list[str]:
-    """The files that the process left, relative to its directory; of those that it found, what it changed."""
+    """The files that the process left, relative to its directory, including changed ones."""
     found = []
     for top in tops:
         for path in sorted((directory / top).rglob("*")):

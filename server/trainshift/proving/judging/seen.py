@@ -12,7 +12,7 @@ from trainshift.proving.observed.record import Record, Run
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim: its verdict, what was seen, what to do, the code to read, places (FILE:LINE, text, rank)."""
+    """A claim: its verdict, the evidence, the remedy, the code to read, places (FILE:LINE, text, rank)."""
 
     id: str
     title: str
@@ -25,7 +25,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Seen:
-    """All that was seen: the original, the ranks with seeds that differ, and with the script's own.
+    """All observations: the original, the ranks with different seeds, and with the script's own.
 
     `arrays` are the samples of each rank's values, `reductions` what Horovod reduced; `stuck` says why
     the ranks had to be ended; `limit` is how many steps they were to take; `gpus` how many GPUs there
@@ -50,12 +50,12 @@ class Seen:
 
     @property
     def records(self) -> list[Record]:
-        """What the ranks wrote down, as far as they did."""
+        """The records of the ranks, as far as they have some."""
         return [run.record for run in self.ranks if run.record]
 
     @property
     def before(self) -> Record:
-        """What the original wrote down; nothing where it did not end well."""
+        """The record of the original; an empty one if it did not end well."""
         return self.original.record or Record()
 
     @property
@@ -78,13 +78,13 @@ class Seen:
 
     @property
     def is_left(self) -> bool:
-        """Return whether what follows the steps that were taken was not run to its end on all ranks."""
+        """Return whether the code after the observed steps did not run to its end on all ranks."""
         return any(record.stopped and not record.finished for record in self.records)
 
 
 @dataclass
 class Found:
-    """What is found of one claim."""
+    """The findings for one claim."""
 
     fails: list[str] = field(default_factory=list)
     says: str = ""

@@ -1,4 +1,4 @@
-"""Which data each rank saw: shares of one epoch, as far as the run shows it."""
+"""Find the data of each rank: shares of one epoch, as far as the run shows it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ STRANGE = "Rank {} trains on data that one process did not come to, so epochs ca
 
 @dataclass(frozen=True)
 class Shares:
-    """What was found: what is wrong, or why nothing can be told, or what was seen.
+    """The result: a fault, the reason why nothing is known, or the evidence.
 
     `told_by_epochs` says that what is wrong is told by which batches an epoch holds, whoever asked for them.
     """
@@ -124,7 +124,7 @@ def judge_shares(
 
 
 def part_of_epoch(before: Record, records: Sequence[Record], more: int = 0) -> float:
-    """What part of the original's longest epoch those of all ranks are, with some batches more of each.
+    """The part of the original's longest epoch that all ranks cover, with some more batches of each.
 
     Where no epoch tells its length, the turns of loops do.  It is NaN where nothing tells.
     """
@@ -141,7 +141,7 @@ def part_of_epoch(before: Record, records: Sequence[Record], more: int = 0) -> f
 
 
 def part_come_again(walk: Walk) -> float:
-    """What part of the original's elements all ranks saw until each came to its first ones again.
+    """The part of the original's elements that all ranks saw before each saw its first ones again.
 
     It is 1 where one has not, or where last batches may have been left out.
     """
@@ -152,7 +152,7 @@ def part_come_again(walk: Walk) -> float:
 
 
 def drawn_apart(before: Record, records: Sequence[Record], divided: bool | None) -> Shares | None:
-    """What is told of ranks that each draw from all data by themselves; None where that is not seen."""
+    """The result for ranks that each sample from the full data; None if they do not."""
     walks = walks_drawn(before, records)
     common = max(map(overlap, walks), default=0.0)
     if common <= SOME or any(True for walk in walks for _ in faults_of_drawing(walk)):
@@ -172,7 +172,7 @@ def drawn_apart(before: Record, records: Sequence[Record], divided: bool | None)
 
 
 def seen_on_others(common: float) -> str:
-    """What is said of shares that have so much in common."""
+    """The message about shares with this overlap."""
     return f"{common:.0%} of the elements that a rank saw were seen on another one, too."
 
 
@@ -195,9 +195,7 @@ def has_all(before: Record, records: Sequence[Record]) -> bool:
 
 
 def keeps_part(walk: Walk) -> bool:
-    """Return whether ranks go through the same again and again, and it is but a part of what the original
-    has.
-    """
+    """Return whether ranks iterate the same elements repeatedly, and only a part of the original's."""
     known = {element for epoch in walk.epochs for batch in epoch for element in batch}
     for rank in walk.ranks:
         first, *others = [{element for batch in epoch for element in batch} for epoch in in_epochs(rank)]
@@ -233,7 +231,7 @@ def are_divided(original: Run, ranks: Sequence[Run]) -> bool | None:
 
 
 def uneven(records: Sequence[Record]) -> str:
-    """That an epoch is longer on one rank than on another, which no rank was seen to come to; or nothing."""
+    """The message that an epoch is longer on one rank, whose end no rank has reached; or nothing."""
     for what, counts in (
         ("An epoch has {} batches", [record.epochs for record in records]),
         ("A loop has {} iterations", [record.turns for record in records]),
@@ -280,7 +278,7 @@ def partly(walks: Sequence[Walk], common: float, divided: bool | None, *, ended:
 
 
 def are_apart(walk: Walk) -> bool:
-    """Return whether ranks have fewer elements in common than chance brings where each draws from all data.
+    """Return whether ranks share fewer elements than they would by chance if each sampled from the full data.
 
     How many these are is told by what the ranks have in common with the original.
     """
@@ -303,7 +301,7 @@ def overlap(walk: Walk) -> float:
 
 
 def same_batches(records: Sequence[Record]) -> str:
-    """That ranks saw the same batches at the same steps; empty if they did not."""
+    """The message that ranks saw the same batches at the same steps; empty if they did not."""
     first, *others = records
     for rank, other in enumerate(others, 1):
         pairs = [
@@ -335,7 +333,7 @@ def always_the_same(records: Sequence[Record]) -> int:
 
 
 def strangers(before: Record, records: Sequence[Record]) -> str:
-    """That the ranks' data are not the original's; empty if they are, or if nobody can tell."""
+    """The message that the ranks' data are not the original's; empty if they are, or if that is unknown."""
     for kind in looks(before) if not before.stopped else ():
         theirs = [each for each in before.data if look(each) == kind]
         changing = [

@@ -70,7 +70,7 @@ def joined(reductions: Sequence[Reduction]) -> list[tuple[float, float]]:
 
 
 def share(reductions: Sequence[Reduction], start: float, end: float) -> float:
-    """Which part of a time was spent in reductions."""
+    """The part of a time span that was spent in reductions."""
     spent = sum(max(0.0, min(late, end) - max(early, start)) for early, late in joined(reductions))
     return spent / (end - start) if end > start else 0.0
 

@@ -23,7 +23,7 @@ SETTING = ("assign", "assign_add", "assign_sub", "scatter_add", "scatter_sub", "
 
 
 class Sources:
-    """Variables of which gradients are taken together; `keys` are the numbers of their handles.
+    """Variables whose gradients are taken together; `keys` are the numbers of their handles.
 
     `is_due` says that there are gradients of which no step was made yet. Of an eager step that has begun
     `waiting` are those that it has not set, and `before` what all of them held.
@@ -59,7 +59,7 @@ class Taken:
     before: list[Any] = field(default_factory=list)
 
     def be_due(self) -> None:
-        """Know that the gradients were computed."""
+        """Record that the gradients were computed."""
         if not self.is_used:
             self.sources.is_due = True
 
@@ -104,7 +104,7 @@ class ByHand(Values):
 
     @contextmanager
     def not_by_script(self) -> Iterator[None]:
-        """What variables are set to herein, by a broadcast, is no step."""
+        """Ignore assignments in the `with` block, which are a broadcast's and not steps."""
         self.sets_itself += 1
         try:
             yield
@@ -112,7 +112,7 @@ class ByHand(Values):
             self.sets_itself -= 1
 
     def has_optimizer(self) -> None:
-        """Know that an optimizer takes steps: none is one by hand, and none was."""
+        """Record that an optimizer takes the steps, so that no assignment is a step."""
         if not self.sees_setting:
             return
         self.sees_setting = False
@@ -126,7 +126,7 @@ class ByHand(Values):
         self.taken_in.clear()
 
     def note_sources(self, sources: Any, gradients: Any) -> Taken | None:
-        """Know that these gradients are taken of those sources that a script may set, if there are any."""
+        """Record that gradients are taken of variables which a script may assign itself, if there are any."""
         if not self.sees_setting:
             return None
         flat = self.tf.nest.flatten
@@ -207,7 +207,7 @@ class ByHand(Values):
         return False
 
     def begin(self, sources: Sources, variables: Sequence[Any]) -> None:
-        """Know the variables before a step sets them."""
+        """Record the variables before a step sets them."""
         watch = self.watch(sources)
         watch.record.kind, watch.record.by_hand = KIND, True
         watch.record.applied_at = watch.record.applied_at or self.place()
@@ -231,12 +231,12 @@ class ByHand(Values):
             self.end_begun(sources)
 
     def end(self, sources: Sources) -> None:
-        """Note what an eager step has made of the variables."""
+        """Record the variables after an eager step."""
         self.step(sources, sources.before, [self.value(number) for number in sources.numbers])
         sources.before = []
 
     def step(self, sources: Sources, before: Sequence[Any], after: Sequence[Any]) -> None:
-        """Note a step: as gradients, by what it has lowered the variables."""
+        """Record a step; the decrease of the variables counts as its gradients."""
         if not self.sees_setting:
             return
         watch = self.watch(sources)

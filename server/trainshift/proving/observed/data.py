@@ -1,4 +1,4 @@
-"""Notes which data go into a training, element by element, and how many a model is evaluated on.
+"""Record the data of a training, element by element, and the number of those for evaluation.
 
 The elements are those that the loss was computed from: what a graph was fed or took from an iterator, or what
 an eager tape saw that no operation had made.  Each is told by a digest of its row in the batch.
@@ -37,7 +37,7 @@ SETTINGS = {
 
 
 class Leaves:
-    """What the operations that are run eagerly under a tape were given, and none of them had made."""
+    """The inputs of eager operations under a tape that no other operation has made."""
 
     def __init__(self) -> None:
         self.known: dict[int, Any] = {}
@@ -46,7 +46,7 @@ class Leaves:
     def __call__(
         self, kind: Any, inputs: Any, attributes: Any, outputs: Any, op_name: Any = None, graph: Any = None
     ) -> None:
-        """What is being built of a graph comes by these names, too, and holds no values."""
+        """Ignore operations of a graph under construction, which get the same names but have no values."""
         if graph is not None:
             return
         for tensor, name in zip_longest(inputs, argument_names(kind)[: len(inputs)]):
@@ -100,7 +100,7 @@ class DataHooks:
         tape.__enter__, tape.__exit__ = observed_enter, observed_leave
 
     def note(self, target: Any) -> Any:
-        """Have noted what `target`, of which gradients are taken, was computed from.
+        """Record the inputs from which `target` was computed, whose gradients are taken.
 
         Returns the operation that does it, or None when eager.
         """
@@ -120,7 +120,7 @@ class DataHooks:
         self.record.data.append([column(value) for value in values])
 
     def hook_evaluation(self, model: Any) -> None:
-        """Have counted what `evaluate` of this class of models goes through, in a `fit` too.
+        """Count the elements that `evaluate` of this class of models iterates, also inside `fit`.
 
         A part that `fit` splits off what a rank trains on is a part of that rank's share, and not counted.
         """
@@ -176,7 +176,7 @@ class DataHooks:
         )
 
     def hook_iterators(self) -> None:
-        """Have counted what eager loops go through that take no gradient."""
+        """Count the elements of eager loops that take no gradient."""
         owner: Any = importlib.import_module("tensorflow.python.data.ops.iterator_ops").OwnedIterator
         original = owner._next_internal
 
@@ -201,7 +201,7 @@ class DataHooks:
 
 @cache
 def argument_names(kind: str | bytes) -> list[str]:
-    """What an operation calls its arguments, up to the first that is a list; nothing for a function."""
+    """The names of an operation's arguments, up to the first list; none for a function."""
     registry: Any = importlib.import_module("tensorflow.python.framework.op_def_registry")
     definition = registry.get(kind.decode() if isinstance(kind, bytes) else kind)
     given = definition.input_arg if definition else ()
@@ -239,7 +239,7 @@ def holds_rows(tensor: Any) -> bool:
 
 
 def column(values: Any) -> Column:
-    """One tensor of a batch: what its rows look like, and a digest of each."""
+    """One tensor of a batch: the type of its rows, and a digest of each."""
     look = f"{values.dtype}{values.shape[1:]}"
     rows = values if len(values) <= MOST_ROWS else values[None]
     return look, [digest([row]) for row in rows]

@@ -54,7 +54,7 @@ class Details:
         self.hook_horovod()
 
     def hook_horovod(self) -> None:
-        """Tell who watches this process which threads are Horovod's: they only ask for news."""
+        """Mark Horovod's threads for the process's watchers: they only poll."""
 
         def hook(module: Any) -> None:
             init = module.init
@@ -74,7 +74,7 @@ class Details:
                 hook(importlib.import_module(name))
 
     def note_local(self, loss: Any, gradients: Sequence[Any]) -> Any:
-        """Keep what a rank computed by itself; the sample of its gradients."""
+        """Keep the gradients that a rank computed itself; returns their sample."""
         if loss is not None and len(self.losses) < MOST_STEPS * 4:
             self.losses.append(float(loss))
         sample = self.sample(gradients)
@@ -84,7 +84,7 @@ class Details:
         return sample
 
     def note_step(self, optimizer: int, step: int, gradients: Sequence[Any]) -> float:
-        """Keep what reached an optimizer, beside what the rank had computed; the time."""
+        """Keep the gradients that reached an optimizer, with the rank's own; returns the time."""
         self.steps += 1
         os.pwrite(self.progress, b"%08d" % self.steps, 0)
         if step < MOST_STEPS:
@@ -98,12 +98,13 @@ class Details:
         return time.time()
 
     def note_weights(self, optimizer: int, step: int, weights: Sequence[Any]) -> None:
-        """Keep what a step made of the weights."""
+        """Keep the weights after a step."""
         if step < MOST_STEPS:
             self.arrays[f"{optimizer}/weights/{step}"] = self.sample(weights)
 
     def own(self, optimizer: int, shapes: Signature) -> list[Any]:
-        """What this rank computed of these shapes since the optimizer's last step, the latest first.
+        """The gradients of these shapes that this rank computed since the optimizer's last step, the latest
+        first.
 
         There are several where gradients are added up before a step, and where two networks are alike.
         """

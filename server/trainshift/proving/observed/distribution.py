@@ -1,4 +1,4 @@
-"""Hooks on Horovod: what it wraps, and what it broadcasts."""
+"""Hooks on Horovod: wrappers and broadcasts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from trainshift.proving.observed.values import Executed
 
 
 class Distribution(Steps):
-    """What makes the ranks of a training one."""
+    """Hooks on the calls that connect the ranks of a training."""
 
     def hook_horovod(self, hvd: Any) -> None:
-        """Have what Horovod wraps counted, and the broadcasts that are executed noted."""
+        """Count Horovod's wrappers, and record its broadcasts."""
         autograph = self.tf.__internal__.autograph
         wrap, broadcast = hvd.DistributedGradientTape, hvd.broadcast_variables
 
@@ -69,7 +69,7 @@ class Distribution(Steps):
                 setattr(importer, name, broadcast_variables)
 
     def hook_reductions(self, hvd: Any) -> None:
-        """Have noted how what Horovod reduces is put together: averaged, summed or otherwise."""
+        """Record how Horovod's reductions combine values: average, sum or other."""
         autograph = self.tf.__internal__.autograph
 
         def hook(name: str) -> None:
@@ -144,7 +144,7 @@ class Distribution(Steps):
 
 
 def manner(hvd: Any, arguments: dict[str, Any]) -> str:
-    """Return how a reduction puts values together: `average`, `adasum`, or what else it does."""
+    """Return how a reduction combines values: `average`, `adasum`, or another operation."""
     operation, average = arguments["op"], arguments["average"]
     if operation is None:
         operation = hvd.Sum if average is False else hvd.Average

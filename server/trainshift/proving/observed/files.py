@@ -34,10 +34,10 @@ COLLECTIVE = re.compile(r"horovod_(grouped_)?(all|barrier|broadcast|join|reduces
 
 
 class Files(Distribution):
-    """What a process writes."""
+    """The files that a process writes."""
 
     def hook_files(self, home: Path) -> None:
-        """Have every file that is opened for writing outside `home` noted, and temporary directories.
+        """Record every file opened for writing outside `home`, and temporary directories.
 
         No link in `home` is written through. Where a person wants to see it, what other ranks write is found
         there, too.

@@ -1,4 +1,4 @@
-"""GPUs that are not there, as a script sees them: which it asks for, and whether it asks in time.
+"""Simulated GPUs for a script: which it asks for, and whether it asks in time.
 
 There are two, or one for each rank.  The libraries are not told of them, since everything runs on the CPU.
 Where there are GPUs, the script has these, and only what it asks for is noted.
@@ -21,7 +21,7 @@ REAL = "TRAINSHIFT_PROVE_GPUS"
 
 
 class Gpus:
-    """The hooks, and what has been asked for; one per process."""
+    """The hooks, and the GPUs asked for; one per process."""
 
     def __init__(self, tf: Any) -> None:
         self.listed: Any = tf.config.list_physical_devices
@@ -126,7 +126,7 @@ class Gpus:
             raise RuntimeError(f"{what} cannot be modified after being initialized")
 
     def hook_runtime(self) -> None:
-        """Have noted what CUDA is asked for when TensorFlow looks for devices; later it is too late."""
+        """Record the CUDA setting when TensorFlow looks for devices; later settings have no effect."""
         owner = self.context.Context
         original = owner._initialize_physical_devices
 

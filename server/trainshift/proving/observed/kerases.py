@@ -1,4 +1,4 @@
-"""The Keras packages of a process, of either line, and where each has what is observed.
+"""The Keras packages of a process, of either version, and the places of the observed functions in each.
 
 On TensorFlow 2.16 and later `keras` is Keras 3, and `tf_keras` is Keras 2; a script may use both.  Which of
 them `tf.keras` is, is decided by a flag when TensorFlow is imported, which a script may set before.
@@ -35,12 +35,12 @@ class Keras:
 
     @property
     def api(self) -> Any:
-        """What scripts import."""
+        """The module that scripts import."""
         return importlib.import_module(self.package)
 
     @property
     def optimizers(self) -> tuple[Any, ...]:
-        """Of each family of optimizers the class that applies gradients."""
+        """The class in each family of optimizers that applies gradients."""
         if self.is_3:
             return (self.part("optimizers.base_optimizer").BaseOptimizer,)
         return (
@@ -72,7 +72,7 @@ class Keras:
 
 
 def kerases() -> Iterator[Keras]:
-    """Those that are installed, the usual one first."""
+    """Yield the installed packages, the usual one first."""
     for package in PACKAGES:
         if find_spec(package):
             with suppress(ImportError):
@@ -113,7 +113,7 @@ def imported(statement: ast.stmt) -> list[str]:
 
 
 def flag_set_by(statement: ast.stmt) -> str | None:
-    """What a statement sets the flag to, by an assignment or a call that names it; else None."""
+    """The value that a statement sets the flag to, by an assignment or a call that names it; else None."""
     constants = [each.value for each in ast.walk(statement) if isinstance(each, ast.Constant)]
     if not isinstance(statement, (ast.Assign, ast.Expr)) or FLAG not in constants:
         return None

@@ -1,4 +1,4 @@
-"""Keeps what belongs to the person from being written through links, and shows each rank what others write.
+"""Protect the user's files from writes through links, and show each rank the files of others.
 
 The scratch copy of a project has links to large files and folders.  Before something in one of them is
 written, renamed or removed, the link is replaced: a folder's by a folder of links, a file's by a copy
@@ -47,7 +47,7 @@ class Links:
 
     @contextmanager
     def left_alone(self) -> Iterator[None]:
-        """Have what this thread does herein be none of the script's."""
+        """Exempt this thread's work in the `with` block from the script's."""
         self.state.busy = True
         try:
             yield
@@ -67,7 +67,7 @@ class Links:
 
 
 def replace_along(home: str, name: str, *, keep: bool) -> None:
-    """Replace each link on the way from a folder to what is in it."""
+    """Replace each link on the path from a folder to a file in it."""
     place = home
     for part in os.path.relpath(name, home).split(os.sep):
         place = os.path.join(place, part)
@@ -77,7 +77,7 @@ def replace_along(home: str, name: str, *, keep: bool) -> None:
 
 
 def replace(link: str, *, keep: bool) -> None:
-    """Put what a link leads to in its place: of a folder, links to all that is in it."""
+    """Replace a link by its target; for a folder, by links to its contents."""
     target = os.path.realpath(link)
     os.unlink(link)
     if os.path.isdir(target):
@@ -89,7 +89,7 @@ def replace(link: str, *, keep: bool) -> None:
 
 
 class Others:
-    """What the other ranks of a run write, for one that has a folder, `home`, beside theirs."""
+    """The files of a run's other ranks, for a rank whose folder, `home`, is beside theirs."""
 
     def __init__(self, home: str) -> None:
         self.home = home
@@ -114,7 +114,7 @@ class Others:
         os.pwrite(self.counter, b"%016d" % self.changes, 0)
 
     def look(self) -> None:
-        """Link what the others have written; to be called where this rank may have waited for them."""
+        """Link the others' new files; call this where the rank may have waited for them."""
         counts = [os.pread(counter, 16, 0) for counter in self.counters]
         begun = time.monotonic()
         if (counts == self.counts and begun < self.next) or not self.looking.acquire(blocking=False):
@@ -173,5 +173,5 @@ def files(home: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
 
 
 def mark(info: os.stat_result) -> Mark:
-    """What another content of a file, or another file, would change."""
+    """A fingerprint that differs for another content of a file, or another file."""
     return info.st_mtime_ns, info.st_size, info.st_ino

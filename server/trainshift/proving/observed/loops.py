@@ -1,4 +1,4 @@
-"""Lets the loops of a script ask, before each turn, whether its training is over.
+"""Let the loops of a script ask, before each iteration, whether the training is over.
 
 A loop in which steps were taken then ends as if there were no more turns, so that what the script does after
 it is seen.  Its files stay as they are: what is compiled of them asks.  What AutoGraph reads is not touched.
@@ -23,7 +23,7 @@ TURNS, GOES_ON, TURN = "__trainshift_turns__", "__trainshift_goes_on__", "__trai
 
 
 class Loops:
-    """What the loops of the files below some folders ask."""
+    """The questions of the loops in the files below some folders."""
 
     def __init__(self, stopping: Stopping, roots: Sequence[str]) -> None:
         self.stopping = stopping
@@ -53,11 +53,11 @@ class Loops:
         return begun is None or not self.is_over(begun)
 
     def turn(self, loop: int) -> None:
-        """Know that a turn of a `while` begins."""
+        """Record that an iteration of a `while` begins."""
         self.begun[loop] = self.stopping.trained
 
     def hook_compiling(self) -> None:
-        """Have asked what is compiled of the script and of what it imports."""
+        """Insert the question when the script or its imports are compiled."""
         loader: Any = SourceFileLoader
         runner: Any = runpy
         original = loader.source_to_code

@@ -1,4 +1,4 @@
-"""Runs one script or module unmodified and writes down what TensorFlow and Horovod did in it.
+"""Run one script or module unmodified, and record its use of TensorFlow and Horovod.
 
     python -c BOOTSTRAP DIRECTORY RANK (SCRIPT | -m MODULE) [ARGUMENT...]
 
@@ -42,7 +42,7 @@ _EXIT = os._exit
 
 
 def starter() -> tuple[Callable[[], object], str]:
-    """What runs the command in `sys.argv` as Python does, and the folder where it looks for modules."""
+    """The function that runs the command in `sys.argv` as Python does, and the folder of its modules."""
     if sys.argv[0] == "-m":
         module = sys.argv.pop(1)
         return lambda: runpy.run_module(module, run_name="__main__", alter_sys=True), os.getcwd()
@@ -102,7 +102,7 @@ def main() -> None:
 
 
 def leave(status: Any) -> None:
-    """End as Python does, with what the script has registered for its end, but take nothing apart.
+    """End like Python, with the script's exit handlers, but without tearing down the interpreter.
 
     A thread of TensorFlow's or Horovod's may be in native code then.  Where such a one comes back into
     Python, that ends it by an abort, once in a thousand processes, and no script is to blame.

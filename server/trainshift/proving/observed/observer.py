@@ -1,4 +1,4 @@
-"""The hooks laid on TensorFlow, Keras and Horovod in one process, and what they have seen.
+"""The hooks on TensorFlow, Keras and Horovod in one process, and their observations.
 
 They add observations (plain calls when eager, `tf.numpy_function` nodes in a graph) and change no value that
 the script computes, except that every seed which a script sets is moved by the rank, so that the ranks
@@ -32,12 +32,14 @@ SCHEDULE_STEPS = sorted(
 
 
 class Observer(Files):
-    """All hooks and what they have seen; one per process, and never written down by a fork of it."""
+    """All hooks and their observations; one per process, and never saved by a fork of it."""
 
     pid = 0
 
     def hook_training(self) -> None:
-        """Have noted what lets a metric decide about a training, and how many steps are run at a time."""
+        """Record callbacks that decide about the training by a metric, and the number of steps run at a
+        time.
+        """
         tf = self.tf
 
         def after(owner: Any, name: str, note: Callable[..., None]) -> None:
@@ -131,7 +133,7 @@ class Observer(Files):
         self.record.save(directory / "record.json")
 
     def finish_details(self, directory: Path) -> None:
-        """Put into the record what a person wants to see, and write the samples as details.npz."""
+        """Add the details for the report to the record, and write the samples as details.npz."""
         if self.details and self.stopping:
             self.record.reduced = self.reductions()
             self.record.collectives = sorted(self.collectives)
@@ -142,7 +144,7 @@ class Observer(Files):
             self.np.savez(directory / "details.npz", **self.details.arrays)
 
     def reductions(self) -> list[str]:
-        """Return how Horovod put together what has the shape of something that is trained."""
+        """Return how Horovod combined the values with the shape of a trained variable."""
         trained = {number for watch in self.watches.values() for number in watch.trained}
         shapes = [value.shape for number in trained if (value := self.value(number)) is not None]
         found = {
@@ -153,7 +155,7 @@ class Observer(Files):
         return sorted(found)
 
     def sample(self, schedule: Any) -> dict[str, float]:
-        """What an optimizer's schedule gives at a few steps; empty if it has a constant rate."""
+        """The values of an optimizer's schedule at a few steps; empty if the rate is constant."""
         if not isinstance(schedule, self.schedules()):
             return {}
         if not self.tf.executing_eagerly():

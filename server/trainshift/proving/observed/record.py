@@ -125,7 +125,7 @@ class Record:
 
     @staticmethod
     def load(path: Path) -> Record:
-        """Read what `save` wrote."""
+        """Read a record that `save` wrote."""
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         data["optimizers"] = [OptimizerRecord(**optimizer) for optimizer in data["optimizers"]]
         return Record(**data)
@@ -133,7 +133,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Run:
-    """One process as seen from outside.
+    """One process, observed from outside.
 
     `exit_code` is negative for a process that was killed.  `stdout` is all that reached standard
     output; `stderr` what the script's Python code wrote to `sys.stderr` or logged, INFO records of

@@ -1,4 +1,4 @@
-"""Where the ranks of a training on this machine find each other: Horovod's own server, for Gloo.
+"""The rendezvous of the ranks on this machine: Horovod's own server, for Gloo.
 
     python -c BOOTSTRAP RANKS
 

@@ -1,4 +1,4 @@
-"""Hooks on what takes gradients and what applies them: tapes, optimizers, sessions."""
+"""Hooks on the functions that compute and apply gradients: tapes, optimizers, sessions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainshift.proving.observed.values import Executed
 
 
 class Steps(ByHand):
-    """The gradients of every executed step, and what it makes of the variables."""
+    """The gradients of every executed step, and the resulting variables."""
 
     def hook_making(self) -> None:
         """Have noted where each optimizer is made."""
@@ -36,7 +36,7 @@ class Steps(ByHand):
             hook(owner)
 
     def hook_variables(self) -> None:
-        """Have noted what each eager variable holds when it is made."""
+        """Record the initial value of each eager variable."""
         owner: Any = importlib.import_module("tensorflow.python.ops.resource_variable_ops").ResourceVariable
         original = owner.__init__
 
@@ -49,7 +49,7 @@ class Steps(ByHand):
         owner.__init__ = init
 
     def families(self) -> list[Any]:
-        """Of each family of optimizers the class that applies gradients."""
+        """The class in each family of optimizers that applies gradients."""
         own = [owner for keras in self.kerases for owner in keras.optimizers]
         return [*own, self.tf.compat.v1.train.Optimizer]
 
@@ -171,7 +171,7 @@ class Steps(ByHand):
         setattr(owner, name, take)
 
     def hook_sessions(self) -> None:
-        """Have what steps and broadcasts have made of the variables read after every session's run."""
+        """Read the variables that steps and broadcasts have set after every run of a session."""
         base: Any = importlib.import_module("tensorflow.python.client.session").BaseSession
         run, call = base._call_tf_sessionrun, base._Callable.__call__
 
@@ -220,7 +220,7 @@ class Steps(ByHand):
         setattr(owner, name, gradients)
 
     def hook_compute_gradients(self) -> None:
-        """Have what `compute_gradients` of a TensorFlow 1 optimizer gives observed, in a session's graph."""
+        """Observe the results of a TensorFlow 1 optimizer's `compute_gradients`, in a session's graph."""
         owner = self.tf.compat.v1.train.Optimizer
         original = owner.compute_gradients
         signature = inspect.signature(original)
@@ -249,13 +249,13 @@ class Steps(ByHand):
         return [gradient if gradient is None else next(copies) for gradient in gradients]
 
     def note_taken(self, gradients: Any) -> None:
-        """Know these gradients again when they are averaged."""
+        """Remember these gradients, to recognize them when they are averaged."""
         for each in self.tf.nest.flatten(gradients):
             if each is not None:
                 self.taken.of(each)
 
     def observe_local(self, target: Any, gradients: Any, taken: Taken | None = None) -> Any:
-        """Have gradients observed that Horovod has not touched, and what they were taken of."""
+        """Observe gradients that Horovod has not touched, and their sources."""
         tf = self.tf
         parts = self.dense(target) if self.details else []
 
@@ -308,7 +308,7 @@ class Steps(ByHand):
                 self.record.lengths.append(len(first))
 
     def hook_tape(self) -> None:
-        """Have what `GradientTape.gradient` returns observed, except within a Jacobian's loop."""
+        """Observe the results of `GradientTape.gradient`, except within a Jacobian's loop."""
         tape = self.tf.GradientTape
         gradient, jacobian, batch_jacobian = tape.gradient, tape.jacobian, tape.batch_jacobian
 

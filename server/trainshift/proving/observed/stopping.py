@@ -1,4 +1,4 @@
-"""Ends a training after so many steps, as if it were over where that can be done.
+"""End a training after some steps, as if its data were used up where that is possible.
 
 `fit` and what asks `should_stop` are told to stop, a loop of the script ends after its turn (`loops`), and
 any other over a dataset finds no more data; so what the script does after its training is seen too.  What
@@ -101,7 +101,7 @@ class Stopping:
             raise Stopped
 
     def is_fed(self) -> bool:
-        """Return whether the last steps were taken with what a loop over a dataset gave."""
+        """Return whether the last steps were taken with data from a loop over a dataset."""
         return self.feeding is not None and self.unfed <= len(self.counts)
 
     def note_epoch(self, dataset: Any) -> None:
@@ -171,7 +171,7 @@ class Stopping:
             hook(name, stop)
 
     def hook_monitored_sessions(self) -> None:
-        """Have what trains until `should_stop` be told so."""
+        """End loops that train until `should_stop`."""
         monitored: Any = importlib.import_module("tensorflow.python.training.monitored_session")
         owner = monitored._MonitoredSession
         run, should_stop = owner.run, owner.should_stop

@@ -103,7 +103,7 @@ def drop_xla() -> None:
 
 
 def choose_xla(keras: Keras) -> None:
-    """Have Keras 3 compile what trains by XLA wherever it would on a machine with GPUs.
+    """Have Keras 3 compile training by XLA wherever it would on a machine with GPUs.
 
     What else a model does is left to XLA nowhere: a CPU's may lack what a GPU's has.
     """
@@ -138,7 +138,7 @@ def choose_xla(keras: Keras) -> None:
 
 
 def route_logs(noise: TextIO, stderr: TextIO) -> None:
-    """Send what is logged to `stderr`, but to `noise` what the packages log without being asked.
+    """Send the script's log messages to `stderr`, and the packages' own to `noise`.
 
     They are asked by `tf.logging.set_verbosity`, for less than warnings.  `app.run` asks for nothing,
     though TensorFlow's INFO records appear where it is used.

@@ -1,4 +1,4 @@
-"""The variables, optimizers and steps of one process: what they are called here, and what they hold."""
+"""The variables, optimizers and steps of one process: their numbers and their values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Numbers:
 
 
 class Kept(NamedTuple):
-    """What outlives a variable: its value can be read through the handle when the variable is gone."""
+    """A handle that outlives its variable: the value can still be read through it."""
 
     name: str
     handle: Any
@@ -54,7 +54,7 @@ class Kept(NamedTuple):
 
 
 class Executed(NamedTuple):
-    """A step or a broadcast that a session's run executed: what to read when the run is over.
+    """A step or a broadcast that a session's run executed, and the values to read after the run.
 
     `watch` is the optimizer that took the step, `trained` the variables that it trained in it.
     """
@@ -92,7 +92,7 @@ class Watch:
 
 
 class Values:
-    """What has been seen, and how it is read; one per process."""
+    """The objects observed so far, and the way to read them; one per process."""
 
     def __init__(self, tf: Any, np: Any) -> None:
         self.tf = tf
@@ -190,13 +190,13 @@ class Values:
         return self.details.place() if self.details else ""
 
     def stepped(self, watch: Watch, gradients: Sequence[Any]) -> None:
-        """Keep what a person wants to see of a step that is being taken."""
+        """Keep the details of a step in progress for the report."""
         if self.details:
             step = len(watch.record.gradients) - 1
             watch.record.ended.append(self.details.note_step(watch.number, step, gradients))
 
     def changed(self, watch: Watch, step: int, weights: Sequence[Any]) -> None:
-        """Keep what a step made of the weights; this may have been the last."""
+        """Keep the weights after a step, which may have been the last."""
         if self.details:
             self.details.note_weights(watch.number, step, weights)
         if self.stopping:

@@ -121,7 +121,7 @@ class _Reader:
         return joined(known) if len(known) == len(texts) else None
 
     def _above(self, node: ast.expr, levels: int, seen: frozenset[str], is_text: bool = False) -> str | None:
-        """So many directories above a path; `os.path.dirname` takes its last part off as it is written."""
+        """The directories some levels above a path; `os.path.dirname` removes the last part of the text."""
         text = self._text(node, seen)
         if text is None:
             return None

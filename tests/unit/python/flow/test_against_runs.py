@@ -1,4 +1,4 @@
-"""What happens in runs of random programs must be among what the analyses say may happen."""
+"""The events in runs of random programs must be among those that the analyses predict."""
 
 from __future__ import annotations
 

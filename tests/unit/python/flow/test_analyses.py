@@ -247,7 +247,7 @@ def test_edges_refine_states_and_may_be_cut() -> None:
 
 
 class _Steps(Analysis[int]):
-    """How many points lie behind: it never becomes stable round a loop."""
+    """The number of points passed: it never becomes stable in a loop."""
 
     def boundary(self, point: Point) -> int:
         return 0

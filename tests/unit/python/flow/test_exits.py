@@ -1,4 +1,4 @@
-"""How blocks complete, by tables of small programs."""
+"""The exits of blocks, by tables of small programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names whose values lead to themselves: what a loop makes of them is found in full, or Unknown."""
+"""Names whose values lead to themselves: all values from a loop are found, or Unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bindings a name may have where it is read, by tables of small scripts.
+"""The bindings that reach the read of a name, by tables of small scripts.
 
 `#` marks the line that reads `x`; the numbers are the lines that may have bound it.
 """

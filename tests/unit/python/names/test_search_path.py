@@ -1,4 +1,4 @@
-"""What a script puts on `sys.path`, by the text of its expressions."""
+"""The directories that a script adds to `sys.path`, by the text of its expressions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BEFORE = "import os\nimport os.path as osp\nimport sys\nimport pathlib\nfrom pat
 
 
 def added(text: str) -> list[Added]:
-    """What the module at `PATH` adds, whose text that is."""
+    """The directories that the module at `PATH` adds, from its text."""
     chunks = parse(BEFORE + text)
     assert not isinstance(chunks, ParseFailure)
     return search_path(Code(Source(BEFORE + text), chunks), PATH)

@@ -1,4 +1,4 @@
-"""Functions in single-exit form do what they did, and have the form."""
+"""Functions in single-exit form have the same behaviour, and the form."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class _TooLongError(Exception):
 
 
 def _run(function: ast.FunctionDef, result: str, seed: int) -> tuple[list[object], object]:
-    """What a function says and gives, with the answers of one oracle."""
+    """The output and the result of a function, with the answers of one oracle."""
     made = ast.Module([function], [])
     if result:
         body = [*function.body, ast.Return(ast.Name(result, ast.Load()))]

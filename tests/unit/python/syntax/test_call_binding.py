@@ -1,4 +1,4 @@
-"""Binds calls to parameters, and compares with what Python itself binds."""
+"""Bind calls to parameters, and compare with Python's own binding."""
 
 from __future__ import annotations
 

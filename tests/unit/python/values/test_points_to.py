@@ -1,4 +1,4 @@
-"""Points-to: what it says of small programs, and that what was one object in a run may be one by it."""
+"""Points-to analysis: its results for small programs, and that it covers the aliases in runs."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class PlainPolicy:
         return True
 
     def is_view(self, node: ast.Subscript | ast.Attribute, function: FunctionNode) -> bool:
-        """Return whether a part may share the memory of what it is a part of."""
+        """Return whether a subscript or attribute may share memory with its base."""
         return False
 
     def is_copy(self, node: ast.Subscript, function: FunctionNode) -> bool:
-        """Return whether a part is something new, that has nothing in common with what it is a part of."""
+        """Return whether a subscript creates a new object that shares nothing with its base."""
         return False
 
     def has_views(self, node: ast.expr, function: FunctionNode) -> bool:
-        """Return whether the elements of what an expression is may share its memory."""
+        """Return whether the elements of an expression's value may share its memory."""
         return False
 
     def operation(self, node: ast.BinOp | ast.AugAssign, function: FunctionNode) -> Operation:
-        """What an operator may do to objects in a function."""
+        """The possible effects of an operator on objects in a function."""
         return Operation()
 
     def body(self, function: FunctionNode) -> Sequence[ast.stmt]:
@@ -57,7 +57,7 @@ class PlainPolicy:
         return []
 
     def call(self, node: ast.Call, function: FunctionNode) -> Gives | None:
-        """What a call of no function at hand gives; None where that is not known."""
+        """The result of calling a function whose code is not available; None if it is unknown."""
         return None
 
 
@@ -273,7 +273,7 @@ class _Over(Exception):
 
 
 class _Watch:
-    """What the names of `main` were, whenever control came to a statement of it, asked of the analysis."""
+    """A record of the values of `main`'s names at each statement, compared with the analysis."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -1,4 +1,4 @@
-"""Side effects of functions, on small scripts, for a client that knows what three library calls do."""
+"""Side effects of functions, on small scripts, for a client with three known library calls."""
 
 from __future__ import annotations
 
