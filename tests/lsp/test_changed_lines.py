@@ -1,4 +1,4 @@
-"""Where each change of a conversion begins in the new text."""
+"""The start of each change of a conversion in the new text."""
 
 from __future__ import annotations
 

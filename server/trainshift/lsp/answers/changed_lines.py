@@ -37,7 +37,7 @@ def _first(change: Change) -> Edit:
 
 
 def _begin(own: Edit, edit: Edit) -> int:
-    """Where what a change writes begins in the text of an edit, which may be of several changes."""
+    """The offset of a change's new text in an edit, which may belong to several changes."""
     line = next((line.strip() for line in own.text.splitlines() if line.strip()), "")
     found = edit.text.find(line) if own != edit and line else -1
     return found if found >= 0 else len(edit.text) - len(edit.text.lstrip())

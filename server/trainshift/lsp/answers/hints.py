@@ -20,7 +20,7 @@ _GAP = "  …"
 
 
 def hints(state: State, offset: int, docs_url: str = "") -> Iterator[str]:
-    """What the hints at an offset of the program are about, Markdown: one text for each rule."""
+    """Yield the explanation of the hints at an offset of the program, Markdown: one text for each rule."""
     outline = state.outline
     if outline is None or outline.whole.analysis is None or outline.paper.text != state.paper.text:
         return
