@@ -15,7 +15,7 @@ from threading import Thread
 import pytest
 
 from trainshift.dev.docgen import pages
-from trainshift.dev.messages import messages
+from trainshift.dev.messages import REFUSALS, messages
 from trainshift.dev.site import build
 from trainshift.pages import page_url
 
@@ -83,7 +83,7 @@ def test_each_code_and_each_message_can_be_searched_for(folder: Path) -> None:
         if entry["location"].startswith("messages.html#")
     }
     for code, listed in messages().items():
-        text = html.unescape(indexed[code or "Without a code"])
+        text = html.unescape(indexed[code or REFUSALS])
         assert [each for each in listed if each.replace("`", "") not in text] == []
 
 

@@ -15,6 +15,7 @@ _MESSAGE = re.compile(
 )
 _REFUSED = re.compile(r"# (?:\w+ )?refused: (.*)$", re.M)
 _FOLDERS = ("restrictions", "hazards", "static_graphs", "transforms", "expansions", "derivatives")
+REFUSALS = "Refusals of differentiate"
 _HEAD = """# Messages
 
 The messages of `check`, `convert`, `static` and `differentiate`, by code. The names in them are those of the
@@ -34,10 +35,9 @@ def messages() -> dict[str, list[str]]:
 def messages_page() -> str:
     """Return the page, Markdown, with links to the pages of the codes."""
     parts = [_HEAD]
-    for code, listed in messages().items():
-        parts.append(
-            f"## {code}\n\n[The page of {code}](rules/{code}.md)\n" if code else "## Without a code\n"
-        )
+    # Refusals without a code come last.
+    for code, listed in sorted(messages().items(), key=lambda item: (not item[0], item[0])):
+        parts.append(f"## {code}\n\n[The page of {code}](rules/{code}.md)\n" if code else f"## {REFUSALS}\n")
         parts += ["\n".join(f"- {_escaped(message)}" for message in listed) + "\n"]
     return "\n".join(parts)
 
