@@ -388,8 +388,9 @@ def test_a_page_that_cannot_be_written_is_told_before_anything_runs(tmp_path: Pa
     script.write_text(SCRIPT)
     ready = {"python": [3, 11, 7], "tensorflow": "2.15.1", "horovod": "0.28.1", "gloo": True, "binding": True}
     python = fake(tmp_path, json.dumps(ready))
-    status, output = told("--yes", "--python", python, "--html", str(tmp_path / "no" / "x.html"), str(script))
-    assert (status, "x.html cannot be written" in output) == (2, True), output
+    for option, name in (("--html", "x.html"), ("--badge", "x.svg")):
+        status, output = told("--yes", "--python", python, option, str(tmp_path / "no" / name), str(script))
+        assert (status, f"{name} cannot be written" in output) == (2, True), output
 
 
 def test_a_result_is_a_table_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:

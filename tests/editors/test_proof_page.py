@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from trainshift.proving.badge import badge, line
 from trainshift.proving.page import page
 
 pytestmark = pytest.mark.editors
@@ -36,6 +37,10 @@ def result(**changes: Any) -> dict[str, Any]:
     place = {"path": "<b>.py", "line": 3, "own": 3, "rank": 1, "what": "hello", "text": "print('<script>')"}
     claim = {"title": "Title", "says": "A & B.", "do": "Do it.", "code": "HV07", "places": []}
     return {
+        "trainshift": "1.2.3",
+        "date": "2026-11-27T09:05:00+00:00",
+        "machine": "Linux x86_64, 2 processors, no GPU",
+        "python_version": "3.11.7",
         "script": "train & co.py",
         "converted": False,
         "np": 2,
@@ -62,10 +67,10 @@ def result(**changes: Any) -> dict[str, Any]:
     }
 
 
-def looked_at(text: str, folder: Path) -> dict[str, Any]:
-    """A page as a browser renders it."""
+def looked_at(text: str, folder: Path, picture: str = "") -> dict[str, Any]:
+    """A page as a browser renders it, with a picture in it."""
     path = folder / "proof.html"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text.replace("</main>", f"{picture}</main>"), encoding="utf-8")
     command = ["node", str(LOOK), path.as_uri(), str(EXTENSION)]
     looked = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert looked.returncode == 0, looked.stderr
@@ -87,7 +92,16 @@ def test_a_reader_sees_claims_and_plots(tmp_path: Path) -> None:
     """Without network, and with what the script said as text."""
     seen = looked_at(page(result()), tmp_path)
     assert seen["verdict"] == "It does not hold"
+    assert "1 of 3 claims proven on 2 ranks" in seen["about"]
     assert "Of 3 claims, 1 fails, 1 holds, 1 was not seen." in seen["about"]
+    for fact in (
+        "1.2.3",
+        "27 November 2026, 09:05 UTC",
+        "Linux x86_64",
+        "TensorFlow 2.15.1",
+        "Python 3.11.7",
+    ):
+        assert fact in seen["header"]
     assert "Rank 0 wrote outside the scratch copy: /elsewhere" in seen["about"]
     assert seen["claims"] == {"ends": "holds", "output": "fails", "worth": "not-seen"}
     assert "<b>.py:3 (rank 1) print('<script>')" in seen["marked"]
@@ -106,6 +120,20 @@ def test_a_reader_sees_claims_and_plots(tmp_path: Path) -> None:
     assert all(plot["width"] > 250 for plot in seen["plots"])
     assert (fits(seen), seen["outside"], seen["failed"]) == (True, [], []), seen["sizes"]
     assert seen["paper"]["light"] != seen["paper"]["dark"]
+
+
+def test_a_badge_says_in_short_what_is_proven(tmp_path: Path) -> None:
+    """As a picture that a README shows, with its text inside of it."""
+    holds = result(verdict="holds", claims=[{**each, "verdict": "holds"} for each in result()["claims"]])
+    seen = looked_at(page(holds), tmp_path, badge(holds))
+    assert seen["badge"]["texts"] == ["Trainshift", "3 of 3 claims proven on 2 ranks"]
+    assert seen["badge"]["fits"]
+    assert "Of 3 claims" not in seen["about"]
+    assert "#2b8a3e" in badge(holds)
+    assert "#c92a2a" in badge(result())
+    shown = "![Trainshift: 3 of 3 claims proven on 2 ranks](proof.svg)"
+    assert line(holds, "proof.svg") == shown
+    assert line(holds, "proof.svg", "proof.html") == f"[{shown}](proof.html)"
 
 
 def test_numbers_that_are_not_finite_are_gaps_and_told(tmp_path: Path) -> None:

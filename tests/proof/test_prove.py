@@ -340,7 +340,7 @@ def test_the_readme_shows_what_is_said_of_a_script_that_fails(tmp_path: Path) ->
         r"\$ trainshift prove by_hand.py\n((?: {4}.*\n)+)", (root / "README.md").read_text(encoding="utf-8")
     )
     said = subprocess.run(
-        [sys.executable, "-m", "trainshift", "prove", "--yes", Path(script).name],
+        [sys.executable, "-m", "trainshift", "prove", "--yes", "--badge", "b.svg", Path(script).name],
         cwd=tmp_path,
         env={**os.environ, "COLUMNS": "100"},
         capture_output=True,
@@ -348,5 +348,7 @@ def test_the_readme_shows_what_is_said_of_a_script_that_fails(tmp_path: Path) ->
         check=False,
     )
     assert said.returncode == 1, said.stderr
+    assert "For a README: ![Trainshift: 6 of 9 claims proven on 2 ranks](b.svg)" in said.stderr
+    assert "6 of 9 claims" in (tmp_path / "b.svg").read_text(encoding="utf-8")
     lines = {line.strip() for line in said.stdout.splitlines()}
     assert {line.strip() for line in shown.splitlines()} - {"..."} <= lines

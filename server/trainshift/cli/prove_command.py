@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainshift import __version__
 from trainshift.cli.options import color
 from trainshift.cli.streams import heeded
 from trainshift.interrupts import end_at_once, interrupt
@@ -55,6 +57,9 @@ if TYPE_CHECKING:
 @click.option("-y", "--yes", is_flag=True, help="Run the script without asking.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--html", metavar="FILE", type=click.Path(), default="", help="Also write a page with plots.")
+@click.option(
+    "--badge", metavar="FILE", type=click.Path(), default="", help="Also write an SVG for a README."
+)
 @color
 @click.pass_context
 def prove(ctx: click.Context, /, **options: Any) -> None:
@@ -75,6 +80,7 @@ def prove(ctx: click.Context, /, **options: Any) -> None:
       trainshift prove -np 4 --steps 100 train.py   four ranks, and more steps
       trainshift prove --python ~/tf/bin/python train.py
       trainshift prove --html proof.html train.py   also write a page with plots
+      trainshift prove --badge proof.svg train.py   also write a badge for a README
 
     \b
     Exit status:
@@ -87,6 +93,7 @@ def prove(ctx: click.Context, /, **options: Any) -> None:
         from trainshift.cli.proof_report import Live, show
         from trainshift.host.files import FileProblem
         from trainshift.proving.interpreter import Unfit, find
+        from trainshift.proving.machine import machine
         from trainshift.proving.project import own_line
         from trainshift.proving.prove import Request, gpus_here, prove
 
@@ -125,8 +132,12 @@ def prove(ctx: click.Context, /, **options: Any) -> None:
         ctx.exit(2)
     result = {
         "version": 1,
+        "trainshift": __version__,
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "machine": machine(request.gpus),
         "script": name,
         "python": interpreter.path,
+        "python_version": ".".join(map(str, interpreter.python)),
         "tensorflow": interpreter.tensorflow,
         "horovod": interpreter.horovod,
         "np": options["ranks"],
@@ -137,19 +148,26 @@ def prove(ctx: click.Context, /, **options: Any) -> None:
     }
     for place in (place for claim in result["claims"] for place in claim["places"]):
         place["own"] = own_line(request.before, request.after, place["path"], place["line"])
-    is_written = not options["html"] or wrote_page(options["html"], result)
+    is_written = wrote(result, options["html"], options["badge"])
     show(result, options["format_"], options["color"])
+    if options["badge"] and is_written:
+        from trainshift.proving.badge import line
+
+        click.echo(f"For a README: {line(result, options['badge'], options['html'])}", err=True)
     ctx.exit({"holds": 0, "error": 2}.get(result["verdict"], 1) if is_written else 2)
 
 
-def wrote_page(path: str, result: dict[str, Any]) -> bool:
-    """Write the page with plots, whole or not at all; False where it could not be written, which is said."""
+def wrote(result: dict[str, Any], html: str, picture: str) -> bool:
+    """Write the page with plots and the badge, each whole or not at all; print why one was not written."""
     from trainshift.host.files import FileProblem, SourceFile
     from trainshift.host.writing import write_output
+    from trainshift.proving.badge import badge
     from trainshift.proving.page import page
 
     try:
-        write_output(path, SourceFile(path, b"", "", "utf-8", False, None), page(result))
+        for path, made in ((html, page), (picture, badge)):
+            if path:
+                write_output(path, SourceFile(path, b"", "", "utf-8", False, None), made(result))
     except FileProblem as problem:
         click.echo(str(problem), err=True)
         return False
@@ -159,13 +177,14 @@ def wrote_page(path: str, result: dict[str, Any]) -> bool:
 def prepared(request: Request, options: dict[str, Any]) -> None:
     """Ask whether the script may be run; raises Abort or UsageError where it may not.
 
-    Where the page is to be written is looked at before minutes are spent.
+    Where the page and the badge are to be written is looked at before minutes are spent.
     """
     import os
 
-    folder = os.path.dirname(os.path.abspath(options["html"]))
-    if options["html"] and not os.access(folder, os.W_OK):
-        raise click.UsageError(f"{options['html']} cannot be written: {folder} is not a writable folder.")
+    for path in filter(None, (options["html"], options["badge"])):
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.access(folder, os.W_OK):
+            raise click.UsageError(f"{path} cannot be written: {folder} is not a writable folder.")
     if options["yes"]:
         return
     what = "its conversion" if request.is_converted else "it"

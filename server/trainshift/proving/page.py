@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from html import escape
 from typing import Any
 
 from trainshift.proving.judging.seen import counted
 from trainshift.proving.plots import Numbers, Series, bars, lines, of, timeline
 from trainshift.proving.style import STYLE
-from trainshift.proving.words import VERDICTS, about, at, count, notes, verdict
+from trainshift.proving.words import VERDICTS, about, at, count, headline, notes, verdict
 
 MARKS = {"holds": ("✓", "Holds"), "fails": ("✗", "Fails"), "not seen": ("–", "Not seen")}
 
@@ -17,19 +18,20 @@ MARKS = {"holds": ("✓", "Holds"), "fails": ("✗", "Fails"), "not seen": ("–
 def page(result: dict[str, Any]) -> str:
     """The page for the JSON result of `prove`."""
     name, what = escape(result["script"]), verdict(result)
-    how = about(result)
-    facts = (
-        f"{how[:1].upper()}{how[1:]}, with TensorFlow {result['tensorflow']} and Horovod {result['horovod']} "
-        f"of {result['python']}."
-    )
     body = [
+        "<header>",
+        f'<p class="made">Proof by Trainshift {escape(result["trainshift"])}</p>',
         f"<h1>{name}</h1>",
         '<div class="about">',
-        f'<p><span class="verdict {css(result["verdict"])}">{what}</span>',
-        f'<span class="count">{count(result)}</span></p>',
-        f"<p>{escape(facts)}</p>",
+        f'<p class="headline"><span class="verdict {css(result["verdict"])}">{what}</span>'
+        f"<strong>{headline(result)}</strong></p>"
+        if result["claims"]
+        else "</p>",
+        f"<p>{count(result)}</p>" if {each["verdict"] for each in result["claims"]} != {"holds"} else "",
         *(f"<p>{escape(each)}</p>" for each in notes(result)),
         "</div>",
+        facts(result),
+        "</header>",
         f"<p>{escape(result['problem'])}</p>" if result["problem"] else "",
         '<ul class="claims">' if result["claims"] else "",
         *(claim(each) for each in result["claims"]),
@@ -47,6 +49,22 @@ def page(result: dict[str, Any]) -> str:
         + "\n".join(filter(None, body))
         + "\n</main></body></html>\n"
     )
+
+
+def facts(result: dict[str, Any]) -> str:
+    """What was run, when, with what and on what machine."""
+    how, made = about(result), datetime.fromisoformat(result["date"])
+    software = (
+        f"TensorFlow {result['tensorflow']}, Horovod {result['horovod']}, Python {result['python_version']}"
+    )
+    rows = [
+        ("Run", f"{how[:1].upper()}{how[1:]}"),
+        ("Date", f"{made.day} {made:%B %Y, %H:%M} UTC"),
+        ("Software", software),
+        ("Machine", result["machine"]),
+    ]
+    listed = "".join(f"<div><dt>{what}</dt><dd>{escape(text)}</dd></div>" for what, text in rows)
+    return f'<dl class="facts">{listed}</dl>'
 
 
 def css(verdict: str) -> str:

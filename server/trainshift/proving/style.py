@@ -28,15 +28,24 @@ body {
   margin: 0; padding: 0; background: var(--back); color: var(--ink); font: 15px/1.5 system-ui, sans-serif;
 }
 main { max-width: 1040px; margin: 0 auto; padding: 28px 20px 60px; overflow-wrap: anywhere; }
-h1 { font-size: 24px; line-height: 1.3; margin: 0 0 8px; }
+h1 { font-size: 26px; line-height: 1.3; margin: 0 0 10px; }
+header { margin: 0 0 18px; }
+.made { color: var(--soft); margin: 0 0 2px; font-size: 13px; }
+.headline { font-size: 19px; line-height: 1.6; color: var(--ink); }
+.headline strong { font-weight: 600; }
+.facts {
+  display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 320px), 1fr)); gap: 8px 22px;
+  margin: 0; padding-top: 12px; border-top: 1px solid var(--line); font-size: 13px;
+}
+.facts dt { color: var(--soft); }
+.facts dd { margin: 0; }
 h2 { font-size: 17px; margin: 34px 0 10px; }
-.about { color: var(--soft); margin: 0 0 18px; }
+.about { color: var(--soft); margin: 0 0 14px; }
 .about p { margin: 6px 0; }
 .verdict {
-  display: inline-block; padding: 2px 12px; margin-right: 6px; border-radius: 14px;
+  display: inline-block; padding: 2px 14px; margin-right: 10px; border-radius: 18px;
   background: var(--mark); color: var(--paper); font-weight: 600;
 }
-.count { color: var(--ink); }
 .holds { --mark: var(--holds); }
 .fails { --mark: var(--fails); }
 .not-seen, .error { --mark: var(--unseen); }

@@ -48,6 +48,14 @@ def count(result: dict[str, Any]) -> str:
     return f"{told}Of {len(found)} claims, {', '.join(parts)}." if found else ""
 
 
+def headline(result: dict[str, Any]) -> str:
+    """What is proven, in a few words, such as "9 of 9 claims proven on 2 ranks"."""
+    found = [each["verdict"] for each in result["claims"]]
+    if not found:
+        return VERDICTS["error"].lower()
+    return f"{found.count('holds')} of {len(found)} claims proven on {result['np']} ranks"
+
+
 def about(result: dict[str, Any]) -> str:
     """A description of the script and the run."""
     how = "its conversion" if result["converted"] else "the script as it is"
