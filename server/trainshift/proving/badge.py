@@ -9,7 +9,7 @@ from trainshift.proving.words import headline
 
 _COLOURS = {"holds": "#2b8a3e", "fails": "#c92a2a", "not seen": "#946200", "error": "#946200"}
 _HEIGHT, _EDGE = 20, 8
-# How wide letters are in the badge's font, in pixels.
+# The width of letters in the badge's font, in pixels.
 _NARROW, _USUAL = frozenset("fijlrt.,' "), 6.6
 
 
@@ -42,5 +42,5 @@ def line(result: dict[str, Any], picture: str, page: str = "") -> str:
 
 
 def _width(text: str) -> int:
-    """How wide a part of the badge is."""
+    """The width of a part of the badge, in pixels."""
     return round(sum(_USUAL * (0.6 if letter in _NARROW else 1) for letter in text)) + 2 * _EDGE

@@ -52,7 +52,7 @@ def page(result: dict[str, Any]) -> str:
 
 
 def facts(result: dict[str, Any]) -> str:
-    """What was run, when, with what and on what machine."""
+    """The facts of a run: when it was, with which software and on which machine."""
     how, made = about(result), datetime.fromisoformat(result["date"])
     software = (
         f"TensorFlow {result['tensorflow']}, Horovod {result['horovod']}, Python {result['python_version']}"

@@ -49,7 +49,7 @@ def count(result: dict[str, Any]) -> str:
 
 
 def headline(result: dict[str, Any]) -> str:
-    """What is proven, in a few words, such as "9 of 9 claims proven on 2 ranks"."""
+    """The result in a few words, such as "9 of 9 claims proven on 2 ranks"."""
     found = [each["verdict"] for each in result["claims"]]
     if not found:
         return VERDICTS["error"].lower()
