@@ -80,10 +80,9 @@ class ChosenRows:
 
         for _ in reachable([_Reached(at, _Of.ROWS)], behind, _key):
             pass
-        for value in values:
-            for cause in self._uniformity.causes(value):
-                if cause.kind is not CauseKind.DATA:
-                    found.setdefault(cause.at.node, cause)
+        for cause in self._uniformity.causes_of_any(reversed(values)):
+            if cause.kind is not CauseKind.DATA:
+                found.setdefault(cause.at.node, cause)
         return found
 
     def _cause(self, reached: _Reached) -> Cause | None:

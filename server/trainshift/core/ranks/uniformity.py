@@ -131,12 +131,18 @@ class Uniformity:
 
         `is_uniform` tells which expressions the caller knows to be so, or leaves to others.
         """
+        return self._causes([(at, of)], is_uniform)
 
-        if is_uniform is None and _key((at, of)) in self._clean:
+    def causes_of_any(self, values: Iterable[Occurrence]) -> list[Cause]:
+        """Return why one of some values may differ between ranks: what several come of is read once."""
+        return self._causes([(each, Of.VALUE) for each in values], None)
+
+    def _causes(self, starts: list[Reached], is_uniform: Callable[[ast.AST], bool] | None) -> list[Cause]:
+        if is_uniform is None and self._clean.issuperset(map(_key, starts)):
             return []
         found: dict[ast.AST, Cause] = {}
         seen: set[Key] = set()
-        for each, matters in reachable([(at, of)], self._behind_unless(is_uniform), _key, seen):
+        for each, matters in reachable(starts, self._behind_unless(is_uniform), _key, seen):
             cause = None if is_uniform and is_uniform(each.node) else self.cause(each)
             # The order of what is drawn changes no length.
             if cause is not None and (
