@@ -383,6 +383,29 @@ def test_wrong_entries_are_told(said: object, wrong: str) -> None:
     assert wrong in entries.problem(said)
 
 
+def test_star_imports_give_the_members_that_entries_tell_of() -> None:
+    found = convert(
+        "from shutil import *\nfrom sklearn.model_selection import *\nfrom wandb import *\n"
+        "import numpy as np\nimport tensorflow as tf\n\n"
+        "init(project='demo')\nx = np.load('x.npy')\na, b = train_test_split(x)\n"
+        f"{MODEL}model.compile('sgd')\nmodel.fit(a, a)\ncopyfile('a', 'b')\n"
+    )
+    assert 'mode=None if hvd.rank() == 0 else "disabled"' in found.text
+    assert "train_test_split(x, random_state=0)" in found.text
+    assert "if hvd.rank() == 0:\n    copyfile('a', 'b')\n" in found.text
+
+
+def test_other_ranks_have_no_book_that_they_would_close_without_a_sheet() -> None:
+    found = convert(
+        f"import pandas as pd\nimport tensorflow as tf\n\n{MODEL}model.compile('sgd')\n"
+        f"history = {FIT.format(more='')}"
+        "book = pd.ExcelWriter('a.xlsx')\npd.DataFrame(history.history).to_excel(book)\nbook.close()\n"
+    )
+    assert "book = pd.ExcelWriter('a.xlsx') if hvd.rank() == 0 else None\n" in found.text
+    assert "\n    pd.DataFrame(history.history).to_excel(book)\n    book.close()\n" in found.text
+    assert not found.withheld
+
+
 OWN = """
 [libraries."acme.tracking"]
 "start" = { role = "tracker", argument = "enabled", root = "True", elsewhere = "False" }

@@ -235,6 +235,12 @@ def is_known(full_name: str) -> bool:
     return entry(full_name) is not None or any(name.startswith(f"{below}.") for name in table(package))
 
 
+def is_told_of(full_name: str) -> bool:
+    """Return whether an entry tells of a name, or states a fact of it."""
+    package, _, below = full_name.partition(".")
+    return below in stated(package) or is_known(full_name)
+
+
 def of_people(full_name: str, own: Mapping[str, Table]) -> Entry | None:
     """Return people's own entry for a library's member, by its full name; None if they gave none."""
     for module, table in own.items():

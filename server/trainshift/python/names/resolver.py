@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from trainshift.libraries import api
-from trainshift.libraries.entries import follows_objects, is_known
+from trainshift.libraries.entries import follows_objects, is_known, is_told_of
 from trainshift.libraries.roles import (
     DECORATORS,
     HOROVOD_MEMBERS,
@@ -278,7 +278,7 @@ class Resolver:
             return starred
         for module in reversed(self._script.code.star_imports):
             full_name = f"{module}.{name}"
-            known = api.canonical(full_name) or api.is_module(full_name)
+            known = api.canonical(full_name) or api.is_module(full_name) or is_told_of(full_name)
             if known or (module.startswith("horovod") and name in HOROVOD_MEMBERS):
                 return frozenset({Library(full_name)})
         return frozenset({Library(f"builtins.{name}")}) if name in _BUILTINS else ANYTHING

@@ -6,6 +6,7 @@ import ast
 
 from trainshift.core.training.effects import Effects
 from trainshift.libraries import api, entries
+from trainshift.libraries.methods import named
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Function, Instance, Library, Member, Value
 from trainshift.python.syntax.chunk_syntax import Site, arguments
@@ -29,7 +30,11 @@ def reason_to_keep(script: Script, effects: Effects, made: Site) -> str:
     for site in script.sites:
         given = [part for each in arguments(site.node) for part in _parts(each)]
         handed = any(_holds(script, part, site, made) for part in given)
-        if handed and not all(_copes(script, value) for value in script.names.callee(site)):
+        if (
+            handed
+            and not _writes(site)
+            and not all(_copes(script, each) for each in script.names.callee(site))
+        ):
             return f"the writer is handed to {script.text(site.node.func, site)}, which every rank calls"
         function = site.node.func
         if isinstance(function, ast.Attribute) and _holds(script, function.value, site, made):
@@ -39,6 +44,11 @@ def reason_to_keep(script: Script, effects: Effects, made: Site) -> str:
                     text = script.text(part.func, site)
                     return f"every rank must run {text}, which does more than write"
     return ""
+
+
+def _writes(site: Site) -> bool:
+    """Return whether a method writes by its name, as ``to_excel`` does: rank 0 alone calls it."""
+    return isinstance(site.node.func, ast.Attribute) and site.name in named("writing")
 
 
 def _copes(script: Script, value: Value) -> bool:
