@@ -1,4 +1,4 @@
-"""Choices: what a person may choose of a conversion.  Data that settings, flags and their help are made of.
+"""Choices: the options of a conversion, as data for settings, command-line options and their help.
 
 A field's default is what is done where nobody chose; its metadata say what it does, and what else there is.
 """

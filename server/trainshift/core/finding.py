@@ -1,4 +1,4 @@
-"""Finding: what a restriction says about one place of a script, with a fix where there is one."""
+"""Finding: a restriction's result for one place of a script, with a fix if there is one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Effect(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line, counted from 1, of a file that is no script."""
+    """A line, counted from 1, of a file that is not a script."""
 
     path: str
     number: int

@@ -54,11 +54,11 @@ class Layout:
         return self._unit_of(statement)
 
     def _unit_of(self, statement: Statement) -> str:
-        """One level of indentation of the file that the statement stands in."""
+        """One level of indentation in the statement's file."""
         return self._program.at(statement).fact(Layout).unit
 
     def line_end_at(self, code: Statement | Site) -> str:
-        """The line ending of the file that some code stands in."""
+        """The line ending of some code's file."""
         return self._program.at(code).script.source.newline
 
     def newline_at(self, statement: Statement) -> str:
@@ -158,7 +158,7 @@ class Layout:
         return (Edit(self._source.line_start(span.start), self._source.next_line(span.end), ""),)
 
     def put(self, node: ast.expr, within: Statement | Site, frame: Frame) -> tuple[Edit, ...]:
-        """Put an expression into a frame: ``a + b`` becomes ``(a + b) * 2``, where it stands.
+        """Put a frame around an expression in place: ``a + b`` becomes ``(a + b) * 2``.
 
         It gets parentheses where the frame asks for them, and the whole where its place does, unless it has
         some: ``(a).b`` becomes ``(a or c).b``.
@@ -197,7 +197,7 @@ class Layout:
         return self._spans(node, within)[1][-1]
 
     def _spans(self, node: ast.expr, within: Statement | Site) -> tuple[list[ast.AST], list[Span]]:
-        """The nodes around an expression, and where it stands without and with its own parentheses."""
+        """The nodes around an expression, and its spans without and with its own parentheses."""
         statement = within.statement if isinstance(within, Site) else within
         span = self._script.span(node, within)
         path = expression_path(statement.node, node)[:-1]
@@ -210,7 +210,7 @@ class Layout:
         return path, [span, *parentheses(self._text, span, bounds)]
 
     def call_syntax(self, site: Site) -> tuple[int, CallSyntax]:
-        """The call's offset in the script and where its parts stand from there."""
+        """The call's offset in the script, and the offsets of its parts from there."""
         span = self._script.span(site.node, site)
         return span.start, read_call(self._text[span.start : span.end])
 
@@ -252,7 +252,7 @@ class Layout:
         return (Edit(at, at, "".join(f",{newline}{each}" for each in added), rank=1),)
 
     def _on_header_line(self, first: Statement) -> bool:
-        """Return whether the first statement of a block stands on the line of the block's header."""
+        """Return whether the first statement of a block is on the line of the block's header."""
         start = self._script.statement_span(first).start
         line = self._source.line_start(start)
         # What a backslash joins to the header's line stands on that line too.

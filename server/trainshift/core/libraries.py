@@ -1,4 +1,4 @@
-"""Libraries: what is known of the members of libraries that a program uses, its people's own among them.
+"""Libraries: the entries of the libraries that a program uses, including the user's own entries.
 
 Every rule, restriction and hazard asks this one fact, so that no two of them disagree about an object.
 """
@@ -83,7 +83,7 @@ class Libraries:
         return any(each.role is role for table in self._tables for each in table.values())
 
     def is_own(self, full_name: str) -> bool:
-        """Return whether people's own entries tell of a name."""
+        """Return whether the user's own entries describe a name."""
         return entries.of_people(full_name, self._own) is not None
 
     def callback(self, full_name: str) -> Entry | None:
@@ -170,7 +170,7 @@ class Libraries:
 
     @cached_property
     def _aliases(self) -> list[tuple[str, str]]:
-        """The names that imports give to members of libraries, and the last part of their own."""
+        """The names that imports give to library members, and the last part of the original names."""
         return [
             (name, binding.full_name.rpartition(".")[2])
             for facts in self._script.facts

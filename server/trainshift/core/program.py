@@ -1,4 +1,4 @@
-"""Program: a script, or the joined scripts of several files, and what is known of them.
+"""Program: a script, or the linked scripts of several files, and the facts about them.
 
 Each fact is computed when it is first asked for.
 """
@@ -46,7 +46,7 @@ class Program:
         self._linked: dict[Script, Program] = {}
 
     def fact(self, kind: Callable[[Program], T]) -> T:
-        """The one fact of a kind: ``program.fact(Steps)`` makes a `Steps` when first asked, and keeps it.
+        """The fact of a kind: ``program.fact(Steps)`` computes a `Steps` on the first call, and keeps it.
 
         What it finds out later, too, goes by the libraries of this program's project.
         """
@@ -64,12 +64,12 @@ class Program:
         return self._linked[script]
 
     def at(self, code: Scope | Statement | Site) -> Program:
-        """The program of the one file that some code stands in; itself where one file is all."""
+        """The program of the single file that contains some code; itself if there is only one file."""
         scope = code if isinstance(code, Scope) else code.scope
         return self.linked(self.script.home(scope))
 
     def holds(self, code: Scope | Statement | Site) -> bool:
-        """Return whether code of the whole program stands in this one's file."""
+        """Return whether some code of the whole program is in this program's file."""
         return self.whole.at(code) is self
 
     @property
@@ -79,12 +79,12 @@ class Program:
 
     @property
     def is_started(self) -> bool:
-        """Return whether the program's file is the one that is started."""
+        """Return whether the program's file is the started one."""
         return self.whole.files[0] is self
 
     @property
     def files(self) -> list[Program]:
-        """The programs of the single files, the started one first; itself where one file is all."""
+        """The programs of the single files, the started one first; itself if there is only one file."""
         return [self.linked(each) for each in self.script.scripts]
 
     def start_of(self, file: Program) -> int:
@@ -92,7 +92,7 @@ class Program:
         return self.script.start_of(file.script)
 
     def forget(self) -> None:
-        """Free at once what is known of the program; nobody may ask for any of it again.
+        """Free all facts about the program at once; it must not be used afterwards.
 
         All of it refers to each other, and Python's search for what nobody refers to would take longer than
         half a check.  What was read stays.
@@ -118,5 +118,5 @@ class Program:
             vars(each).clear()
 
     def elsewhere(self, script: Script) -> Script | None:
-        """The script, or None if it is the program's first: where a related place stands."""
+        """The script if it is not the program's first, which a related place needs; otherwise None."""
         return None if script is self.script else script

@@ -1,4 +1,5 @@
-"""Device choices: where a script chooses GPUs by itself, which would undo the pinning of one GPU per rank.
+"""Device choices: the places where a script itself chooses GPUs, which would undo the pinning of one GPU per
+rank.
 
 It chooses by the variables of the environment that hide GPUs, in any of the ways to set one, or by
 TensorFlow's `set_visible_devices`.  A choice is a whole statement, an entry of a dictionary or of a call, or
@@ -60,7 +61,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Hidden:
-    """A choice that cannot be taken out, and why."""
+    """A choice that cannot be removed, and the reason."""
 
     node: ast.expr
     statement: Statement
@@ -161,7 +162,7 @@ class DeviceChoices:
     def _add_entries(
         self, chosen: list[Entry], every: bool, node: ast.expr, statement: Statement, found: Choices
     ) -> None:
-        """Add what a mapping chooses that the environment is given as `node`, or its whole statement."""
+        """Add the choices in a mapping `node` for the environment, or its whole statement."""
         if every:
             found.statements.append(statement)
             return
@@ -213,7 +214,7 @@ class DeviceChoices:
         return [each for shown in self._displays(node, statement) for each in shown], False
 
     def _displays(self, node: ast.expr, statement: Statement) -> Iterator[list[Entry]]:
-        """The entries that are choices of the mappings that a name may stand for."""
+        """Yield the choosing entries of the mappings that a name may stand for."""
         for value in self._names.values(node, statement.scope, statement):
             if isinstance(value, Display) and value.node is not node and value.statement is not None:
                 if isinstance(value.node, ast.Dict | ast.Call):
@@ -240,9 +241,7 @@ class DeviceChoices:
         )
 
     def _does_without(self, value: ast.expr, statement: Statement) -> bool:
-        """Return whether a choice is of no GPU, by a script that does without or is told to, or launches
-        others.
-        """
+        """Return whether a choice hides all GPUs, in a script that works without or launches others."""
         if not isinstance(value, ast.Constant) or value.value not in NO_GPU:
             return False
         told = any(isinstance(each.node, ast.If) for each in statement.ancestors())
@@ -309,9 +308,7 @@ class DeviceChoices:
         return found
 
     def _is_all(self, site: Site) -> bool:
-        """Return whether a statement does nothing but make the call, under a condition or several times
-        perhaps.
-        """
+        """Return whether a statement only makes the call, perhaps under a condition or several times."""
         node = site.statement.node
         if not isinstance(node, ast.Expr) or isinstance(node.value, ast.Lambda):
             return False
@@ -325,7 +322,7 @@ class DeviceChoices:
         )
 
     def _handed_on(self, called: set[ast.expr]) -> Iterator[tuple[ast.expr, Statement]]:
-        """The places that hand TensorFlow's function on, to be called where nobody sees it."""
+        """Yield the places that pass TensorFlow's function on, to be called elsewhere."""
         if self._script.identifiers.isdisjoint(api.last_names(SETS_VISIBLE)):
             return
         for site in self._script.sites:
@@ -339,7 +336,7 @@ class DeviceChoices:
 
     @cached_property
     def limited(self) -> list[tuple[ast.Subscript, Statement]]:
-        """The GPUs whose memory is limited, each taken out of the list of all of them by its number."""
+        """The GPUs with a memory limit, each selected from the list of all GPUs by a number."""
         found: list[tuple[ast.Subscript, Statement]] = []
         if not self._program.fact(Loops).runs_eagerly:
             return found
@@ -352,7 +349,7 @@ class DeviceChoices:
     def _indices(
         self, device: ast.expr, scope: Scope, statement: Statement
     ) -> Iterator[tuple[ast.Subscript, Statement]]:
-        """The constant places in the list of all GPUs that a device comes from."""
+        """Yield the constant subscripts of the list of all GPUs behind a device."""
         if isinstance(device, ast.Subscript) and isinstance(device.slice, ast.Constant):
             if self._lists_gpus(self._names.values(device.value, scope, statement)):
                 yield device, statement

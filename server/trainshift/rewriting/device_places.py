@@ -50,7 +50,7 @@ class Where(Enum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class DevicePlace:
-    """A call that places operations, and where it does."""
+    """A call that places operations, and its device."""
 
     site: Site
     where: Where
@@ -129,7 +129,7 @@ class DevicePlaces:
     def _combined(
         self, node: ast.BinOp, scope: Scope, statement: Statement | None, depth: int
     ) -> Iterator[str]:
-        """A sum of texts, a format, or arithmetic, of which only matters whether it changes in a loop."""
+        """Yield the texts of a sum, a format, or arithmetic, for which only changes in a loop matter."""
         if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant | ast.JoinedStr):
             if isinstance(node.left, ast.JoinedStr) or isinstance(node.left.value, str):
                 given = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
@@ -206,7 +206,7 @@ class DevicePlaces:
     def _specified(
         self, node: ast.Call, scope: Scope, statement: Statement | None, depth: int
     ) -> Iterator[str]:
-        """The name that a `DeviceSpec` stands for, as far as it matters."""
+        """Yield the device name of a `DeviceSpec`, as far as it matters."""
         parts: list[ast.expr] = []
         for index, (key, lead) in enumerate(_PARTS.items()):
             given = argument(node, index, key)
@@ -230,7 +230,7 @@ class DevicePlaces:
 
 
 def _limited(texts: Iterable[str]) -> Iterator[str]:
-    """The first of some texts, and one that is not seen where there are more."""
+    """Yield the first texts up to a limit, and an unknown one if there are more."""
     for number, text in enumerate(texts):
         if number == _MOST:
             yield _UNSEEN

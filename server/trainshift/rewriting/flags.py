@@ -55,7 +55,7 @@ class Flag:
 
     @property
     def counts(self) -> bool:
-        """Return whether the number of the optimizer's own steps tells, instead of a flag."""
+        """Return whether the optimizer's own step counter replaces a flag."""
         return not self.first
 
 
@@ -106,9 +106,7 @@ class Flags:
         return bool(bindings) and all(map(self._is_from_model, bindings))
 
     def _is_from_model(self, binding: Binding) -> bool:
-        """Return whether a name is given an optimizer, or one of several, that an attribute of the model
-        holds.
-        """
+        """Return whether a name is bound to an optimizer, or one of several, in an attribute of the model."""
         names = self._script.names
         parts = ast.walk(binding.value) if binding.value is not None else ()
         return any(
@@ -127,7 +125,7 @@ class Flags:
         return [flag for file, steps in by_file.items() for flag in self._of_file(file, steps)]
 
     def _of_file(self, file: Program, steps: list[Step]) -> Iterator[Flag]:
-        """The flags of one file, named after their optimizers where there are several.
+        """Yield the flags of one file, named after their optimizers if there are several.
 
         What other programs alone run of it is counted too, so that all of them name alike (P3).
         """
@@ -200,7 +198,7 @@ class Flags:
         return not self._program.fact(Steps).has_fixed_variables(step)
 
     def _is_staged(self, step: Step) -> bool:
-        """Return whether AutoGraph may turn a block around the step into graph code, and with it the flag."""
+        """Return whether AutoGraph may turn a block around the step, and so the flag, into graph code."""
         return step.traced and any(
             isinstance(above.node, ast.For | ast.While | ast.If)
             for above in step.statement.ancestors()

@@ -1,4 +1,4 @@
-"""Import effects: which files of a program touch a device, or ask for rank or size, when they are imported.
+"""Import effects: the files of a program that touch a device, or read rank or size, on import.
 
 The set-up of Horovod has to come before the import of such a file (spec.md 7.2).
 """

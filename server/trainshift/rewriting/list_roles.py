@@ -1,4 +1,4 @@
-"""Roles: what the callbacks of a `fit` or the hooks of a session do, and on which ranks (spec.md 5.8)."""
+"""Roles: the effects of a `fit`'s callbacks or a session's hooks, and their ranks (spec.md 5.8)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Member:
-    """One callback or hook of a list, its role, and its class by which a report calls it.
+    """One callback or hook of a list, its role, and its class as reports name it.
 
     `may_write` tells that it writes in some cases, although that is not its role; `says` what the entry of
     its library says of it.
@@ -138,7 +138,7 @@ class Lists(ABC):
         return Member(element, role, " or ".join(names), writes and role is not Role.WRITES)
 
     def _to_keep(self, listed: Listed) -> Iterator[Member]:
-        """The members that write, stand in a list, and are not kept to rank 0 yet."""
+        """Yield the members that write, are in a list, and are not limited to rank 0 yet."""
         for member in listed.members:
             alone = member.element.node is listed.given
             if member.role is Role.WRITES and not alone and not self._is_kept(member.element):

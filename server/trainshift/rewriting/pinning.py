@@ -1,4 +1,4 @@
-"""Pinning: whether a program gives each rank a GPU of its own already, in whichever of its files."""
+"""Pinning: whether a program already gives each rank its own GPU, in any of its files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Pinning:
 
     @cached_property
     def _by_configuration(self) -> bool:
-        """Return whether a configuration names the rank's GPU, by which TensorFlow 1 is set up as a whole."""
+        """Return whether a configuration for all of TensorFlow 1 names the rank's GPU."""
         if next(self._script.sites_named(*_CONFIGURING), None) is None:
             return False
         on_rank = self._program.fact(Uniformity).on_rank

@@ -92,7 +92,7 @@ class Prerequisites:
 
     @cached_property
     def _scaling(self) -> list[Statement]:
-        """The file's statements in which a rate is to be scaled, or a seed told by the rank."""
+        """The file's statements with a rate to be scaled, or a seed to be changed by rank."""
         rates, _ = self._whole.fact(LearningRates).all
         seeds = self._whole.fact(SeedPlaces).chosen
         changed = [*(each.statement for each in rates), *(each.site.statement for each in seeds)]
@@ -213,9 +213,7 @@ class Prerequisites:
 
     @property
     def is_set_up(self) -> bool:
-        """Return whether the script starts Horovod and gives ranks their GPUs itself, if in functions
-        alone.
-        """
+        """Return whether the script itself starts Horovod and assigns GPUs, even if only in functions."""
         return self._starts and self._pinned
 
     @property
@@ -238,7 +236,7 @@ class Prerequisites:
         return [each for each in self._whole.fact(Flags).needed if self._program.holds(each.step.site)]
 
     def _with_blank_line(self, edit: Edit) -> Edit:
-        """An edit that takes out lines between two empty ones, and one of these as well."""
+        """Extend an edit that removes lines between two empty ones by one of these."""
         source = self._script.source
         before = source.text[: edit.start].rstrip(" \t")
         following = source.text[edit.end : source.next_line(edit.end)]
@@ -290,12 +288,12 @@ class Prerequisites:
 
     @cached_property
     def anchor(self) -> Statement | None:
-        """The statement that the TensorFlow import stands in, at the top of the script or nested."""
+        """The statement of the TensorFlow import, at the top of the script or nested."""
         return self._tensorflow[1] or next(iter(self._importing_tensorflow), None)
 
     @cached_property
     def _importing_tensorflow(self) -> list[Statement]:
-        """The imports of TensorFlow, or else those of Keras by itself; before all work if there are such."""
+        """The imports of TensorFlow, otherwise those of Keras; those before all work if there are any."""
         imports = [
             [each for each in self._script.statements if imports_package(each, package)]
             for package in ("tensorflow", "keras", "tf_keras")
@@ -334,7 +332,7 @@ class Prerequisites:
 
     @property
     def _pinned_below(self) -> Statement:
-        """The start of Horovod, or the import of TensorFlow where that comes after it."""
+        """The start of Horovod, or the import of TensorFlow if that comes after it."""
         own = self._tensorflow[1]
         if own is None or self._start.scope.kind != "module":
             return self._start
@@ -415,7 +413,7 @@ class Prerequisites:
 
     @cached_property
     def _tensorflow(self) -> tuple[str, Statement | None]:
-        """A module-level name of TensorFlow and its import; where none is at the top, a name for it."""
+        """A module-level name of TensorFlow and its import; a new name if no import is at the top."""
         later = ""
         for full_name in _TENSORFLOW:
             for name, bindings in self._script.module_bindings.items():
@@ -446,7 +444,7 @@ class Prerequisites:
 
     @cached_property
     def _tensorflow_names(self) -> set[str]:
-        """Names that never mean anything but the TensorFlow module, wherever they are bound."""
+        """The names that always mean the TensorFlow module, wherever they are bound."""
         return self._only_meaning(_TENSORFLOW)
 
     def _only_meaning(self, modules: tuple[str, ...]) -> set[str]:
@@ -473,7 +471,7 @@ class Prerequisites:
         return None
 
     def _insert_imports(self, lines: list[str]) -> list[Edit]:
-        """Insert imports below those of TensorFlow; of these, what can stand above all else stands there."""
+        """Insert imports below those of TensorFlow; those that may precede all others go to the top."""
         early = [line for line in lines if not line.startswith("import horovod")]
         anchor = self._imported_below
         last = anchor if anchor is not None else next(reversed(self._leading), None)
@@ -521,7 +519,7 @@ class Prerequisites:
         )
 
     def _insert_at_top(self, lines: list[str]) -> list[Edit]:
-        """Insert below the imports that nothing else stands above."""
+        """Insert below the first imports of the file."""
         above = self._introduction
         if above:
             return [*self._layout.isolate(above[-1]), self._layout.after(above[-1], lines)]

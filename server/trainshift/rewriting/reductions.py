@@ -149,7 +149,7 @@ class Reductions:
         return bool(wraps) and all(self._makes_one_by(each, _SUM) for each in wraps)
 
     def _makes_one_by(self, wrap: Site, operation: str) -> bool:
-        """Return whether a wrap is given an operation of Horovod's, in some cases at least."""
+        """Return whether a wrapper gets an operation of Horovod's, in some cases at least."""
         at = argument(wrap.node, None, "op")
         names = self._program.names.full_names(at, wrap.scope, wrap.statement) if at is not None else ()
         return any(name.startswith("horovod.") and name.endswith(f".{operation}") for name in names)

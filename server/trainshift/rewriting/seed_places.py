@@ -1,4 +1,4 @@
-"""Seed places: where a script fixes what it draws at random, by a number that all ranks share."""
+"""Seed places: where a script fixes its random numbers by a seed that all ranks share."""
 
 from __future__ import annotations
 

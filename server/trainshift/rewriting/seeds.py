@@ -130,7 +130,7 @@ class Seeds:
 
     @cached_property
     def _ordering(self) -> dict[Site, str]:
-        """The calls that draw an order by which data are divided or split, and why ranks must agree."""
+        """The calls that draw the order by which data are divided or split, and why ranks must agree."""
         found: dict[Site, str] = {}
         divided = "it orders the data before they are divided, and every rank must see the same order"
         for loop in self._program.fact(DividedData).loops:
@@ -160,7 +160,7 @@ class Seeds:
         return False
 
     def _trains(self, site: Site) -> bool:
-        """Return whether a call is made in the steps of a training alone, or for each element of the data."""
+        """Return whether a call is made only in training steps, or for each element of the data."""
 
         def callers(each: Site) -> list[Site]:
             return [] if self._is_in_training(each) else callers_around(self._names, each)
@@ -170,7 +170,7 @@ class Seeds:
         )
 
     def _has_only_callers(self, site: Site) -> bool:
-        """Return whether a call stands in a function all of whose calls are seen."""
+        """Return whether a call is in a function all of whose calls are known."""
         function = site.scope.function()
         callers, elsewhere = self._names.callers(function) if function is not None else ([], True)
         return bool(callers) and not elsewhere

@@ -56,7 +56,7 @@ class Style:
         return found
 
     def _is_laid_out(self, line: LogicalLine) -> bool:
-        """Return whether a line has the spaces that formatters give it.
+        """Return whether a line has the spaces that formatters write.
 
         How it is broken tells nothing, since a change may break it otherwise.
         """

@@ -1,4 +1,4 @@
-"""Target: which Keras a result is written for, and what of Horovod is spelled otherwise there.
+"""Target: the Keras that a result is written for, and the names that differ there.
 
 On Keras 3 (TensorFlow 2.16 and later) Horovod's ops work on TensorFlow's tensors and variables.  Its tape
 does not, nor a broadcast of Keras' own variables, whose `value` is what TensorFlow knows.  With `tf_keras` it
@@ -76,9 +76,7 @@ class Target:
 
     @property
     def is_open(self) -> bool:
-        """Return whether nothing tells for which Keras it is to be written, and it is for Keras 2
-        therefore.
-        """
+        """Return whether there is no evidence, so that the result is for Keras 2."""
         return self._which.is_open
 
     def of_model(self, model: str, tf: str) -> str:
@@ -90,7 +88,7 @@ class Target:
         return self.known(f"{optimizer}.variables", tf) if self.is_keras3 else f"{optimizer}.variables()"
 
     def known(self, variables: str, tf: str) -> str:
-        """The variables that TensorFlow knows of those that Keras may have made."""
+        """The TensorFlow variables among those that Keras may have created."""
         if not self.is_keras3:
             return variables
         return f"[v if isinstance(v, {tf}.Variable) else v.value for v in {variables.removesuffix('()')}]"

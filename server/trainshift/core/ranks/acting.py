@@ -1,4 +1,4 @@
-"""Acting: the calls into libraries that act on the world, by what is known of the libraries' members.
+"""Acting: the library calls with effects outside the process, by the libraries' entries.
 
 One rank alone should write, move or send a file, begin an experiment's run, or have another program do so.
 A conversion and a hazard ask this one fact.

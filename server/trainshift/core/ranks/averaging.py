@@ -183,14 +183,14 @@ class Averaging:
         yield from (site for site in found if first <= order.get(site, len(order)) < end)
 
     def compiles_by_model(self, loop: Loop) -> list[list[Site]]:
-        """`compiles`, those of each model by themselves where the script shows which they are of."""
+        """Like `compiles`, grouped by model if the script shows the model of each."""
         found = list(self.compiles(loop))
         groups = [[site for site in found if self._is_of(site, model)] for model in loop.models]
         shown = {site for group in groups for site in group}
         return [group for group in groups if group] if shown == set(found) else [found]
 
     def _last_before(self, compiles: list[Site], fit: Site) -> Site | None:
-        """The last of some calls that each run comes to before another one, in its block or one around it.
+        """The last of some calls that each run reaches before another one, in its block or one around it.
 
         What was compiled before that is compiled anew.
         """
@@ -278,7 +278,7 @@ class Averaging:
         return is_reached(self._script, self.calls, *at[:3]) or self._program.fact(OwnHorovod).averages(at)
 
     def unheeded(self, of: Occurrence) -> Site | None:
-        """The wrap that an optimizer or a model comes from, and that averages nothing on Keras 3."""
+        """The wrapper of an optimizer or a model that averages nothing on Keras 3."""
         return next(iter(self._reaching(self._unheeded, of)), None) if self._unheeded else None
 
     def reached(self, wanted: dict[ast.Call, Site], of: Occurrence) -> list[Site]:
@@ -330,13 +330,13 @@ class Averaging:
         return False
 
     def _follows(self, later: Statement, earlier: Statement) -> bool:
-        """Return whether a statement stands further down in the block of another one."""
+        """Return whether a statement comes later in another one's block."""
         block, index = self._script.siblings(later)
         return earlier in block[:index]
 
 
 def _conditions(site: Site) -> Iterator[tuple[Statement, str]]:
-    """The branches that a call is made in."""
+    """Yield the branches around a call."""
     for below, above in pairwise(site.statement.path()):
         if isinstance(above.node, ast.If | ast.Match | ast.Try):
             yield above, below.branch

@@ -1,4 +1,4 @@
-"""Beginning: whether what is trained starts alike on all ranks."""
+"""Beginning: whether all ranks start training from the same weights."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Beginning:
         self._above: dict[Scope | None, set[Scope | None]] = {}
 
     def flaws(self) -> Iterator[Flaw]:
-        """The loops of which the ranks start from weights of their own."""
+        """Yield the loops whose ranks start from different weights."""
         if self._horovod.is_elastic:
             return
         reason = "nothing gives all ranks the same weights before they train"
@@ -127,7 +127,7 @@ class Beginning:
 
     @cached_property
     def _begun_sessions(self) -> frozenset[Value] | None:
-        """The sessions that run a broadcast; None where one runs in whichever is the default."""
+        """The sessions that run a broadcast; None if one runs in the default session."""
         found: frozenset[Value] = frozenset()
         for site in self._script.sites_named("run"):
             if isinstance(site.node.func, ast.Attribute) and self._is_handed_broadcast(site):
@@ -179,7 +179,7 @@ class Beginning:
 
     @cached_property
     def _broadcasts(self) -> dict[Site, frozenset[str]]:
-        """The calls that broadcast variables, with the words of which; none where it is all of them."""
+        """The calls that broadcast variables, with the names of these; no names for all variables."""
         found: dict[Site, frozenset[str]] = {}
         for site in self._broadcasting.values():
             if site.name == _OF_SOME:
@@ -252,6 +252,6 @@ def _unseen(step: Step) -> Iterator[ast.expr]:
 
 
 def _words(node: ast.expr) -> frozenset[str]:
-    """The names and attributes of an expression that tell objects apart."""
+    """The names and attributes in an expression that identify its object."""
     parts = (last_name(each) for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute))
     return frozenset(parts) - _COMMON

@@ -1,4 +1,4 @@
-"""Branches: what runs on some ranks only, and the test that decides it (a root branch)."""
+"""Branches: the code that runs on some ranks only, and the test that decides it (a root branch)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Branches:
         )
 
     def of_call(self, site: Site) -> Branch | None:
-        """The branch in which a call is made on some ranks only; None where all ranks make it."""
+        """The branch of a call that only some ranks make; None if all ranks make it."""
         return self.of(of_call(site))
 
     def of(self, at: Occurrence) -> Branch | None:
@@ -92,7 +92,7 @@ class Branches:
                     yield from (Occurrence(test, inner, at.statement) for test in generator.ifs)
 
     def _of_handed(self, at: Occurrence) -> Branch | None:
-        """The branch in which a function of the script calls the lambda that an expression stands in."""
+        """The branch in which a function of the script calls the lambda around an expression."""
         assert at.statement is not None
         function = at.scope.function()
         if function is None or not isinstance(function.node, ast.Lambda):
@@ -144,7 +144,7 @@ class Branches:
         return self._uniformity.on_rank(Occurrence(outer.node.test, outer.scope, outer))
 
     def _of_function(self, function: Scope) -> Iterator[Branch]:
-        """The branch that all calls of a function stand in; calls of its own decide nothing."""
+        """Yield the branch that contains all calls of a function, apart from recursive ones."""
         yield from self._of_decorators(function)
         sites, elsewhere = self._names.callers(function)
         if elsewhere or not sites:

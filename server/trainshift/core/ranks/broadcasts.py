@@ -1,4 +1,4 @@
-"""Broadcasts: what makes variables equal on all ranks, and where that does nothing or is undone."""
+"""Broadcasts: the calls that make variables equal on all ranks, and places where they have no effect."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Broadcasts:
         return bool(values) and (is_bare or all(map(self._is_unbuilt_class, values)))
 
     def _is_shapeless(self, value: object, name: str) -> bool:
-        """Return whether an object is a `Sequential` whose first layer tells no shape of its input."""
+        """Return whether an object is a `Sequential` whose first layer has no input shape."""
         if not isinstance(value, Instance) or value.cls != "tensorflow.keras.Sequential":
             return False
         made = [value.node]
@@ -185,7 +185,7 @@ class Broadcasts:
         return home is not None and site.scope.function() is None
 
     def _precedes(self, one: Site, other: Site) -> bool:
-        """Return whether a call stands above another one of its function, or both are in one loop."""
+        """Return whether a call precedes another one in its function, or both are in one loop."""
         if one.scope.function() is not other.scope.function():
             return False
         span = self._script.span
@@ -216,7 +216,7 @@ class Broadcasts:
                 yield Occurrence(above.node.test, above.scope, above)
 
     def _is_set_here(self, test: Occurrence) -> bool:
-        """Return whether a test asks a flag, global or an attribute, that its own function sets to a
+        """Return whether a test reads a flag, global or an attribute, that its own function sets to a
         constant.
         """
         names = {dotted(node) for node in ast.walk(test.node) if isinstance(node, ast.Name | ast.Attribute)}
@@ -270,7 +270,7 @@ class Broadcasts:
                             )
 
     def _zip(self, at: Occurrence) -> Site | None:
-        """The call of ``zip`` that a name holds as it is."""
+        """The call of ``zip`` that a name refers to directly."""
         step = self._names.steps_back(at)
         sources = step.sources if step is not None else ()
         if len(sources) != 1 or not isinstance(sources[0].node, ast.Call):
@@ -340,7 +340,7 @@ class Broadcasts:
         )
 
     def _is_inline(self, site: Site) -> bool:
-        """Return whether a broadcast is run right where it is built."""
+        """Return whether a broadcast is run directly where it is built."""
         return isinstance(site.parent, ast.Call) and not isinstance(site.statement.node, ast.Assign)
 
     def _runs_broadcast(self, run: Site, broadcast: Site) -> bool:

@@ -1,4 +1,4 @@
-"""Certainty: what the value of an expression rests on, and where the text does not show it.
+"""Certainty: the sources of an expression's value, as far as the script shows all of them.
 
 Ranks are started by one command: its arguments, its environment and the files that configure it are the same
 for all of them, and so is what the script itself says.  What a library gives may be a rank's own.

@@ -1,4 +1,4 @@
-"""Chosen rows: the draws that choose which rows of the data an expression holds.
+"""Chosen rows: the random draws that decide which rows of the data an expression contains.
 
 What is drawn for the rows themselves, such as noise or a made-up data set, chooses none.  An order chooses
 rows only where a part of it is cut off.
@@ -86,7 +86,7 @@ class ChosenRows:
         return found
 
     def _cause(self, reached: _Reached) -> Cause | None:
-        """Return why an expression itself holds other rows on each rank."""
+        """Return why an expression itself has different rows on each rank."""
         cause = self._uniformity.cause(reached.at)
         if cause is None or cause.site is None:
             return None

@@ -1,4 +1,4 @@
-"""Collectives: the calls that all ranks have to make together, and the functions that come to one."""
+"""Collectives: the calls that all ranks must make together, and the functions that lead to one."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Collectives:
         return found
 
     def _made_of(self, fetched: Occurrence) -> Iterator[ast.Call]:
-        """The calls that make operations: those fetched, and those handed to others, as to ``tf.group``."""
+        """Yield the calls that create operations: fetched ones, and inputs of others, as of ``tf.group``."""
         for each in sliced(fetched, self._parts):
             if isinstance(each.node, ast.Call):
                 yield each.node
@@ -93,7 +93,7 @@ class Collectives:
 
     @cached_property
     def functions(self) -> dict[Scope, Site]:
-        """The functions that come to a collective wherever they are called, with the first one."""
+        """The functions that always reach a collective, each with the first one."""
         found: dict[Scope, Site] = {}
         for site in reversed(self.sites):
             for function in functions_leading_to([site.scope.function()], called_from(self._names)):
@@ -102,7 +102,7 @@ class Collectives:
 
     @cached_property
     def calling(self) -> dict[Site, Site]:
-        """The calls of functions that come to a collective, each with that."""
+        """The calls of functions that reach a collective, each with that collective."""
         found: dict[Site, Site] = {}
         for function, site in self.functions.items():
             for caller in self._names.callers(function)[0]:

@@ -1,4 +1,4 @@
-"""Course: the calls of a program in the order in which a run comes to them, as far as the text tells.
+"""Course: the calls of a program in execution order, as far as the text shows.
 
 Branches are all gone through, and each function once, where it is first called or handed to what runs it.
 """
@@ -39,7 +39,7 @@ class Course:
         self._flow = program.fact(ControlFlow)
 
     def calls(self) -> Iterator[Site]:
-        """Yield every call that a run comes to, in its order; who needs only the first ones stops early."""
+        """Yield every call in execution order; stop early if only the first ones are needed."""
         run: Iterator[_Run] = reachable(
             [self._script.scripts[0]], lambda each: reversed([*self._run_by(each)])
         )
@@ -59,8 +59,9 @@ class Course:
         return self._of_statement(code) if isinstance(code, Statement) else self._of_call(code)
 
     def _in_block(self, block: list[Statement], *, started: bool = True) -> Iterator[Statement]:
-        """The statements that control comes to where nothing fails; of a file that is imported, none behind
-        its ``__main__`` guard."""
+        """Yield the statements that run if nothing fails; in an imported file, those before the ``__main__``
+        guard.
+        """
         if not block:
             return
         cfg = self._flow.graph(block[0])
@@ -88,7 +89,7 @@ class Course:
                     yield imported
 
     def _of_call(self, site: Site) -> Iterator[Scope]:
-        """The functions that a call runs, and those that it hands on."""
+        """Yield the functions that a call runs or passes on."""
         yield from self._names.called_functions(site)
         for given in arguments(site.node):
             if isinstance(given, ast.Name | ast.Attribute | ast.Lambda):
@@ -108,7 +109,7 @@ class Course:
 
     @cached_property
     def _of_lambdas(self) -> dict[Scope, list[Site]]:
-        """The calls in each lambda, which run where that is called."""
+        """The calls in each lambda, which run where the lambda is called."""
         found: dict[Scope, list[Site]] = {}
         for site in sorted(self._script.sites, key=_end):
             function = _lambda_of(site)
@@ -137,7 +138,7 @@ def started_mains(script: Script, site: Site) -> Iterator[Scope]:
 
 
 def _lambda_of(site: Site) -> Scope | None:
-    """The lambda that a call stands in, if it does."""
+    """The lambda around a call, if there is one."""
     function = site.scope.function() if site.deferred else None
     return function if function is not None and isinstance(function.node, ast.Lambda) else None
 

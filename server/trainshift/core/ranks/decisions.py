@@ -1,4 +1,4 @@
-"""Decisions: tests by which one rank may take another number of training steps than the others.
+"""Decisions: tests by which one rank may take a different number of training steps than the others.
 
 Such a test asks for what the rank computed from its own batches, for its clock, for a random draw, or for
 what an environment gave it, such as episodes of different lengths.
@@ -84,7 +84,7 @@ class Decisions:
 
     @cached_property
     def caught(self) -> list[Statement]:
-        """The `try` statements of a training loop that go on to the next step where a step fails."""
+        """The `try` statements in a training loop that continue with the next step after a failure."""
         program = self._program
         trains = program.fact(WhatTrains).statement_trains
         return [
@@ -104,7 +104,7 @@ class Decisions:
 
 
 def can_send(program: Program, scope: Scope) -> bool:
-    """Return whether ranks can send each other objects in some code: not in graphs, nor beside a session."""
+    """Return whether ranks can exchange Python objects in some code: not in graphs, nor beside a session."""
     patterns = {each.pattern for each in program.fact(Loops).own}
     return patterns.isdisjoint(SESSION_PATTERNS) and not program.fact(Executions).is_in_graph(scope)
 
@@ -125,7 +125,9 @@ def _is_together(
     loops: Container[Statement | None],
     exits: Container[Statement],
 ) -> bool:
-    """Return whether all ranks reach the test in every turn of the loop, after the same number of steps."""
+    """Return whether all ranks reach the test in every iteration of the loop, after the same number of
+    steps.
+    """
     ends = isinstance(statement.node, ast.While)
     loop = statement if ends else innermost_loop(statement)
     if loop is None or loop not in loops or not isinstance(statement.node, ast.If | ast.While):
@@ -180,7 +182,7 @@ def _leaves_more(statement: Statement, loop: Statement) -> bool:
 def _is_passed_over(
     program: Program, statement: Statement, loop: Statement, together: Container[Statement]
 ) -> bool:
-    """Return whether a rank may start its next turn alone, before it reaches the statement.
+    """Return whether a rank may start its next iteration alone, before it reaches the statement.
 
     A `continue` that the ranks decide on `together`, directly in the loop, does not count.
     """
@@ -259,7 +261,7 @@ def _continues(program: Program, block: list[Statement]) -> bool:
 def _returning(
     program: Program, known: Container[Statement]
 ) -> dict[Scope, list[tuple[Statement, ast.expr]]]:
-    """The tests of training functions that may return before a step, by function, but for those `known`."""
+    """The tests of training functions that may return before a step, by function, except those in `known`."""
     what, flow = program.fact(WhatTrains), program.fact(ControlFlow)
     found: dict[Scope, list[tuple[Statement, ast.expr]]] = {}
     leaving: dict[Scope, list[tuple[Statement, ast.expr]]] = {}
@@ -297,7 +299,7 @@ def _in_functions(
 
 
 def _trained(program: Program, loop: Statement) -> dict[Site, list[ast.expr]]:
-    """The calls in a loop that train, each with its arguments that hold batch data."""
+    """The training calls in a loop, each with its arguments that contain batch data."""
     inside = set(loop.walk())
     trains = program.fact(WhatTrains).site_trains
     sites = (each for each in program.script.sites if each.statement in inside and trains(each))
@@ -308,7 +310,7 @@ def _trained(program: Program, loop: Statement) -> dict[Site, list[ast.expr]]:
 
 
 def _batch_in(program: Program, at: Occurrence, inside: Container[Statement | None]) -> set[Binding]:
-    """The bindings in a loop of the names in an expression, without those that count its turns."""
+    """The bindings in a loop of the names in an expression, without loop counters."""
     names = (at.part(each) for each in ast.walk(at.node) if isinstance(each, ast.Name))
     found = ((each, program.names.bindings(each)) for each in names)
     return {
@@ -352,7 +354,7 @@ def _counts(program: Program, at: Occurrence) -> bool:
 
 
 def _is_count(program: Program, binding: Binding) -> bool:
-    """Return whether a binding gives its name a constant, adds to it, or numbers the turns of a loop."""
+    """Return whether a binding is a constant, an increment or a loop counter."""
     value, statement = binding.value, binding.statement
     if isinstance(value, ast.Constant) or (statement and isinstance(statement.node, ast.AugAssign)):
         return True
@@ -360,7 +362,7 @@ def _is_count(program: Program, binding: Binding) -> bool:
 
 
 def _numbers(program: Program, binding: Binding, value: ast.expr, path: tuple[object, ...]) -> bool:
-    """Return whether the part of the elements at a path only numbers the turns of the loop."""
+    """Return whether the part of the elements at a path is only a loop counter."""
     if not isinstance(value, ast.Call):
         return False
     names = program.names.full_names(value.func, binding.scope, binding.statement)

@@ -1,4 +1,4 @@
-"""Dividing: whether each training loop goes through shares of its data, or through all of them, once."""
+"""Dividing: whether each training loop iterates shares of its data, or all of them, once."""
 
 from __future__ import annotations
 

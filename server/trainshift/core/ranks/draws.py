@@ -1,4 +1,4 @@
-"""Draws: what is shuffled or drawn at random, by which generator, and whether all ranks draw the same.
+"""Draws: the calls that shuffle or draw at random, their generators, and whether all ranks draw the same.
 
 They do where one uniform seed decides it, be it of the call, of its generator or of its library.
 """
@@ -70,7 +70,7 @@ _READERS = {
 
 
 class Draws:
-    """The draws of one program; `verdict` tells whether a seed is one on all ranks."""
+    """The draws of one program; `verdict` judges whether a seed is the same on all ranks."""
 
     def __init__(self, program: Program, verdict: Callable[[Occurrence], Verdict]) -> None:
         self._script = program.script
@@ -83,7 +83,7 @@ class Draws:
         return self._script.called_name(site) in _DRAWS and bool(self.library(site))
 
     def shuffles(self, site: Site) -> bool:
-        """Return whether a call gives an order that is drawn at random."""
+        """Return whether a call returns a random order."""
         if site.name in _READERS:
             return not _is_off(argument(site.node, None, "shuffle"))
         name = self._script.called_name(site)
@@ -115,14 +115,14 @@ class Draws:
         return found[0] if is_one else Unknown()
 
     def is_seeded(self, library: str) -> bool:
-        """Return whether seeds that all ranks share are all that a library's own generator goes by."""
+        """Return whether a library's own generator is only seeded with seeds that all ranks share."""
         seeds = self.seeds_of(library)
         return bool(seeds) and all(
             not self._is_free(each) and self._verdict(each).is_uniform for each in seeds
         )
 
     def of_seed(self, at: Occurrence, site: Site) -> Verdict:
-        """Return whether the seed that a call draws by is the same on all ranks; None is drawn anew."""
+        """Return whether a call's seed is the same on all ranks; None is drawn anew."""
         if self._is_free(at):
             return divergent(CauseKind.DRAW, site)
         found = self._verdict(at)
@@ -135,7 +135,7 @@ class Draws:
         return joined(self._verdict(each) for each, step in steps if step is None or not step.sources)
 
     def _is_free(self, at: Occurrence) -> bool:
-        """Return whether a seed may be None, for which a generator draws one."""
+        """Return whether a seed may be None, so that the generator draws one."""
         return any(_is_none(each.node) for each in sliced(at, self._sources))
 
     def _sources(self, at: Occurrence) -> tuple[Occurrence, ...]:
@@ -216,7 +216,7 @@ class Draws:
         return None
 
     def given(self, site: Site) -> Occurrence | None:
-        """Return the seed that a call is given itself."""
+        """Return the seed argument of a call."""
         given = argument(site.node, None, "seed", "random_state", "shuffle_seed")
         if given is None and site.name == "shuffle" and isinstance(site.node.func, ast.Attribute):
             values = self._names.site_values(site.node.func.value, site)

@@ -1,4 +1,4 @@
-"""Feeds: what each training loop goes through: its data, whose they are, in which order, and for how long."""
+"""Feeds: the input of each training loop: its data, their owner, their order, and the number of steps."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class Feeds:
                     yield above
 
     def _iterated(self, around: list[Statement]) -> Iterator[Occurrence]:
-        """The data that loops go through, counting left out."""
+        """Yield the data that loops iterate, without counts."""
         for statement in around:
             node = statement.node
             if isinstance(node, ast.For | ast.AsyncFor):
@@ -283,7 +283,7 @@ class Feeds:
                         feed.steps += self._compared(below.node.test, below)
 
     def _steps_beside(self, outer: Statement, inner: Statement) -> bool:
-        """Return whether a loop takes a step by itself, and not only those of a loop in it."""
+        """Return whether a loop takes a step itself, and not only in an inner loop."""
         trains, executions = self._program.fact(WhatTrains), self._program.fact(Executions)
         function = inner.scope.function()
         return any(
@@ -324,7 +324,7 @@ class Feeds:
         return set(self._horovod.calls(*SIZE))
 
     def is_seen(self, feed: Feed) -> bool:
-        """Return whether the script shows where all of the data come from."""
+        """Return whether the script shows the source of all data."""
         if not feed.data:
             return False
         if not any(map(self._is_source, feed.trail)):
@@ -369,7 +369,7 @@ class Feeds:
         return function.name.startswith("__") and _is_parameter(name, function)
 
     def _is_source(self, at: Occurrence) -> bool:
-        """Return whether an expression is a call of a library that data come from, and not of a graph."""
+        """Return whether an expression is a library call that returns data, outside of a graph."""
         if not isinstance(at.node, ast.Call):
             return False
         site = self._script.site_of(at.node)
@@ -380,7 +380,7 @@ class Feeds:
         return any(name.startswith(_SOURCES) or not name.startswith(_NO_SOURCES) for name in names)
 
     def order(self, feed: Feed) -> Verdict:
-        """Return whether all ranks go through the data in one order."""
+        """Return whether all ranks iterate the data in one order."""
         orderings = list(self._orderings(feed))
         found = joined([*map(self._draws.of, orderings), self._of_fit(feed)])
         seeds = [each for call in orderings for each in self._draws.seeds(call)]
@@ -388,7 +388,7 @@ class Feeds:
         return verdict.Unknown() if found.is_uniform and any(map(self._is_of_settings, seeds)) else found
 
     def seeds(self, feed: Feed) -> list[Occurrence]:
-        """The seeds that the calls are given which order a loop's data."""
+        """The seeds of the calls that order a loop's data."""
         found = (self._draws.given(call) for call in self._orderings(feed) if self._draws.shuffles(call))
         return [each for each in found if each is not None]
 

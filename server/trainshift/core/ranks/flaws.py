@@ -1,4 +1,4 @@
-"""Flaws: what may be wrong with the text of a converted program, and what all that look for it ask."""
+"""Flaws: possible defects of a converted program, and the helpers of all searches for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainshift.python.syntax.chunk_syntax import Site
 
 
 class Flaw(NamedTuple):
-    """Something wrong at a call of the result, or anywhere; not `certain` where that cannot be seen."""
+    """A defect at a call of the result, or anywhere; not `certain` if the script does not show enough."""
 
     text: str
     site: Site | None = None

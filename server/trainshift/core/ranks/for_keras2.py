@@ -69,12 +69,12 @@ class ForKeras2:
 
     @cached_property
     def is_keras3(self) -> bool:
-        """Return whether the program runs on Keras 3, as somebody asks for, or is installed."""
+        """Return whether the program runs on Keras 3, which is required or installed."""
         return self._horovod.is_used and self._which.keras == KERAS_3 and not self._which.is_guessed
 
     @property
     def is_certain(self) -> bool:
-        """Return whether somebody asks for that Keras; otherwise it is merely installed."""
+        """Return whether Keras 3 is required; otherwise it is merely installed."""
         return self._which.is_demanded
 
     @property
@@ -84,12 +84,12 @@ class ForKeras2:
 
     @cached_property
     def unheeded(self) -> frozenset[ast.Call]:
-        """The calls whose optimizer averages nothing there, where somebody asks for Keras 3."""
+        """The calls whose optimizer averages nothing on Keras 3, if that is required."""
         return frozenset(each.node for each in self.silent) if self.is_certain else frozenset()
 
     @cached_property
     def silent(self) -> list[Site]:
-        """The calls that give an optimizer which averages nothing, and says nothing."""
+        """The calls that return an optimizer which silently averages nothing."""
         if not self.is_keras3:
             return []
         return [site for site in self._horovod.calls(*WRAPS) if not self.is_of_graph(site)]
@@ -127,7 +127,7 @@ class ForKeras2:
                 yield Failing(site, "broadcast_variables", _NO_ASSIGN, _KNOWS_NOT)
 
     def _has_keras_own(self, listed: Occurrence) -> bool:
-        """Return whether a list is known to hold variables that Keras made, and not their values."""
+        """Return whether a list is known to contain Keras variables rather than their values."""
         return self._lists.ask((id(listed.node), id(listed.scope)), self._lists_keras_own, listed)
 
     def _lists_keras_own(self, listed: Occurrence) -> bool:

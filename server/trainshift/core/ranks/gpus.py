@@ -161,7 +161,7 @@ class Gpus:
         return any(next(self._script.attribute_bindings(name), None) is not None for name in _SIGNING)
 
     def is_unused(self, choice: Choice) -> bool:
-        """Return whether a choice stands in a configuration that nothing is given."""
+        """Return whether a choice is in a configuration that no session uses."""
         if choice.site is not None and choice.site.name == _SETTING:
             return False
         if choice.at.statement is None or not isinstance(choice.at.statement.node, ast.Assign):

@@ -1,4 +1,4 @@
-"""Signs: by which Keras a script is written, told by what only one of the two has (spec.md 8)."""
+"""Signs of the Keras that a script is written for: names that only one of the two has (spec.md 8)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class KerasSigns:
 
     @cached_property
     def bare(self) -> Sign | None:
-        """The first import of `keras` by itself, which from TensorFlow 2.16 on is Keras 3."""
+        """The first plain import of `keras`, which is Keras 3 from TensorFlow 2.16 on."""
         found = (each for each in self._imports if each[0] == "keras")
         return next((self._sign(KERAS_3, name, start) for _, name, start in found), None)
 
@@ -103,7 +103,7 @@ class KerasSigns:
 
     @cached_property
     def of_names(self) -> Sign | None:
-        """The first sign that tells only where nothing else does: how files and a few methods are called."""
+        """The first weak sign, which only decides without others: the names of files and of a few methods."""
         for pattern, keras in ((_OLD_NAMES, KERAS_2), (_NEW_NAMES, KERAS_3)):
             if found := pattern.search(self._script.source.text):
                 return self._sign(keras, found[0].strip("\"'.("), found.start())
@@ -111,11 +111,11 @@ class KerasSigns:
 
     @cached_property
     def backend(self) -> tuple[str, Span]:
-        """The backend of Keras 3 that the script sets, and where; "" where it sets none."""
+        """The backend of Keras 3 that the script sets, and the place; "" if it sets none."""
         return next(self._settings(_BACKEND), ("", Span(0, 0)))
 
     def _settings(self, key: str) -> Iterator[tuple[str, Span]]:
-        """The values that the script gives a variable of the environment, and where."""
+        """Yield the values that the script gives an environment variable, and the places."""
         for statement in self._script.statements if self._has(key) else ():
             node = statement.node
             if isinstance(node, ast.Assign) and any(_key(each) == key for each in node.targets):

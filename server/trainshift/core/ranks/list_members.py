@@ -1,4 +1,4 @@
-"""Members: what the lists of a script hold, such as the callbacks of a `fit`, and where that is written.
+"""Members of a script's lists, such as the callbacks of a `fit`, and the places where they are written.
 
 A list is followed from an expression through names, parameters, functions, sums and `append` to the
 displays in which its elements stand.
@@ -84,7 +84,7 @@ class _Reader:
             self._read_back(at)
 
     def _first_of(self, at: Occurrence) -> list[Occurrence] | None:
-        """Return the first elements of a list that is written out, ``callbacks[:2]``, as many as are cut off.
+        """Return the first elements of a literal list under a slice, ``callbacks[:2]``.
 
         What is added later stands behind them.
         """
@@ -104,7 +104,7 @@ class _Reader:
         return [step.sources[0].part(each) for each in elements] if is_seen else None
 
     def _read_back(self, at: Occurrence) -> None:
-        """Follow what is no list that is written out: a name, a choice, a call."""
+        """Follow an expression that is not a literal list: a name, a choice, a call."""
         node, names = at.node, self._names
         self._called.add(dotted(node))
         called = names.full_names(node.func, at.scope, at.statement) if isinstance(node, ast.Call) else set()
@@ -122,7 +122,7 @@ class _Reader:
             self._read_values(names.values(node, at.scope, at.statement))
 
     def _read_yields(self, call: ast.Call) -> bool:
-        """Read what a generator of the script yields; whether a call is of one."""
+        """Read the values that a generator of the script yields; return whether the call is of one."""
         functions = self._names.called_functions(self._script.site_of(call))
         yielded = [(each, *found) for each in functions for found in each.yields]
         for function, node, where in yielded:

@@ -1,4 +1,4 @@
-"""Own parts: what a script writes itself of what Horovod has for Keras 2 alone, told by what it does.
+"""Own parts: a script's own replacements for the parts of Horovod that work on Keras 2 only.
 
 A callback may broadcast or average metrics, a hook of a session may broadcast, and a function may have a
 model's optimizer average the gradients that it is given.
@@ -51,11 +51,11 @@ class OwnHorovod:
         return self.role(value.scope) if isinstance(value, UserInstance) else ""
 
     def distributes(self, function: Scope) -> bool:
-        """Return whether a function has the optimizer of a model that it is given average."""
+        """Return whether a function makes the optimizer of its model argument average gradients."""
         return function in self._distributors
 
     def averages_what_it_is_given(self, function: Scope) -> bool:
-        """Return whether a function replaces how an optimizer that it is given applies gradients."""
+        """Return whether a function replaces the method by which its optimizer argument applies gradients."""
         return any(
             each.binding.scope is function and dotted(each.base) in function.bindings
             for name in (_APPLY if any(function in each.functions() for each in self._applying) else ())
@@ -137,7 +137,7 @@ class OwnHorovod:
         ]
 
     def is_distributed(self, model: ast.expr, site: Site) -> bool:
-        """Return whether the script has the optimizer of a compiled model average, where it compiles it."""
+        """Return whether the script makes the optimizer of a compiled model average, at its `compile`."""
         function = site.scope.function()
         return any(
             call.scope.function() is function and dotted(given) == dotted(model) != ""
@@ -180,7 +180,7 @@ class OwnHorovod:
 
 
 def _methods(site: Site) -> Iterator[tuple[Scope, Scope]]:
-    """The methods that a call stands in, each with its class."""
+    """Yield the methods around a call, each with its class."""
     for function in site.scope.functions():
         owner = function.owner()
         if owner is not None:

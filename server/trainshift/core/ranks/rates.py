@@ -1,4 +1,4 @@
-"""Rates: the optimizers that ranks share, their learning rates, and what these are made of."""
+"""Rates: the optimizers that ranks share, their learning rates, and the factors of these."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Rates:
         return {site.node: site for site in self._horovod.calls("allreduce", "grouped_allreduce")}
 
     def makers(self, at: Occurrence) -> list[Site]:
-        """The calls that make the optimizers that an expression stands for, those inside of others too."""
+        """The calls that create the optimizers of an expression, including wrapped ones."""
         found: dict[Site, None] = {}
         for site in reachable(self._made_by(at), self._made_inside):
             if self._inside(site) is None:
@@ -143,7 +143,7 @@ class Rates:
         return None
 
     def is_scaled(self, at: Occurrence) -> bool:
-        """Return whether a rate follows the number of ranks, by itself or by the schedule that gives it."""
+        """Return whether a rate depends on the number of ranks, directly or through its schedule."""
         values = self._names.values(at.node, at.scope, at.statement)
         schedules = [each for each in values if self._is_library_schedule(each)]
         if schedules and len(schedules) == len(values):
@@ -271,7 +271,7 @@ class Rates:
         return False
 
     def sums(self, wraps: list[Site]) -> bool:
-        """Return whether one of some wraps adds gradients up, so that no rate needs to be scaled."""
+        """Return whether one of some wrappers sums gradients, so that no rate needs to be scaled."""
         return any(self._is_sum(site) for site in wraps)
 
     def _is_sum(self, site: Site) -> bool:
@@ -286,7 +286,7 @@ class Rates:
         )
 
     def uses_adasum(self, wraps: list[Site]) -> bool:
-        """Return whether one of some wraps has Adasum join gradients, which scales by itself."""
+        """Return whether one of some wrappers combines gradients by Adasum, which scales by itself."""
         return any(
             last_name(each.node) == "Adasum"
             for site in wraps

@@ -1,4 +1,4 @@
-"""Restores: what some ranks alone read back before all train together."""
+"""Restores: the values that only some ranks restore before all train together."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Restores:
 
     @property
     def broadcasts(self) -> list[Site]:
-        """The calls by which the program broadcasts: where they are made or, in a session, run."""
+        """The broadcasts of the program: the calls, or in a session the runs."""
         return [sites[-1] for sites in self._places.values()]
 
     def _loads(self) -> Iterator[Restore]:

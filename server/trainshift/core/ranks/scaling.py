@@ -40,7 +40,7 @@ class Scaling:
         self._scalings = Questions(0, _MANY, deepest=_DEEPEST)
 
     def flaws(self) -> Iterator[Flaw]:
-        """The optimizers of which a rate is multiplied by the number of ranks more than once."""
+        """Yield the optimizers whose rate is multiplied by the number of ranks more than once."""
         for site, values in self._program.fact(MadeObjects).all:
             if not any(map(self._is_optimizer, values)):
                 continue

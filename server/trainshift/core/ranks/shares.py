@@ -94,7 +94,7 @@ class Shares:
             yield Part(at, of, site, wrong)
 
     def _mixes(self, count: Occurrence, index: Occurrence) -> bool:
-        """Return whether a number of all ranks goes with one that each machine counts for itself."""
+        """Return whether a count over all ranks is combined with an index within one machine."""
         return self._asks(index) == {"local_rank"} and self._asks(count) == {"size"}
 
     def _asks(self, at: Occurrence) -> set[str]:
@@ -123,13 +123,11 @@ class Shares:
         return self._comes_only_of(index, self._draws.generators)
 
     def _is_counted(self, index: Occurrence) -> bool:
-        """Return whether an index counts the rows that a rank has, and is no number of a rank's own
-        otherwise.
-        """
+        """Return whether an index counts the rows of a rank, and is not another number of its own."""
         return self._comes_only_of(index, {site.node: site for site in self._script.sites_named("len")})
 
     def _comes_only_of(self, index: Occurrence, calls: dict[ast.Call, Site]) -> bool:
-        """Return whether some calls lead to an index, and no number of a rank does by itself."""
+        """Return whether an index depends on a rank only through some calls."""
         trail = (
             {each.node for each in occurrences_behind(self._script, *index[:3], calls)} if calls else set()
         )
@@ -166,7 +164,7 @@ class Shares:
     # One order for all
 
     def shuffled_apart(self, part: Part) -> Site | None:
-        """The shuffle before a part that gives each rank an order of its own, if there is one."""
+        """The shuffle before a part that gives each rank a different order, if there is one."""
         # Not all that the methods of an object do, of which one gives the data.
         trail = occurrences_behind(self._script, *part.of[:3], {}, False)
         indices = (
@@ -219,7 +217,7 @@ class Shares:
     # Equal lengths
 
     def uneven(self, loop: Loop) -> Iterator[Uneven]:
-        """The parts of a loop's data that may differ in length, where nothing makes steps equal."""
+        """Yield the parts of a loop's data that may differ in length, unless the steps are made equal."""
         if not self.parts or self._program.fact(Horovod).calls("join"):
             return
         feed = self._program.fact(Feeds).of(loop)
@@ -293,9 +291,7 @@ class Shares:
 
 
 def _is_of_turn(part: Part, loop: Loop) -> bool:
-    """Return whether a part is taken in each turn of the innermost loop of steps, whose turns it does not
-    count.
-    """
+    """Return whether a part is taken in each iteration of the innermost step loop, without its counter."""
     if part.at.statement is None or loop.is_call:
         return False
     inner = (each for each in loop.sites[0].statement.path() if isinstance(each.node, LOOPS))

@@ -1,4 +1,4 @@
-"""Sinks: what must be uniform over the ranks, or they train apart, die or wait.
+"""Sinks: the values that must be the same on all ranks, or they diverge, crash or deadlock.
 
 Hyperparameters of optimizers, the shapes of models, and the variables that a step trains.  How often a step
 is taken is told by `core/ranks/decisions.py`, and what is data and what is test by `rewriting/datasets`.
@@ -166,7 +166,7 @@ class Sinks:
         return {part for call in calls if isinstance(call, ast.Call) for part in arguments(call)}
 
     def _hashes(self, cause: Cause) -> bool:
-        """Return whether rows are chosen by hashes, by which other rows are chosen too."""
+        """Return whether hashes choose the rows, so that the split does not depend on order."""
         return cause.site is not None and self._names.calls(cause.site, "builtins.hash")
 
     def _is_one_draw(self, scope: Scope) -> bool:
@@ -187,7 +187,7 @@ class Sinks:
         )
 
     def _callers(self, function: Scope) -> list[Site]:
-        """Return the calls of a function; of a method of objects that are not seen, the calls by its name."""
+        """Return the calls of a function; for a method of unknown objects, the calls by its name."""
         return self._names.callers(function)[0] or list(self._script.sites_named(function.name))
 
     @cached_property

@@ -133,7 +133,7 @@ class Strangers:
         return Occurrence(binding.target, binding.scope, binding.statement)  # type: ignore[arg-type]
 
     def _is_tried(self, at: Occurrence, attribute: str) -> bool:
-        """Return whether a script asks first whether Horovod has a name."""
+        """Return whether a script tests first whether Horovod has a name."""
         assert at.statement is not None
         if self._is_caught(at.statement):
             return True
@@ -236,9 +236,7 @@ class Strangers:
                 )
 
     def _keeps_momentum(self, site: Site) -> bool:
-        """Return whether the models of the program are compiled with an optimizer whose momentum is no
-        variable.
-        """
+        """Return whether a model is compiled with an optimizer whose momentum is not a variable."""
         found: list[bool] = []
         for loop in self._program.fact(Loops).own:
             if loop.pattern is not Pattern.OPTIMIZER:

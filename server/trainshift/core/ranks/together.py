@@ -1,4 +1,4 @@
-"""Together: the training loops that all ranks go through, and which of them nothing averages.
+"""Together: the training loops that all ranks run, and those that lack averaging.
 
 A loop that some ranks alone go through, or that no code runs, is no loop of all ranks; neither is a step that
 an elastic script takes before its ranks train together.
@@ -62,7 +62,7 @@ class Together:
 
     @cached_property
     def loops(self) -> list[Loop]:
-        """The loops that all ranks go through."""
+        """The loops that all ranks run."""
         return [
             loop
             for loop in self._program.fact(Loops).own
@@ -94,7 +94,7 @@ class Together:
         return bool(self._program.fact(Averaging).calls)
 
     def is_of_all(self, site: Site) -> bool:
-        """Return whether all ranks make a call, and some code comes to it."""
+        """Return whether all ranks make a call, and some code reaches it."""
         if not self.runs(site.scope) or self._branches.of_call(site) is not None:
             return False
         if self._horovod.site_on_root(site):
@@ -104,9 +104,7 @@ class Together:
         return not self._is_warm_up(site)
 
     def runs(self, scope: Scope) -> bool:
-        """Return whether something in the program names the function that code stands in, or it stands in
-        none.
-        """
+        """Return whether the program names the function around some code, if there is one."""
         function = scope.function()
         if function is None:
             return True
@@ -168,7 +166,7 @@ class Together:
         return any(isinstance(each, Instance) and each.cls.startswith("horovod.") for each in values)
 
     def _is_launched(self, scope: Scope) -> bool:
-        """Return whether a function that ranks run comes to some code."""
+        """Return whether a function that ranks run reaches some code."""
 
         def around(function: Scope | None) -> list[Scope | None]:
             if function is None:
@@ -247,7 +245,7 @@ class Together:
         return any(function.name in heir.bindings for heir in self._names.heirs(owner))
 
     def _is_plain(self, gradient: Gradient) -> bool:
-        """Return whether the tape is TensorFlow's own, and nothing else that cannot be seen."""
+        """Return whether the tape is certainly TensorFlow's own."""
         assert isinstance(gradient.site.node.func, ast.Attribute)
         values = self._names.site_values(gradient.site.node.func.value, gradient.site)
         return bool(values) and all(
@@ -255,11 +253,11 @@ class Together:
         )
 
     def _unused(self, gradient: Gradient) -> Site | None:
-        """The call that distributes a tape of a gradient, under a name that is not the one used."""
+        """The call that distributes a gradient's tape under a name that is not used."""
         return self._wrap_of({tape.creation.node for tape in gradient.tapes}, "DistributedGradientTape")
 
     def _wrap_of(self, made: Collection[ast.AST | None], function: str) -> Site | None:
-        """The first call that distributes an object which one of some calls has made."""
+        """The first call that distributes an object created by one of some calls."""
         for wrap in self._horovod.calls(function):
             for given in wrap.node.args[:1]:
                 values = self._names.site_values(given, wrap)
@@ -280,7 +278,7 @@ class Together:
 
     @cached_property
     def plain_optimizers(self) -> list[Plain]:
-        """The calls by which an optimizer that nothing distributes trains: `compile`, `minimize` (HZ07)."""
+        """The calls by which an undistributed optimizer trains: `compile`, `minimize` (HZ07)."""
         return list(dict.fromkeys((*self._plain_fits(), *self._plain_minimizers())))
 
     def _plain_fits(self) -> Iterator[Plain]:
@@ -363,7 +361,7 @@ class Together:
             yield Plain(site, loop or (self.loops[0] if len(self.loops) == 1 else None), self._beside(at))
 
     def _is_reduced(self, site: Site) -> bool:
-        """Return whether the gradients that a call takes are reduced later on, or applied by nobody."""
+        """Return whether a call's gradients are reduced later on, or never applied."""
         return bool(self._horovod.calls("allreduce", "grouped_allreduce")) or not list(
             self._script.sites_named("apply_gradients")
         )

@@ -68,7 +68,7 @@ class Trails:
 
     @cached_property
     def _of_weights(self) -> dict[ast.Call, Site]:
-        """The calls that make variables, optimizers and other things that are no data."""
+        """The calls that create variables, optimizers and other objects that are not data."""
         made = (
             site
             for site, values in self._program.fact(MadeObjects).all
@@ -120,7 +120,7 @@ class Trails:
 
     @cached_property
     def _around(self) -> dict[Scope, list[Scope]]:
-        """The functions that the code of each scope stands in."""
+        """The functions around the code of each scope."""
         scopes = {
             *(each.scope for each in self._script.sites),
             *(each.scope for each in self._script.statements),
@@ -150,11 +150,11 @@ class Trails:
         return set(self._horovod.calls(*SIZE))
 
     def mentions_size(self, cls: Scope) -> bool:
-        """Return whether a method of a class asks for the number of ranks."""
+        """Return whether a method of a class reads the number of ranks."""
         return any(self._asks_size(method) for method in self._methods(cls))
 
     def function_mentions_size(self, at: Occurrence) -> bool:
-        """Return whether a function that an expression stands for follows the number of ranks."""
+        """Return whether the function of an expression depends on the number of ranks."""
         return any(self._asks_size(scope) for scope in self._run_by(at))
 
     def _asks_size(self, function: Scope) -> bool:

@@ -207,7 +207,7 @@ class Uniformity:
 
     @cached_property
     def _has_numbers(self) -> bool:
-        """Return whether Horovod may be asked for the number of a rank, or for that of all."""
+        """Return whether the program may read the rank or the number of ranks from Horovod."""
         return self._program.fact(Horovod).is_used
 
     @cached_property
@@ -248,7 +248,7 @@ class Uniformity:
         return reads_number(node) or (isinstance(node, ast.Call) and last_name(node.func) in _GIVING)
 
     def cause(self, at: Occurrence) -> Cause | None:
-        """Return why an expression itself gives each rank something else; it is asked for often."""
+        """Return why an expression itself differs between ranks; it is called often."""
         key = at.node, at.scope
         if key not in self._known:
             self._open += 1
@@ -450,7 +450,9 @@ class Uniformity:
 
     @cached_property
     def asks_any(self) -> bool:
-        """Return whether anything but data and Horovod's numbers differs, even where that does not matter."""
+        """Return whether the program has any divergent value beside its data and rank numbers, even a
+        harmless one.
+        """
         causes = (self.cause(of_call(each)) for each in self._script.sites)
         asked = (each for each in causes if each is not None and not self.is_meant(each))
         return any(each.kind is not CauseKind.DATA for each in asked) or any(
@@ -492,7 +494,7 @@ class Uniformity:
 
     @cached_property
     def _inputs(self) -> set[ast.AST]:
-        """The calls that give graphs the rows of batches, of which losses that are minimized come."""
+        """The inputs of graphs that get the rows of batches, and from which minimized losses are computed."""
         behind, found = self._program.fact(Trails).behind, set[ast.AST]()
         for site in (
             self._script.sites_named("minimize", "compute_gradients") if self._flow.has_session else ()
@@ -512,12 +514,12 @@ class Uniformity:
 
     @cached_property
     def _ranks(self) -> set[ast.AST]:
-        """The calls that ask Horovod for the number of a rank."""
+        """The calls that read the rank from Horovod."""
         return {site.node for site in self._program.fact(Horovod).calls(*RANK)}
 
     @cached_property
     def _sizes(self) -> set[ast.AST]:
-        """The calls that ask Horovod for the number of ranks."""
+        """The calls that read the number of ranks from Horovod."""
         return {site.node for site in self._program.fact(Horovod).calls(*SIZE)}
 
 
@@ -540,7 +542,7 @@ def _key(reached: Reached) -> Key:
 
 
 def _asks_none(node: ast.Compare) -> bool:
-    """Return whether a comparison asks only whether there is a value: ``x is None``."""
+    """Return whether a comparison only tests for None: ``x is None``."""
     given = node.comparators[0]
     return (
         isinstance(node.ops[0], ast.Is | ast.IsNot)
@@ -557,6 +559,6 @@ def reads_number(node: ast.expr) -> bool:
 
 
 def _numbers(node: ast.expr) -> bool:
-    """Return whether it names the variable by which a launcher tells a process its number."""
+    """Return whether an expression names the variable by which a launcher numbers processes."""
     value = node.value if isinstance(node, ast.Constant) else None
     return isinstance(value, str) and value.isupper() and value.endswith(_NUMBERS)

@@ -1,4 +1,4 @@
-"""Value flow: what an expression is computed of, one step back, and the tests that choose it.
+"""Value flow: the inputs of an expression, one step back, and the tests that choose among them.
 
 Analyses of ranks follow values by it.  It follows names, tuples, containers, parameters and returns, and what
 a session was asked for.  What a collective gives is computed of nothing that one rank has.
@@ -225,7 +225,7 @@ class ValueFlow:
 
 
 def tests_around(statement: Statement | None, beside: Statement | None) -> Iterator[Occurrence]:
-    """Yield the tests of the `if` around a statement, in its function, but not around another one too."""
+    """Yield the tests of the `if`s around a statement, in its function, except those around `beside` too."""
     if statement is None:
         return
     common = set(beside.ancestors()) if beside is not None else set()

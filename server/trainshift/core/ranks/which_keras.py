@@ -45,7 +45,7 @@ class WhichKeras:
 
     @property
     def is_demanded(self) -> bool:
-        """Return whether a person, the project or the script itself asks for it, so that it runs on no
+        """Return whether a person, the project or the script itself requires it, so that it runs on no
         other.
         """
         if self._choices.keras != KERAS_AUTO:
@@ -61,7 +61,7 @@ class WhichKeras:
 
     @property
     def is_open(self) -> bool:
-        """Return whether nothing tells which it is, and it counts as Keras 2 therefore."""
+        """Return whether there is no evidence, so that it counts as Keras 2."""
         return self._choices.is_open and self._found == (KERAS_2, "")
 
     @property
@@ -96,7 +96,7 @@ class WhichKeras:
         return KERAS_2, ""
 
     def _open(self, signs: KerasSigns) -> tuple[str, str]:
-        """The Keras if nothing asks for one and none is installed: by the names of files, otherwise 2."""
+        """The Keras if none is required or installed: by the names of files, otherwise 2."""
         if (sign := signs.of_2 or signs.of_names) is not None:
             return sign.keras, sign.told
         return KERAS_2, ""

@@ -1,4 +1,4 @@
-"""Writes: what a program shows or writes on every rank, by names alone (HZ20, HZ21)."""
+"""Writes: the prints and writes that a program makes on every rank, by names alone (HZ20, HZ21)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Writes:
 
     @cached_property
     def tracked(self) -> list[Occurrence]:
-        """The calls by which every rank makes a run of an experiment's log, the first of each library."""
+        """The calls by which every rank starts an experiment's log, the first of each library."""
         found: dict[str, Occurrence] = {}
         for site, entry in self._program.fact(Libraries).sites(Role.TRACKER):
             if self._together.is_of_all(site) and not self._acting.is_quiet(site, entry):
@@ -125,7 +125,7 @@ class Writes:
         return any(not set(each).isdisjoint("wx+") for each in texts(values))
 
     def _callbacks(self) -> Iterator[Occurrence]:
-        """The callbacks that only write, where they are made, of a `fit` that all ranks make."""
+        """Yield the callbacks that only write, at their creation, of a `fit` that all ranks call."""
         for loop in self._together.loops:
             for element in callbacks(self._script, loop.sites[0]):
                 if self._branches.of(element) is not None or self._on_some(element):
@@ -145,7 +145,7 @@ class Writes:
         return known is not None and known.text("ranks") == ROOT and not known.flag("shows")
 
     def _is_apart(self, site: Site) -> bool:
-        """Return whether a path names the rank, or is of a place that each process has for itself."""
+        """Return whether a path contains the rank, or is in a folder of each process's own."""
         given = arguments(site.node)
         if isinstance(site.node.func, ast.Attribute) and not self._names.member_of_library(site.node.func):
             given = [*given, site.node.func.value]
@@ -163,7 +163,7 @@ class Writes:
         return self._is_manager_apart(site)
 
     def _is_manager_apart(self, site: Site) -> bool:
-        """Return whether the object whose method writes was given a path that names the rank."""
+        """Return whether the object of a writing method got a path that contains the rank."""
         if not isinstance(site.node.func, ast.Attribute):
             return False
         for value in self._names.site_values(site.node.func.value, site):
@@ -178,7 +178,7 @@ class Writes:
 
     @cached_property
     def printed(self) -> list[Site]:
-        """The calls that show something on every rank while training goes on."""
+        """The calls that print on every rank during training."""
         return [*self._prints(), *self._bars()]
 
     def _prints(self) -> Iterator[Site]:

@@ -1,4 +1,4 @@
-"""Conditions: what has to hold where code of a script runs, of what stays the same throughout the run."""
+"""Conditions: the tests of run-constant values that hold where code of a script runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Condition:
     among: bool
 
     def contradicts(self, other: Condition) -> bool:
-        """Return whether the two cannot both hold."""
+        """Return whether the two exclude each other."""
         if self.of != other.of or not (self.among or other.among):
             return False
         if self.among and other.among:
@@ -49,7 +49,7 @@ class Condition:
 
 
 def contradict(some: Iterable[Condition], others: Iterable[Condition]) -> bool:
-    """Return whether of two collections of conditions only one can hold."""
+    """Return whether two collections of conditions exclude each other."""
     return any(one.contradicts(other) for one, other in product(some, list(others)))
 
 
@@ -77,7 +77,7 @@ class Conditions:
             yield from self._read(test, holds)
 
     def _outcomes_at(self, statement: Statement) -> _Outcomes:
-        """The tests whose outcome is the same whichever way control comes to a statement."""
+        """The tests whose outcome is the same on every path to a statement."""
         if not self._flow.has_tests(statement):
             return frozenset()
         cfg = self._flow.graph(statement)
@@ -175,7 +175,7 @@ def _place(outcome: tuple[Occurrence, bool]) -> tuple[int, int]:
 
 
 class _SureOutcomes(Analysis[_Outcomes]):
-    """The tests whose last outcome is one and the same on every way to a point."""
+    """The tests whose last outcome is the same on every path to a point."""
 
     at_raised = False
 

@@ -139,7 +139,7 @@ class ControlFlow:
         return False
 
     def completions(self, block: Sequence[Statement]) -> Completions:
-        """Return the ways in which statements in a row may complete."""
+        """Return the ways in which a sequence of statements may complete."""
         return exits.completions([each.node for each in block], self._ends, self.swallows)
 
     def leaves(self, block: Sequence[Statement]) -> bool:
@@ -178,7 +178,7 @@ class ControlFlow:
         return any(each in each.facts.once(_with_tests) for each in scopes)
 
     def decisions(self, cfg: Cfg) -> Iterator[tuple[Edge, Occurrence, bool]]:
-        """Yield the edges of a graph that tests lead along, the tests, and whether they hold there."""
+        """Yield the edges of a graph that start at tests, the tests, and whether they hold there."""
         for point in cfg.all:
             for edge in point.out:
                 if point.role in (Role.TEST, Role.GUARD) and edge.kind in (EdgeKind.TRUE, EdgeKind.FALSE):
@@ -223,7 +223,7 @@ class ControlFlow:
                 self._note(inner)
 
     def _beyond(self, edge: Edge) -> set[Point]:
-        """Return the points that control may come to along an edge of a test, before it is asked again."""
+        """Return the points that are reachable along an edge of a test, before it is evaluated again."""
         if edge not in self._passed:
             self._passed[edge] = reached([edge.target], [edge.source])
         return self._passed[edge]
@@ -272,7 +272,7 @@ def _topmost(statement: Statement) -> Statement:
 
 
 def _with_tests(facts: ChunkSyntax) -> set[Scope]:
-    """The scopes of a chunk in whose own code a test stands: of an `if`, a loop, a case, or an `assert`."""
+    """The scopes of a chunk whose own code contains a test: of an `if`, a loop, a case, or an `assert`."""
     return {each.scope for each in facts.statements if isinstance(each.node, _TESTING)}
 
 

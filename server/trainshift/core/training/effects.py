@@ -1,4 +1,4 @@
-"""Effects of calls in training code: what libraries are known to do, for `python/values/effects.py`.
+"""Effects of calls in training code: the knowledge about libraries for `python/values/effects.py`.
 
 Entries of libraries say what their calls do, and names what those of unseen objects do; what functions of the
 workspace do follows from these.
@@ -199,7 +199,7 @@ class Effects:
         return _STATE if site.name in named("acting") else _UNSEEN
 
     def _may_call_back(self, values: Iterable[Value]) -> bool:
-        """Return whether the called may run, at once, the functions that it is handed."""
+        """Return whether the callee may run, at once, the functions that it gets as arguments."""
         for value in values:
             if isinstance(value, Library):
                 if fact(value.name, "calls_nothing"):

@@ -40,7 +40,7 @@ class Executions:
         return owners[0] if owners else None
 
     def _run_from(self, function: Scope | None) -> list[Scope | None]:
-        """The functions that run another one, up to those that `fit` runs; None is code outside of them."""
+        """The callers of a function, up to the methods that `fit` runs; None is code outside of functions."""
         if function is None or self._fitted(function) is not None:
             return []
         callers, elsewhere = self._script.names.callers(function)
@@ -49,7 +49,7 @@ class Executions:
         return [_function_around(function)]
 
     def _fitted(self, function: Scope) -> Scope | None:
-        """The model class that a function is a method of which `fit` runs."""
+        """The model class of a method that `fit` runs."""
         owner = function.owner()
         if owner is None or function.name not in _MODEL_METHODS:
             return None
@@ -89,7 +89,7 @@ class Executions:
         return not self._flow.repeats(statement) and self.entered_once(statement.scope)
 
     def _entered_from(self, function: Scope) -> list[Scope]:
-        """The function that makes the one call of another."""
+        """The function that contains the only call of another."""
         site = self._one_call(function)
         caller = site.scope.function() if site is not None else None
         return [caller] if caller is not None else []
@@ -168,7 +168,7 @@ class Executions:
             yield from self._wrappings(function)
 
     def _callers_and_outer(self, function: Scope) -> list[Scope]:
-        """The functions that call one, and the one that it is defined in."""
+        """The functions that call a function, and the one that defines it."""
         callers = [site.scope.function() for site in self._script.names.callers(function)[0]]
         return [each for each in (_function_around(function), *reversed(callers)) if each is not None]
 
@@ -191,7 +191,7 @@ class Executions:
     # What runs
 
     def functions_reached(self, statement: Statement) -> set[Scope]:
-        """The functions of the script that a statement calls, and those that these call in turn."""
+        """The functions of the script that a statement calls, directly or indirectly."""
         code = self._script.code
 
         def called(sites: Iterable[Site]) -> Iterator[Scope]:
@@ -202,12 +202,12 @@ class Executions:
 
 
 def _hands_over(site: Site, function: Scope) -> bool:
-    """Return whether the call is given the function by its name: ``app.run(main)``."""
+    """Return whether a call gets the function by its name: ``app.run(main)``."""
     return any(isinstance(each, ast.Name) and each.id == function.name for each in site.node.args)
 
 
 def is_of_one_branch(site: Site) -> bool:
-    """Return whether the call stands in one branch of an `if` of its own function that has another branch."""
+    """Return whether a call is in one branch of an `if` of its own function that has another branch."""
     for below, above in pairwise(site.statement.path()):
         if above.scope is not site.statement.scope:
             return False
@@ -224,8 +224,9 @@ def of_super(site: Site) -> bool:
 
 
 def innermost_loop(statement: Statement) -> Statement | None:
-    """The loop in whose body a statement of its function stands, which a `break` there leaves; None if there
-    is none."""
+    """The innermost loop around a statement of its function, which a `break` there leaves; None if there is
+    none.
+    """
     for below, above in pairwise(statement.path()):
         if above.scope is not statement.scope:
             return None

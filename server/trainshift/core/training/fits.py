@@ -1,4 +1,4 @@
-"""Keras loops: the calls of a script that fit models, and the `compile` calls that gave them optimizers."""
+"""Keras loops: the calls of a script that fit models, and the `compile` calls for their optimizers."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Fits:
         return [each for each in self.compiles if self._same_model(fit, each.site)]
 
     def fit_of(self, node: ast.expr, site: Site) -> Fit | None:
-        """A call that fits the object that an expression stands for, as far as can be seen."""
+        """A call that fits the object of an expression, as far as the script shows."""
         made = self._identity(node, site) - {None}
         for fit in self._all:
             same_name = fit.site.scope is site.scope and dotted(fit.model) == dotted(node) != ""
@@ -199,13 +199,11 @@ class Fits:
         return known
 
     def is_loaded_compiled(self, fit: Fit) -> bool:
-        """Return whether the model may be one that `load_model` gives with its optimizer, not compiled
-        again.
-        """
+        """Return whether a model may come from `load_model` with its optimizer, and is not compiled again."""
         return bool(self.loads_of(fit))
 
     def loads_of(self, fit: Fit) -> list[Site]:
-        """The calls of `load_model` that may give the fitted model, with its optimizer."""
+        """The calls of `load_model` that may return the fitted model, with its optimizer."""
         made = self._identity(fit.model, fit.site)
         compiled = [
             self._identity(each.site.node.func.value, each.site)
@@ -257,7 +255,7 @@ class Fits:
         )
 
     def may_have_own_tape_or_not(self, compile: Compile) -> bool:
-        """Return whether it cannot be told if the compiled model has a tape of its own."""
+        """Return whether it is unknown if the compiled model has a tape of its own."""
         assert isinstance(compile.site.node.func, ast.Attribute)
         return len(self._own_tapes(compile.site.node.func.value, compile.site)) > 1
 
@@ -283,7 +281,7 @@ class Fits:
         return value.scope if own else None
 
     def _made_for(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Values:
-        """The classes that a function of the script makes for one call of it, which hands it the class."""
+        """The classes that a function of the script instantiates for a call that passes it the class."""
         while isinstance(node, ast.Name):
             bindings = self._names.lookup(node.id, scope, statement)[1]
             if len(bindings) != 1 or bindings[0].kind != "value" or bindings[0].value is None:
@@ -338,7 +336,7 @@ def hides(script: Script, site: Site, name: str) -> bool:
 
 
 def _keys(script: Script, node: ast.expr, site: Site) -> set[str]:
-    """The keys of a dictionary that is written out; an empty one among them where not all can be seen."""
+    """The keys of a literal dictionary; an empty key among them if not all are known."""
     values = script.names.site_values(node, site)
     keys: set[str] = {""} if not values or next(script.item_bindings(last_name(node)), None) else set()
     for value in values:

@@ -117,7 +117,7 @@ class _Slice(Generic[T]):
         self.visited: list[Occurrence] = []
 
     def follow(self, at: Occurrence, is_first_enough: bool = False) -> None:
-        """Visit the occurrence and all that leads to it, depth first, however long the way."""
+        """Visit the occurrence and all that leads to it, depth first, without a limit."""
         for _, each in reachable([_keyed(at)], self._before, _FIRST, self._seen):
             self.visited.append(each)
             if isinstance(each.node, ast.Call):
@@ -193,7 +193,7 @@ class _Slice(Generic[T]):
         return self._script.names.may_be(owner, *api.SESSION, *api.MONITORED_SESSION)
 
     def _step(self, step: Step | None) -> None:
-        """Follow what gives a name or an attribute its value, or else all that this is taken out of."""
+        """Follow the source of a name's or attribute's value, or the object that it is a part of."""
         for each in (*step.sources, *step.within) if step is not None else ():
             self._next.append(each)
             if each.site is None:

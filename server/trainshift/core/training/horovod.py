@@ -100,7 +100,7 @@ class Horovod:
         )
 
     def is_statement(self, statement: Statement | None, *functions: str) -> bool:
-        """Return whether a statement is nothing but a call of one of Horovod's `functions`."""
+        """Return whether a statement only calls one of Horovod's `functions`."""
         node = statement.node if statement is not None else None
         called = node.value if isinstance(node, ast.Expr) else None
         return isinstance(called, ast.Call) and self.is_call(self._script.site_of(called), *functions)
@@ -326,7 +326,7 @@ class Horovod:
         return one and isinstance(node.ops[0], ast.Lt if holds else ast.GtE)
 
     def _is_rank(self, at: Occurrence) -> bool:
-        """Return whether an expression is the rank, whatever it is held in."""
+        """Return whether an expression is the rank, under any name."""
         return self._answers.ask((id(at.node), id(at.scope)), self._gives_rank, at)
 
     def _gives_rank(self, at: Occurrence) -> bool:
@@ -346,7 +346,7 @@ class Horovod:
         return self._function(at.node, at.scope, at.statement) in ("rank", "local_rank")
 
     def _decides(self, at: Occurrence, holds: Callable[[Occurrence], bool]) -> bool:
-        """Return whether something holds of all that an expression may have its value from.
+        """Return whether a property holds for all sources of an expression.
 
         It need not hold of constants, which stand in for it where one process trains by itself:
         ``rank = 0``.
@@ -378,7 +378,7 @@ class Horovod:
 
 
 def _stands_in_for(binding: Binding, imports: Sequence[Binding]) -> bool:
-    """Return whether a name is bound so where one of some imports of it fails: ``hvd = None``."""
+    """Return whether a name is bound as a replacement for a failed import: ``hvd = None``."""
     where = binding.statement
     handlers = (
         [each for each in where.path() if each.branch.startswith("except")] if where is not None else []

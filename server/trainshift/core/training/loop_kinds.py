@@ -1,4 +1,4 @@
-"""Loop kinds: the ways to train, and what a training loop is known by.
+"""Loop kinds: the patterns of training, and the attributes of a training loop.
 
 The patterns of loops are those of spec.md 2; `loop_reader.py` finds the loops of one script, and `loops.py`
 joins them over a program.
@@ -21,7 +21,7 @@ FITTING = ("fit", "fit_generator", "train_on_batch")
 
 
 class Pattern(Enum):
-    """A way to train.  The first five are those that the rules are for."""
+    """A pattern of training. The rules are for the first five."""
 
     GRAD_TAPE = "GradTape"
     OPTIMIZER = "Optimizer"
@@ -76,7 +76,7 @@ class Loop:
 
     @property
     def function(self) -> Scope | None:
-        """The function that the loop stands in, lambdas left out; None for the module's own code."""
+        """The function around the loop, not counting lambdas; None for the module's own code."""
         return named_function(self.sites[0].scope)
 
     @property
@@ -96,7 +96,7 @@ class Loop:
 
     @property
     def model(self) -> str:
-        """The first model's expression; empty if it cannot be seen."""
+        """The first model's expression; empty if it is unknown."""
         return ast.unparse(self.models[0].node) if self.models else ""
 
     @property
@@ -121,7 +121,7 @@ def is_loop(statement: Statement) -> bool:
 
 
 def named_function(scope: Scope) -> Scope | None:
-    """The function that is not a lambda in which a scope lies; None for the module's own code."""
+    """The innermost function around a scope that is not a lambda; None for the module's own code."""
     function = scope.function()
     while function is not None and not function.name:
         function = function.parent.function() if function.parent is not None else None
@@ -129,7 +129,7 @@ def named_function(scope: Scope) -> Scope | None:
 
 
 def outermost_loop(script: Script, site: Site) -> Statement:
-    """The outermost loop statement around a call, in its function or in the one that calls it."""
+    """The outermost loop statement around a call, in its function or in the caller."""
     seen: set[Scope] = set()
     statement, scope = site.statement, site.scope
     while True:
@@ -147,7 +147,7 @@ def outermost_loop(script: Script, site: Site) -> Statement:
 
 
 def told_what_to_train_on(script: Script, loop: Loop) -> list[Site]:
-    """The calls by which an Estimator is given an input function to train with; none for other loops."""
+    """The calls that give an Estimator its input function for training; none for other loops."""
     if loop.pattern is not Pattern.ESTIMATOR:
         return []
     return [*(site for site in loop.sites if site.name == "train"), *script.sites_named("TrainSpec")]

@@ -70,7 +70,7 @@ def unseen_trainings(program: Program, root: Program) -> list[Site]:
 
 
 def read_loops(program: Program, root: Program) -> list[Loop]:
-    """The loops that stand in one script, by pattern, one for each outermost loop statement."""
+    """The loops in one script, by pattern, one for each outermost loop statement."""
     reader = _Reader(program, root)
     merged: dict[tuple[Pattern, bool, Statement, Scope | None], Loop] = {}
     for loop in reader.read():
@@ -152,7 +152,7 @@ class _Reader:
         return self._program.fact(Executions).custom_model(site.scope) is not None
 
     def _variable_owners(self, step: Step) -> Iterator[Occurrence]:
-        """The models that the variables are named after, where it is not sure that they are all."""
+        """Yield the models after which the variables are named, if there may be others."""
         found = self._program.fact(Steps).variables(step)
         if found is None:
             return
@@ -325,7 +325,7 @@ class _Reader:
 
     @cached_property
     def _hidden_fits(self) -> list[Site]:
-        """The calls by which a library trains a model."""
+        """The library calls that train a model."""
         imported = {binding.full_name.partition(".")[0] for binding in self._script.imports}
         methods = {_TRAINERS[root] for root in imported if root in _TRAINERS}
         wraps = [
@@ -472,7 +472,7 @@ class _Reader:
         return next(self._script.sites_named("EstimatorSpec", "TPUEstimatorSpec"), None) is not None
 
     def _by_hand(self) -> Iterator[Loop]:
-        """Weights that are assigned what a tape's gradients say, without an optimizer."""
+        """Yield the loops that assign weights from a tape's gradients, without an optimizer."""
         used = {gradient for step in self._program.fact(Steps).steps for gradient in step.gradients}
         steps = self._program.fact(Steps)
         left = {
@@ -497,7 +497,7 @@ class _Reader:
 
 
 def is_strange(full_name: str) -> bool:
-    """Return whether nothing is known of a class or function: of an unknown library, or not recorded."""
+    """Return whether a class or function is unrecorded, or of an unknown library."""
     root, _, rest = full_name.partition(".")
     if api.is_class(full_name) or rest.endswith(_GENERATOR):
         return False

@@ -1,4 +1,4 @@
-"""Training loops: what trains in a program, by which pattern, and which model, optimizer and tape.
+"""Training loops: the training code of a program, by pattern, with models, optimizers and tapes.
 
 This is the training-loop identification of spec.md 2.  A program is one script and what
 it calls in the files that it imports.  The summary of a function is the set of the patterns that run
@@ -71,7 +71,7 @@ class Loops:
 
     @cached_property
     def eager_updates(self) -> set[Site]:
-        """The calls of the script's own loops that train and are no operations of a TF1 graph."""
+        """The training calls in the script's own loops that are not operations of a TF1 graph."""
         eager = [loop for loop in self.own if loop.pattern not in GRAPH_PATTERNS]
         return {site for loop in eager for site in loop.sites}
 
@@ -118,7 +118,7 @@ class Loops:
         return [each for each in self._script.linked if each not in self._script.scripts]
 
     def steps(self, loop: Loop) -> tuple[Span, ...]:
-        """The calls of a loop that update weights, as far as they stand in the program's first script."""
+        """The calls of a loop that update weights, in the program's first script."""
         if loop.script is not self._script:
             return ()
         return tuple(self._script.span(site.node, site) for site in loop.sites)
@@ -168,7 +168,7 @@ class Loops:
         return Reachability(workspace.reachable if workspace is not None else [self._script], seen=True)
 
     def _reached(self, starts: Iterable[Scope | None]) -> set[tuple[Script, Scope | None]]:
-        """The code that may run: functions, and (None) the modules that are imported on the way.
+        """The code that may run: functions, and (None) the modules imported on the way.
 
         What stands behind the ``__main__`` guard of an imported file does not run.
         """
@@ -200,7 +200,7 @@ class Loops:
         return self._codes[script]
 
     def _run_by(self, script: Script, site: Site) -> Iterator[Scope]:
-        """The functions that a call runs: those it calls, and those it is handed."""
+        """Yield the functions that a call runs: callees and function arguments."""
         yield from script.names.called_functions(site)
         for given in arguments(site.node):
             if isinstance(given, ast.Name | ast.Attribute):
@@ -228,7 +228,7 @@ class Loops:
                     loop.certain = bool(makers)
 
     def _blocks_of(self, maker: Site) -> list[Statement] | None:
-        """The ``with strategy.scope():`` that are all uses of a strategy; None where there are others."""
+        """The ``with strategy.scope():`` statements if they are all uses of a strategy; otherwise None."""
         script, node = self._script.home(maker.scope), maker.statement.node
         target = node.targets[0] if isinstance(node, ast.Assign) and node.value is maker.node else None
         if not isinstance(target, ast.Name) or len(script.users) > 1:
@@ -265,7 +265,7 @@ class Loops:
         return {function for _, function in self._reached(called) if function is not None}
 
     def _is_over(self, one: Statement, other: Statement) -> bool:
-        """Return whether a statement is over before another one of the same code is run."""
+        """Return whether a statement ends before another one of the same code runs."""
         home = self._script.home(one.scope)
         if self._script.home(other.scope) is not home or one.scope.function() is not other.scope.function():
             return False
@@ -279,7 +279,7 @@ class Loops:
         return [site for site in makers if self._is_beside(site, makers)]
 
     def _is_beside(self, site: Site, makers: list[Site]) -> bool:
-        """Return whether a call stands in one branch of an `if` of which another branch makes no strategy."""
+        """Return whether a call is in one branch of an `if` whose other branch creates no strategy."""
         if not is_of_one_branch(site):
             return False
         choices = (each for each in site.statement.ancestors() if isinstance(each.node, ast.If))
@@ -303,7 +303,7 @@ class Loops:
                     yield site
 
     def _uses_strategy(self, site: Site) -> bool:
-        """Return whether the call is one that a strategy has, of an object that is not seen."""
+        """Return whether a call is a method of a strategy, on an unknown object."""
         function = site.node.func
         if site.name not in _STRATEGY_METHODS or not isinstance(function, ast.Attribute):
             return False
@@ -317,9 +317,7 @@ class Loops:
     # One model or two
 
     def same_model(self, one: Loop, other: Loop) -> bool | None:
-        """Return whether two loops train the same model; None if it cannot be seen, or if models share
-        weights.
-        """
+        """Return whether two loops train the same model; None if unknown, or if models share weights."""
         if self.shared_model(one, other) is not None:
             return True
         first, second = ([self._origins.of(place) for place in loop.models] for loop in (one, other))
@@ -333,7 +331,7 @@ class Loops:
         return None if shared else False
 
     def shared_model(self, one: Loop, other: Loop) -> Occurrence | None:
-        """The model of `one` that `other` trains too, as far as can be seen."""
+        """The model of `one` that `other` trains too, as far as the script shows."""
         made = frozenset[ast.AST]().union(*(self._origins.creations(place) for place in other.models))
         return next(
             (place for place in one.models if not made.isdisjoint(self._origins.creations(place))), None
@@ -351,7 +349,7 @@ def _is_of_script_only(loop: Loop) -> bool:
 
 
 def _enclosing(loop: Loop) -> Iterator[Scope]:
-    """The functions that a loop's calls stand in, a method's step included."""
+    """Yield the functions around a loop's calls, a method's step included."""
     for site in loop.sites:
         scope = site.scope.function()
         while scope is not None:

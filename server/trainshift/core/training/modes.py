@@ -58,7 +58,7 @@ class Modes:
     # The ways to an expression
 
     def _to(self, at: Occurrence) -> list[_Way]:
-        """The ways by which an expression is reached, as far out as all calls on them are seen."""
+        """The paths by which an expression is reached, back to calls that are not all known."""
         return [(at, *way) for way in self._into(at.scope.function())]
 
     def _into(self, function: Scope | None) -> list[_Way]:
@@ -114,7 +114,9 @@ class Modes:
     # How often code runs
 
     def _makers(self, made: Collection[Site]) -> set[Site]:
-        """The calls that give a new object each time: those that make it, and those of their functions."""
+        """The calls that return a new object each time: those that create it, and those of their
+        functions.
+        """
 
         def handed_on(site: Site) -> list[Site]:
             return [caller for caller in callers_around(self._program.names, site) if _gives_new(caller)]
@@ -154,7 +156,7 @@ def _within(at: Occurrence) -> Iterator[Statement]:
 
 
 def _in_two_arms(one: Occurrence, two: Occurrence) -> bool:
-    """Return whether two expressions of one statement stand in the two arms of a conditional expression."""
+    """Return whether two expressions of one statement are in different arms of a conditional expression."""
     assert one.statement is not None
     paths = (pairwise(expression_path(one.statement.node, each.node)) for each in (one, two))
     for (above, left), (_, right) in zip(*paths, strict=False):
@@ -164,9 +166,7 @@ def _in_two_arms(one: Occurrence, two: Occurrence) -> bool:
 
 
 def _always_in(site: Site, loop: Statement | None) -> bool:
-    """Return whether a call is made each time that a loop's body is run, or (None) the body of its
-    function.
-    """
+    """Return whether a call is made in each iteration of a loop, or (None) in each call of its function."""
     for below, above in pairwise(_within(of_call(site))):
         if above is loop:
             return below.branch == "body"

@@ -1,4 +1,4 @@
-"""Origins: the calls that make what an expression stands for, to tell one model from another.
+"""Origins: the calls that create the object of an expression, to distinguish models.
 
 Followed through names, attributes, tuples, parameters, functions and the files of the workspace.
 """
@@ -38,7 +38,7 @@ class Origins:
         return frozenset(node for node in self.of(at) if node is not None)
 
     def inside_and_out(self, at: Occurrence) -> frozenset[ast.AST]:
-        """The calls that make it, and those by which functions that return it give it to others."""
+        """The calls that create an object, and those of the functions that return it."""
         found = self.creations(at)
         giving: list[Scope | None] = [at.scope.function()]
         for function in giving:
@@ -112,7 +112,7 @@ class Origins:
                         yield site.node
 
     def built_from(self, at: Occurrence, wanted: frozenset[ast.AST | None]) -> bool:
-        """Return whether a model is made of another one, whose weights it then shares."""
+        """Return whether a model is built from another one, whose weights it then shares."""
         made = (self._script.site_of(each) for each in self.creations(at) if isinstance(each, ast.Call))
         starts = [part for site in made for part in _named_parts(of_call(site))]
 
@@ -126,7 +126,7 @@ class Origins:
 
 
 def _named_parts(whole: Occurrence) -> Iterator[Occurrence]:
-    """The names and attributes that an expression is made of."""
+    """Yield the names and attributes in an expression."""
     for part in ast.walk(whole.node):
         if isinstance(part, ast.Name | ast.Attribute):
             yield whole.part(part)

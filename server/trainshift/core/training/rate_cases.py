@@ -1,4 +1,4 @@
-"""Rate cases: what an expression for a learning rate may be, and where each of its cases is written.
+"""Rate cases: the possible values of a learning rate's expression, and the place of each case.
 
 A rate that is computed from the optimizer's own (``lr * 0.9``) is scaled with it, one that is written as a
 number is not; one expression may be the one in one case and the other in another.
@@ -74,7 +74,7 @@ _CHOICES = (_Form.CASES, _Form.ITEM)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Reading:
-    """An expression taken apart.
+    """An expression split into its parts.
 
     `own` is what it may be besides its `parts`.  `given` are the arguments of a function that is not known.
     """
@@ -110,7 +110,7 @@ class RateCases:
         return self._kinds[self._reading(place)]
 
     def cases(self, place: Occurrence, settled: frozenset[ast.expr] = frozenset()) -> list[Occurrence]:
-        """The parts that may have to be scaled one by one; none if the expression cannot be taken apart."""
+        """The parts that may have to be scaled one by one; none if the expression cannot be split."""
         reading = self._reading(place)
         if reading.form is _Form.SUM and self.kinds(place, settled) & RateKind.BELOW:
             return [part for part in reading.parts if self.kinds(part, settled) & RATES]
@@ -132,13 +132,13 @@ class RateCases:
         )
 
     def reached(self, place: Occurrence) -> Iterator[Occurrence]:
-        """Every expression that the value of `place` may come from, itself not among them."""
+        """Yield every expression that the value of `place` may come from, except itself."""
         for reading in self._closure(place):
             if reading.place.node is not place.node:
                 yield reading.place
 
     def is_optimizer(self, place: Occurrence) -> bool:
-        """Return whether the expression may be an optimizer, by whatever way it has come there."""
+        """Return whether the expression may be an optimizer, on any path."""
         return self._may_be(place, self._is_shown_optimizer)
 
     def is_rate(self, place: Occurrence, held: bool = False) -> bool:
@@ -157,7 +157,7 @@ class RateCases:
     # Optimizers
 
     def _may_be(self, place: Occurrence, holds: Callable[[Occurrence], bool]) -> bool:
-        """Return whether something holds of the expression in one of its cases."""
+        """Return whether a property holds for the expression in one of its cases."""
 
         def choices(at: Occurrence) -> Iterable[Occurrence]:
             reading = self._reading(at)
@@ -227,7 +227,7 @@ class RateCases:
     # Kinds
 
     def _closure(self, place: Occurrence) -> list[_Reading]:
-        """The expression and all that its value may come from, taken apart."""
+        """The expression and all that its value may come from, split into parts."""
 
         def behind(reading: _Reading) -> Iterator[_Reading]:
             return map(self._reading, reversed((*reading.parts, *reading.given)))
@@ -237,7 +237,7 @@ class RateCases:
     def _solve(
         self, place: Occurrence, settled: frozenset[ast.expr], known: dict[_Reading, RateKind]
     ) -> dict[_Reading, RateKind]:
-        """The kinds of the expression and of all that it comes from: they grow until nothing changes."""
+        """The kinds of the expression and all its sources, by a fixed point."""
         readings = [each for each in self._closure(place) if each not in known]
         found = dict.fromkeys(readings, RateKind.NONE)
 
@@ -321,7 +321,7 @@ class RateCases:
         return self._leaf(place)
 
     def _cases_of(self, place: Occurrence) -> _Reading | None:
-        """An expression that is one of those from which it has its value; None if these cannot be seen."""
+        """Split an expression into alternatives; None if these are unknown."""
         step = self._names.steps_back(place)
         return _Reading(place, _Form.CASES, step.sources) if step is not None and step.sources else None
 
@@ -330,7 +330,7 @@ class RateCases:
         return _Reading(place, form, parts)
 
     def _leaf(self, place: Occurrence) -> _Reading:
-        """An expression that is not taken apart."""
+        """An expression that is not split."""
         node = place.node
         if isinstance(node, ast.Constant) and not node.value:
             return _Reading(place, _Form.CASES, own=RateKind.NOTHING)
@@ -386,7 +386,9 @@ class RateCases:
         return self._names.handed(binding, self._callers.get(binding.inner, ()))
 
     def _scales_itself(self, place: Occurrence, binding: Binding) -> bool:
-        """``rate = rate * hvd.size()``: what it was before is scaled there."""
+        """Return whether the script scales it itself: in ``rate = rate * hvd.size()`` the old value counts as
+        scaled.
+        """
         if not self._horovod.is_used or binding.value is None or binding.path:
             return False
         name = dotted(place.node)
@@ -408,7 +410,7 @@ class RateCases:
         return any(self._is_size(self._script.site_of(call)) for call in calls)
 
     def _is_size(self, site: Site) -> bool:
-        """Return whether a call gives the number of ranks, to scale by it."""
+        """Return whether a call returns the number of ranks."""
         return self._horovod.is_call(site, "size", "local_size") and not self._horovod.moves_step(site)
 
     # Calls
@@ -454,7 +456,9 @@ class RateCases:
         ]
 
     def _reads_variable(self, site: Site) -> bool:
-        """``K.get_value(optimizer.lr)``, also of an optimizer that cannot be seen."""
+        """Return whether a call reads a variable: ``K.get_value(optimizer.lr)``, also of an unknown
+        optimizer.
+        """
         if not self._names.calls(site, "tensorflow.keras.backend.get_value"):
             return False
         return any(

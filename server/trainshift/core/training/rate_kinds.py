@@ -1,4 +1,4 @@
-"""Rate kinds: what an expression for a learning rate may be."""
+"""Rate kinds: the kinds of an expression for a learning rate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WRITTEN = RATES | RateKind.NOTHING
 
 
 def computes(value: Value) -> bool:
-    """Return whether the rate is computed by an object, so that a factor cannot stand beside it."""
+    """Return whether an object computes the rate, so that it cannot be multiplied by a factor."""
     if isinstance(value, Instance):
         schedule = api.is_subclass(value.cls, *api.SCHEDULE) or bool(api.rate_parameters(value.cls))
         return schedule or api.is_subclass(value.cls, *api.VARIABLE)

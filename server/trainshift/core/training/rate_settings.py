@@ -1,4 +1,4 @@
-"""Rate settings: where a script gives an optimizer that is there another rate."""
+"""Rate settings: the places where a script changes the rate of an existing optimizer."""
 
 from __future__ import annotations
 

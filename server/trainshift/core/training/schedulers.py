@@ -1,4 +1,4 @@
-"""Schedulers: the callbacks of Keras that set the rate while training, and the functions they ask for it."""
+"""Schedulers: the Keras callbacks that set the rate during training, and their functions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class Schedulers:
 
     @cached_property
     def current(self) -> set[ast.arg]:
-        """The parameters by which a `LearningRateScheduler` hands its function the rate: ``f(epoch, lr)``."""
+        """The parameters by which a `LearningRateScheduler` passes the rate to its function: ``f(epoch,
+        lr)``.
+        """
         found: set[ast.arg] = set()
         for site in self.callbacks:
             for function in self.schedules(site):
@@ -40,7 +42,7 @@ class Schedulers:
         return found
 
     def schedules(self, site: Site) -> list[Function]:
-        """The functions that a call hands to a `LearningRateScheduler`."""
+        """The functions that a call passes to a `LearningRateScheduler`."""
         given = self.schedule(site)
         values = self._names.site_values(given, site) if given is not None else frozenset()
         return [value for value in values if isinstance(value, Function)]

@@ -1,4 +1,4 @@
-"""Step names: the names by which a TensorFlow 1 graph's training operations are handed about."""
+"""Step names: the names of a TensorFlow 1 graph's training operations across files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StepNames:
 
     @cached_property
     def by_script(self) -> dict[Script, set[str]]:
-        """The names, by the script that gives them; scripts that give none are left out."""
+        """The names, by the script that binds them; scripts without any are left out."""
         workspace = self._script.workspace
         scripts = [self._script] if workspace is None else [self._script, *workspace.reachable]
         found = {script: _step_names(script) for script in dict.fromkeys(scripts)}

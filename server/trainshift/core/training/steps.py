@@ -1,4 +1,4 @@
-"""Steps: the optimizer steps of a script, the tapes that feed them, and what they train.
+"""Steps: the optimizer steps of a script, their tapes, and their variables.
 
 A tape belongs to a training loop when its gradients reach an `apply_gradients` (spec.md 2); a tape
 whose gradients do not, such as that of a gradient penalty, is left alone.
@@ -33,7 +33,7 @@ VARIABLE_LISTS = ("trainable_variables", "trainable_weights", "variables", "weig
 
 @dataclass(eq=False, slots=True)
 class Tape:
-    """A gradient tape: where it is made, and the `with` that records on it.
+    """A gradient tape: its creation, and the `with` that records on it.
 
     `name` is the (dotted) name that the `with` binds or enters; empty if there is none.
     """
@@ -84,7 +84,7 @@ class Step:
 
     @property
     def statement(self) -> Statement:
-        """The statement that the call stands in."""
+        """The statement of the call."""
         return self.site.statement
 
 
@@ -190,12 +190,12 @@ class Steps:
                         yield site
 
     def _is_alone(self, step: Step) -> bool:
-        """Return whether a step is made on rank 0 alone, by an optimizer that is seen, without Horovod."""
+        """Return whether only rank 0 makes a step, by a known optimizer, without Horovod."""
         reduced = step.reduced or any(each.wraps for each in step.gradients)
         return not reduced and self._horovod.site_on_root(step.site) and bool(self._optimizers(step))
 
     def _optimizers(self, *steps: Step) -> set[ast.Call]:
-        """The calls that make the optimizers of some steps, as far as they are seen."""
+        """The calls that create the optimizers of some steps, as far as they are known."""
         values = itertools.chain(
             *(self._script.names.site_values(each.receiver, each.site) for each in steps)
         )
@@ -285,7 +285,7 @@ class Steps:
         return not any(self._is_weight(Occurrence(part, site.scope, site.statement)) for part in parts)
 
     def _is_weight(self, at: Occurrence) -> bool:
-        """Return whether an expression is made of a model's variables, or is a variable."""
+        """Return whether an expression contains a model's variables, or is a variable."""
         for each in backward_slice(self._script.names, at):
             read = (part.attr for part in ast.walk(each.node) if isinstance(part, ast.Attribute))
             values = self._script.names.values(each.node, each.scope, each.statement)
@@ -321,7 +321,9 @@ class Steps:
         return None
 
     def variables(self, step: Step) -> tuple[ast.expr, Scope, Statement | None] | None:
-        """The expression of the variables that a step trains, and where it is read; None if unseen."""
+        """The expression of the variables that a step trains, with its scope and statement; None if
+        unknown.
+        """
         if step.variables is not None:
             return step.variables, step.site.scope, step.statement
         if step.pairs is None:
@@ -391,9 +393,7 @@ def _is_wrap(value: Value) -> TypeGuard[Instance]:
 
 
 def is_plain(node: ast.expr) -> bool:
-    """Return whether reading `node` again gives the same object and does nothing else: names and
-    constants.
-    """
+    """Return whether evaluating `node` again returns the same object without effects: names and constants."""
     if isinstance(node, ast.Attribute):
         return is_plain(node.value)
     if isinstance(node, ast.Subscript):

@@ -22,7 +22,7 @@ class WhatTrains:
 
     @cached_property
     def others(self) -> list[Site]:
-        """The calls that are training loops by themselves, or steps of a session's."""
+        """The calls that are training loops themselves, or steps of a session."""
         return [site for loop in self._program.fact(Loops).own for site in loop.sites]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Writing: whether what makes a folder may find it there already, by what is tried around it."""
+"""Writing: whether a call that creates a folder may find it there already, by the `try` around it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The data of each training loop: how they come to be, and where each rank gets its share."""
+"""The data of each training loop: their sources, and the place where each rank takes its share."""

@@ -1,4 +1,4 @@
-"""Arrays: what `fit` is given as arrays, or as lists and dictionaries of arrays."""
+"""Arrays: the arguments of `fit` that are arrays, or lists and dictionaries of arrays."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CUTTING = (ast.Attribute, ast.BinOp, ast.Constant, ast.Name, ast.Slice, ast.Tup
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Array:
-    """An argument that is an array, or a container of arrays that is made elsewhere, and is to be shared out.
+    """An argument to divide that is an array, or a container of arrays created elsewhere.
 
     `length` is an expression whose length is that of the array, and can be read again; `holds` tells that it
     is a list or a dictionary of arrays.
@@ -58,13 +58,13 @@ class Arrays:
 
 
 def read_arrays(program: Program, fit: Fit) -> Arrays | None:
-    """The arrays that a `fit` is given together, which all have one length; None if they may be none."""
+    """The arrays of a `fit`, which all have one length; None if they may not be arrays."""
     given = [each for name in _GIVEN if (each := fit.given(name)) is not None]
     return read_given(program, fit.site, given, fit.certain and fit.given("y") is not None)
 
 
 def read_given(program: Program, site: Site, given: list[ast.expr], certain: bool) -> Arrays | None:
-    """The arrays that a call is given together; None if they may be none, unless that is `certain`."""
+    """The arrays of a call; None if they may not be arrays, unless that is `certain`."""
     if hides_arguments(site.node) or site.in_fstring or site.deferred:
         return Arrays((), reason=f"the arguments of `{site.name}` may be hidden; pass its arrays by name")
     given = [each for each in given if not _is_none(each)]
@@ -121,7 +121,7 @@ def _held(values: Values) -> type[ast.expr] | None:
 
 
 def _is_of_numbers(node: ast.expr) -> bool:
-    """Return whether a list is one of numbers, or of rows of numbers, which is taken for an array itself."""
+    """Return whether a list contains numbers, or rows of numbers, and so counts as an array itself."""
     elements = node.elts if isinstance(node, ast.List | ast.Tuple) else []
     return bool(elements) and all(
         isinstance(each, ast.Constant | ast.UnaryOp) or _is_of_numbers(each) for each in elements
@@ -141,7 +141,7 @@ def _is_none(node: ast.expr) -> bool:
 
 
 def _is_listed(program: Program, at: Occurrence, seen: frozenset[int] = frozenset()) -> bool:
-    """Return whether a value may be a list that is made of an array, which Keras takes for several inputs."""
+    """Return whether a value may be a list made from an array, which Keras takes for several inputs."""
     if id(at.node) in seen:
         return False
     step = program.names.steps_back(at)
@@ -160,7 +160,7 @@ def _is_listed(program: Program, at: Occurrence, seen: frozenset[int] = frozense
 def is_array(
     program: Program, at: Occurrence, seen: frozenset[int] = frozenset(), *, no_dataset: bool = False
 ) -> bool:
-    """Return whether an expression is shown to come from a library, which gives arrays and tensors.
+    """Return whether an expression certainly comes from a library, which returns arrays and tensors.
 
     With `no_dataset` it has to be one that gives nothing else.
     """

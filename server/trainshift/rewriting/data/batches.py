@@ -1,4 +1,4 @@
-"""Batches: what a loop takes of the data, turn by turn, that does not go through them itself.
+"""Batches: the data that a loop takes in each iteration without iterating over them.
 
 Where each turn draws its batch at random, or asks for the next of an endless row, each rank draws batches of
 its own, so only the number of turns is divided.
@@ -34,9 +34,7 @@ _GROWING = ADDING | {"push", "put", "remember", "store"}
 
 
 def draws_batches(program: Program, loop: Statement) -> bool:
-    """Return whether all batches of a loop are drawn in it, another row of them on each rank, as far as is
-    seen.
-    """
+    """Return whether each rank draws all batches of a loop itself, differently from the others."""
     inside = set(loop.walk())
     handed = [site for site in program.script.sites_named(*_HANDING_OUT) if site.statement in inside]
     if handed:
@@ -49,9 +47,7 @@ def draws_batches(program: Program, loop: Statement) -> bool:
 
 
 def drawn_in(program: Program, loop: Statement) -> Verdict | None:
-    """Return whether a loop draws the same at random on all ranks, turn by turn; None where it draws
-    nothing.
-    """
+    """Return whether a loop draws the same random values on all ranks; None if it draws nothing."""
     draws, here = program.fact(Uniformity).draws, set(run_in(program, loop))
     found = [site for site in program.script.sites if site.statement in here and draws.is_draw(site)]
     if not found:
@@ -62,7 +58,7 @@ def drawn_in(program: Program, loop: Statement) -> Verdict | None:
 
 
 def run_in(program: Program, loop: Statement) -> list[Statement]:
-    """The statements of a loop, and of the functions of the script that it comes to, in text order."""
+    """The statements of a loop, and of the script's functions that it calls, in text order."""
     inside, called = set(loop.walk()), program.fact(Executions).functions_reached(loop)
     return [each for each in program.script.statements if each in inside or each.scope.function() in called]
 
@@ -83,7 +79,9 @@ def asked_of(program: Program, loop: Statement, idle: set[Statement]) -> list[Oc
 
 
 def takes_batches(program: Program, loop: Statement) -> bool:
-    """Return whether each turn of a loop takes other data than the one before, as far as is seen."""
+    """Return whether each iteration of a loop takes different data from the one before, as far as is
+    known.
+    """
     turns = program.fact(Turns)
     if isinstance(loop.node, ast.For | ast.AsyncFor):
         at = Occurrence(loop.node.iter, loop.scope, loop)
@@ -97,15 +95,13 @@ def takes_batches(program: Program, loop: Statement) -> bool:
 
 
 def asks_next(program: Program, loop: Statement) -> bool:
-    """Return whether a statement in a loop asks for the next batch."""
+    """Return whether a statement in a loop calls `next` for a batch."""
     inside = set(loop.walk())
     return any(site.statement in inside for site in program.script.sites_named(*_HANDING_OUT, *_NEXT))
 
 
 def counts_turns(loop: Statement) -> bool:
-    """Return whether a `while` ends after some turns, each of which it counts: ``while i < n: ... i +=
-    1``.
-    """
+    """Return whether a `while` counts its iterations up to a limit: ``while i < n: ... i += 1``."""
     test = loop.node.test if isinstance(loop.node, ast.While) else None
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Lt | ast.LtE | ast.NotEq):
         return False
@@ -140,7 +136,7 @@ def _comes_later(program: Program, draw: Site) -> bool:
 
 
 def _has_grown(program: Program, statement: Statement) -> bool:
-    """Return whether a test holds only when a counter of an object, which begins with 0, has grown."""
+    """Return whether a test holds only once an object's counter, which starts at 0, has grown."""
     test = statement.node.test if isinstance(statement.node, ast.If) else None
     if not isinstance(test, ast.Compare) or len(test.ops) > 1 or not isinstance(test.ops[0], _GROWN):
         return False
@@ -189,7 +185,7 @@ def _is_endless_draw(program: Program, at: Occurrence) -> bool:
 
 
 def _chosen(program: Program, loop: Statement) -> Iterator[Site]:
-    """The draws in a loop, or in the functions that it calls, by which elements are chosen out of data."""
+    """Yield the draws in a loop, or in functions that it calls, which select elements from data."""
     here = run_in(program, loop)
     for statement in here:
         for part in subscripts(statement):

@@ -1,4 +1,6 @@
-"""Counters: what a script counts its steps in, and where that ends a training or saves (C25 of spec.md 8)."""
+"""Counters: the variables that count steps, and the tests on them that end a training or save (C25 of spec.md
+8).
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,9 @@ class Counters:
 
     @cached_property
     def totals(self) -> list[tuple[Site, ast.expr]]:
-        """The progress bars that are told how many steps a loop takes of which each rank takes its share."""
+        """The progress bars whose total is the number of a loop's steps, of which each rank takes its
+        share.
+        """
         found = []
         for site in self._script.sites_named(*self._program.fact(Libraries).names(Role.PRINTS)):
             total = argument(site.node, None, "total")
@@ -107,7 +111,7 @@ class Counters:
 
     @cached_property
     def means(self) -> list[tuple[Occurrence, bool]]:
-        """The numbers of turns by which a loop takes a mean, though each rank takes its share of the turns.
+        """The divisors of means over a loop's iterations, of which each rank takes its share.
 
         Each with whether it stands behind the loop: ``for i in range(n): cost += c / n``.
         """
@@ -192,7 +196,7 @@ class Counters:
                 yield Occurrence(each.value, each.scope, each.statement)
 
     def _numbers(self, at: Occurrence) -> bool:
-        """Return whether an expression is a row of numbers, whose end is no length and no share."""
+        """Return whether an expression is a range of numbers that neither ends at a length nor is a share."""
         if isinstance(at.node, ast.Name):
             step = self._names.steps_back(at)
             return step is not None and any(
@@ -208,14 +212,14 @@ class Counters:
         return not measured and not self._pace.agrees(*at[:3])
 
     def _length_drawn(self, drawing: ast.Call, numbers: ast.expr) -> ast.expr | None:
-        """The end of a plot over numbers, of which there must be as many as entries."""
+        """The end of a range of numbers that a plot draws entries over, so that both must be equally long."""
         if not isinstance(numbers, ast.Call) or last_name(drawing.func) not in _DRAWING:
             return None
         is_counted = len(numbers.args) == 1 and not numbers.keywords and len(drawing.args) in (2, 3)
         return numbers.args[0] if is_counted and drawing.args[0] is numbers else None
 
     def _shown_by(self, bar: Site) -> Iterator[Statement]:
-        """The loops of which a progress bar shows the turns."""
+        """Yield the loops whose iterations a progress bar shows."""
         if isinstance(bar.statement.node, ast.For | ast.AsyncFor):
             yield bar.statement
         for site in self._script.sites_named("update"):
@@ -247,14 +251,14 @@ class Counters:
         return self._ends(statement) or (isinstance(statement.node, ast.If) and self._sets_rate(statement))
 
     def _ends(self, statement: Statement) -> bool:
-        """Return whether a statement is a training loop, or leaves one where its test holds."""
+        """Return whether a statement is a training loop, or leaves one if its test holds."""
         if isinstance(statement.node, ast.While):
             return statement in self._pace.loops
         found = self._program.fact(ControlFlow).completions(statement.branches.get("body", []))
         return not found.isdisjoint(_LEAVING)
 
     def _saves(self, statement: Statement) -> bool:
-        """Return whether a statement writes a file where its test holds, or calls a function that does."""
+        """Return whether a statement writes a file, itself or through a function, if its test holds."""
         within = {part for each in statement.branches.get("body", ()) for part in each.walk()}
         functions = {
             each
@@ -266,7 +270,7 @@ class Counters:
         return any(site.statement in within or site.scope.function() in functions for site in written)
 
     def _sets_rate(self, statement: Statement) -> bool:
-        """Return whether a statement sets an optimizer's rate where its test holds, or else."""
+        """Return whether a statement sets an optimizer's rate, in one of its branches."""
         within = {part for block in statement.branches.values() for each in block for part in each.walk()}
         return any(each.value.statement in within for each in self.settings)
 
@@ -295,7 +299,7 @@ class Counters:
         return found
 
     def _numbered_by(self, statement: Statement) -> str:
-        """The name of the number of a loop's turns, of which each rank takes fewer."""
+        """The name of a loop's counter if each rank takes a share of the iterations."""
         node = statement.node
         if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name):
             return ""
@@ -307,7 +311,9 @@ class Counters:
         return node.target.id if counts or fewer else ""
 
     def _is_once_a_step(self, statement: Statement) -> bool:
-        """Return whether a statement runs in each step of a training of which a rank takes its share."""
+        """Return whether a statement runs once in each step of a training of which each rank takes a
+        share.
+        """
         if isinstance(statement.node, ast.For):
             return statement in self._pace.loops and self._pace.is_shared(statement)
         for above in statement.ancestors():
@@ -320,7 +326,7 @@ class Counters:
         return statement.scope.kind == "function" and self._pace.is_shared(statement)
 
     def counts(self, node: ast.expr, statement: Statement) -> bool:
-        """Return whether an expression is a counter, its neighbour, or so many times it: ``step *
+        """Return whether an expression is a counter, plus or minus one, or a multiple: ``step *
         batch_size``.
         """
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
@@ -340,7 +346,7 @@ class Counters:
         return any(self._holder(node.id, each) == self._holder(node.id, statement) for each in counting)
 
     def _holder(self, name: str, statement: Statement) -> tuple[Scope | None, Script]:
-        """The scope that holds a name, and the file that it is of."""
+        """The scope that binds a name, and its file."""
         scope, _ = self._names.lookup(name, statement.scope, statement)
         return scope, self._script.home(scope or statement.scope)
 
@@ -357,7 +363,7 @@ def _is_count(node: ast.expr) -> bool:
 
 
 def _is_zero(test: ast.expr, remainder: ast.expr) -> bool:
-    """Return whether a test asks whether a remainder is 0, by whatever it is compared with."""
+    """Return whether a test compares a remainder with 0, in any form."""
     for part in ast.walk(test):
         if isinstance(part, ast.Compare) and remainder in (part.left, *part.comparators):
             others = [each for each in (part.left, *part.comparators) if each is not remainder]

@@ -1,4 +1,4 @@
-"""Divided data: how the data of each training loop come to be a share for each rank (spec.md 8).
+"""Divided data: the division of each training loop's data into shares of the ranks (spec.md 8).
 
 All ranks take the same number of steps, always.  Where that cannot be shown, every rank goes through all of
 the data, and the reason is told.
@@ -59,7 +59,7 @@ class DividedData:
 
     @cached_property
     def loops(self) -> list[LoopData]:
-        """Every training loop that goes through data, in text order; none if nobody wants them divided."""
+        """Every training loop over data, in text order; none if `divide-data` is off."""
         if not self._program.whole.choices.divide_data:
             return []
         found = [*self._settled, *self._divided, *self._others, *self._of_input_fns(), *self._of_slices()]
@@ -82,7 +82,7 @@ class DividedData:
 
     @cached_property
     def _read(self) -> list[_Pipeline]:
-        """The training loops whose data are datasets, or may be as far as is seen."""
+        """The training loops whose data are, or may be, datasets."""
         found = [_Pipeline(each, self._pipelines.read(each.at)) for each in self._iterated.data]
         given = [_Pipeline(each.iteration, each.root) for each in self._input_fns.all]
         return [each for each in (*found, *given) if self._may_be_dataset(each)]
@@ -107,7 +107,7 @@ class DividedData:
 
     @cached_property
     def _settled(self) -> list[LoopData]:
-        """The loops of which the steps are divided, and whose ranks have orders of their own."""
+        """The loops whose steps are divided, while the ranks' orders of the data differ."""
         found = [each for each in self._stepped.values() if not self._may_be_alike(each)]
         return [LoopData(each.iteration, How.STEPS) for each in found]
 
@@ -139,7 +139,7 @@ class DividedData:
         return all(not known.likeness(each).diverges or known.reaches_little(each, row) for each in nodes)
 
     def _counts_steps(self, pipeline: _Pipeline) -> bool:
-        """Return whether a loop is given the number of its steps, which HV06 divides."""
+        """Return whether a loop has a number of steps, which HV06 divides."""
         fit, given = pipeline.iteration.fit, self._input_fns.of(pipeline.iteration)
         if given is not None and given.counted:
             return True
@@ -151,7 +151,7 @@ class DividedData:
         )
 
     def _divides_epochs(self, iteration: Iteration) -> bool:
-        """Return whether each rank goes through fewer epochs, by the script itself."""
+        """Return whether the script itself gives each rank fewer epochs."""
         given = iteration.fit.given("epochs") if iteration.fit is not None else None
         return divides_epochs(self._program, iteration.statement, given)
 
@@ -166,7 +166,7 @@ class DividedData:
         ]
 
     def _is_alike(self, pipeline: _Pipeline) -> bool:
-        """Return whether it is seen that all ranks would begin with the same part of the data."""
+        """Return whether all ranks would certainly begin with the same part of the data."""
         return all(self._knowledge.likeness(node).is_uniform for node in self._nodes(pipeline))
 
     @cached_property
@@ -223,13 +223,13 @@ class DividedData:
 
     @cached_property
     def _others(self) -> list[LoopData]:
-        """The loops that go through arrays."""
+        """The loops over arrays."""
         known = {each.iteration for each in self._read}
         found = (self._of_arrays(each) for each in self._iterated.data if each not in known)
         return [each for each in found if each is not None]
 
     def _of_input_fns(self) -> Iterator[LoopData]:
-        """The trainings of Estimators that go through no dataset."""
+        """Yield the trainings of Estimators without a dataset."""
         read = {each.iteration for each in self._read}
         yield from (self._of_input_fn(each) for each in self._input_fns.all if each.iteration not in read)
 
@@ -324,7 +324,7 @@ class DividedData:
         return LoopData(iteration, How.STEPS, (*cuts, counted), tuple(drawing))
 
     def _is_outer(self, iteration: Iteration) -> bool:
-        """Return whether each turn of a loop is a training of its own, as that on a fold is."""
+        """Return whether each iteration of a loop is a training of its own, as with folds."""
         return iteration.fit is None and iteration.statement in self._iterated.around
 
     def _row(self, iteration: Iteration) -> Rows | None:
@@ -377,7 +377,7 @@ class DividedData:
         )
 
     def _is_divided_once(self, loops: list[LoopData], pipelines: list[_Pipeline]) -> bool:
-        """Return whether each way from a loop to its data leads through one place only."""
+        """Return whether each path from a loop to its data passes only one place of division."""
         places = {id(place.at.node) for each in loops for place in each.places}
 
         def once(node: Node, seen: frozenset[Node]) -> bool:
@@ -420,7 +420,7 @@ class _Cutting:
         self._counted = counted
 
     def of(self, node: Node, batched: bool, chained: bool) -> list[Node] | str:
-        """The nodes whose division divides all that comes out of `node`, or why there are none.
+        """The nodes at which to divide the whole output of `node`, or the reason why there are none.
 
         `batched` tells that batches are made behind it of elements in their order, which must stay together.
         `chained` tells that a method of it is called right there.
@@ -440,7 +440,7 @@ class _Cutting:
         return deeper
 
     def _deeper(self, node: Node, batched: bool) -> list[Node] | str:
-        """The places further up, one for each way that leads to a source, or why there are none.
+        """The places upstream, one for each path to a source, or the reason why there are none.
 
         That is empty where there is nothing further up.
         """
@@ -461,7 +461,7 @@ class _Cutting:
         return list(found)
 
     def _is_divided(self, node: Node) -> bool:
-        """Return whether a `take` is given a share of its number (HV06)."""
+        """Return whether a `take` already gets a share of its number (HV06)."""
         return node.operation == "take" and any(each.site is node.site for each in self._taken)
 
     def _obstacle(self, node: Node, batched: bool, freely: bool = True) -> str:

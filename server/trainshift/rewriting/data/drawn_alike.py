@@ -1,4 +1,6 @@
-"""Drawn alike: what all ranks draw alike, because data are divided behind it or split by it."""
+"""Drawn alike: the draws that must be equal on all ranks, since data are divided after them or split by
+them.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,14 @@ _SENT = (Remedy.SENT, Remedy.SENT_AFTER)
 
 
 class DrawnAlike:
-    """The draws of one program that are made alike, and those that ought to be."""
+    """The draws of one program that are made equal on all ranks, and those that should be."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
 
     @cached_property
     def divided(self) -> list[Draw]:
-        """The draws of orders by which data are divided, which HV15 makes alike."""
+        """The draws of an order in which data are divided; HV15 makes them equal on all ranks."""
         loops = self._program.fact(DividedData).loops
         return list(dict.fromkeys(draw for each in loops for place in each.places for draw in place.draws))
 
@@ -68,7 +70,7 @@ class DrawnAlike:
         return any(node is each for each in sent)
 
     def _by_skipping(self) -> Iterator[Draw]:
-        """The shuffles of datasets of which a part is taken and the rest used too.
+        """Yield the shuffles of datasets of which one part is taken and the rest is also used.
 
         A seed would have all ranks go through one order, where nothing divides the data.
         """
@@ -81,7 +83,7 @@ class DrawnAlike:
 
     @cached_property
     def mended(self) -> frozenset[Site]:
-        """The calls that are made alike."""
+        """The calls that are made equal on all ranks."""
         return frozenset(each.site for each in (*self.divided, *self.splitting, *self.stated) if each.remedy)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Global batch: whether a script gives each rank its part of the batch that one process would take.
+"""Global batch: whether a script gives each rank its part of one process's batch.
 
     dataset.batch(256 // hvd.size())
 

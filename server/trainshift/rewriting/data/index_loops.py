@@ -1,4 +1,4 @@
-"""Index loops: loops over numbers by which batches are cut out of arrays, and over lists of batches."""
+"""Index loops: loops over numbers that slice batches out of arrays, and over lists of batches."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
 
 
 def turns_of(numbers: ast.Call) -> ast.expr | None:
-    """The number of turns of a loop over `range(n)` or `range(1, n + 1)`; None for others."""
+    """The number of iterations of a loop over `range(n)` or `range(1, n + 1)`; None for others."""
     match numbers.args:
         case [turns]:
             return turns
@@ -105,9 +105,7 @@ def turns_of(numbers: ast.Call) -> ast.expr | None:
 
 
 def side_by_side(program: Program, at: Occurrence) -> bool:
-    """Return whether rows of numbers are gone through side by side: ``zip(range(0, n, 32), range(32, n,
-    32))``.
-    """
+    """Return whether two ranges are iterated in parallel: ``zip(range(0, n, 32), range(32, n, 32))``."""
     if not isinstance(at.node, ast.Call) or _SIDE_BY_SIDE not in called(program, at):
         return False
     rows = [at.part(each) for each in at.node.args]
@@ -209,7 +207,7 @@ def _is_of_data(read: NameUse) -> bool:
 
 
 def _only_tells(program: Program, statement: Statement) -> bool:
-    """Return whether a statement does nothing but print and write, in its blocks too."""
+    """Return whether a statement only prints and writes, in its blocks too."""
     kept = [each for each in statement.walk() if each is not statement]
     if kept and not isinstance(statement.node, ast.If):
         return False

@@ -1,4 +1,4 @@
-"""Input functions: what Estimators train on, and what can be divided of it.
+"""Input functions: the training data of Estimators, and their division.
 
 An Estimator calls the function itself, within a graph.  Where that returns a dataset the dataset is divided;
 where a function of TensorFlow's makes it of arrays, these are.
@@ -62,7 +62,7 @@ class InputFns:
 
     @cached_property
     def all(self) -> list[InputFn]:
-        """Every input function that is given for a training, in text order."""
+        """Every input function of a training call, in text order."""
         counts = self._program.fact(StepCounts).given
         counted = {each.site for each in counts if getattr(each.node, "value", ...) is not None}
         stopped = any(each.what in _STOPPING for each in counts)
@@ -78,7 +78,7 @@ class InputFns:
         return found
 
     def _given(self) -> Iterable[Site]:
-        """The calls that are given an input function to train with."""
+        """The calls that get an input function for training."""
         loops = self._program.fact(Loops).own
         return dict.fromkeys(site for loop in loops for site in told_what_to_train_on(self._script, loop))
 
@@ -94,11 +94,11 @@ class InputFns:
         return None
 
     def of(self, iteration: Iteration) -> InputFn | None:
-        """The input function that a training goes through; None for other trainings."""
+        """The input function of a training; None for other trainings."""
         return next((each for each in self.all if each.iteration is iteration), None)
 
     def gives_datasets(self, each: InputFn) -> bool:
-        """Return whether an input function is seen to return a dataset."""
+        """Return whether an input function certainly returns a dataset."""
         return any(node.is_dataset and node.operation for node in self._pipelines.upstream(each.root))
 
     def order(self, each: InputFn) -> Verdict:
@@ -115,7 +115,7 @@ class InputFns:
         return Unknown() if order.is_uniform and not seen else order
 
     def arrays(self, each: InputFn) -> Arrays | None:
-        """The arrays that an input function is made of, if nothing else goes through them by it."""
+        """The arrays behind an input function, if it reads nothing else."""
         maker = each.maker
         if maker is None:
             return None

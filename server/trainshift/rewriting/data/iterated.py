@@ -1,4 +1,4 @@
-"""Iterated: what the training loops of a script go through, and what they take of it."""
+"""Iterated: the iterables of a script's training loops."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trainshift.rewriting.datasets.pipelines import Pipelines
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Iteration:
-    """A training loop that goes through data: a `for`, or a `fit`, and the expression that it is given."""
+    """A training loop over data: a `for` with its iterable, or a `fit` with its data argument."""
 
     at: Occurrence
     statement: Statement
@@ -40,7 +40,7 @@ class Iterated:
 
     @cached_property
     def all(self) -> list[Iteration]:
-        """Every training `for`, and every `fit` whose data is seen, the loops first."""
+        """Every training `for`, and every `fit` whose data is known, the loops first."""
         found = [
             Iteration(Occurrence(statement.node.iter, statement.scope, statement), statement)
             for statement in self._script.statements
@@ -84,7 +84,7 @@ class Iterated:
                 yield Iteration(root.at, site.statement)
 
     def _is_step(self, function: ast.expr, site: Site) -> bool:
-        """Return whether a function that is handed to another one trains."""
+        """Return whether a function passed to another one trains."""
         trains = self._program.fact(WhatTrains).functions
         values = self._program.names.site_values(function, site)
         return any(isinstance(each, Function) and each.scope in trains for each in values)
@@ -98,7 +98,7 @@ class Iterated:
 
     @cached_property
     def idle(self) -> set[Statement]:
-        """The loops whose turns take no new data, but one around them does: it is that which is divided.
+        """The loops that take no new data themselves, but run inside one that does and that is divided.
 
         They go through gradients, optimizers or layers, cut a batch into smaller ones, or step on it again.
         """
@@ -118,7 +118,7 @@ class Iterated:
         return self._is_of_state(loop) or (bool(around) and self._is_critic(loop))
 
     def _is_of_state(self, loop: Statement) -> bool:
-        """Return whether a loop goes through gradients, optimizers, layers or the like, and takes no data."""
+        """Return whether a loop iterates gradients, optimizers, layers or the like rather than data."""
         if not isinstance(loop.node, ast.For | ast.AsyncFor):
             return False
         at = Occurrence(loop.node.iter, loop.scope, loop)
@@ -126,7 +126,7 @@ class Iterated:
         return is_of_state and not takes_batches(self._program, loop)
 
     def _is_critic(self, loop: Statement) -> bool:
-        """Return whether a loop counts some steps that the loop around it takes beside a step of its own."""
+        """Return whether a loop makes extra steps (a critic's) inside a loop that makes a step of its own."""
         turns, outer = self._program.fact(Turns), self._program.fact(Turns).around(loop)
         if outer is None or not isinstance(loop.node, ast.For) or turns.cuts(loop, by_number=True):
             return False
@@ -148,7 +148,7 @@ class Iterated:
         return self._novelties[loop]
 
     def _takes(self, at: Occurrence, statement: Statement) -> bool:
-        """Return whether a comprehension goes through new data."""
+        """Return whether a comprehension iterates new data."""
         turns = self._program.fact(Turns)
         gives = turns.gives(at)
         return gives is Gives.NUMBERS or (gives is Gives.DATA and not turns.is_of_batch(at, statement))
@@ -173,9 +173,7 @@ class Iterated:
         return {above for each in loops for above in self.above(each)}
 
     def is_part(self, loop: Statement) -> bool:
-        """Return whether a loop is one part of the steps of another, which trains beside it too, as GANs
-        do.
-        """
+        """Return whether a loop makes a part of the steps of a loop that also makes others, as in GANs."""
         around = {each for each in self.above(loop) if isinstance(each.node, LOOPS)}
         inside, function = set(loop.walk()), loop.scope.function()
         trains, names = self._program.fact(WhatTrains), self._program.names
@@ -200,7 +198,7 @@ class Iterated:
         }
 
     def splits(self, site: Site) -> bool:
-        """Return whether the rest of the dataset is used too: ``ds.take(n)`` beside ``ds.skip(n)``."""
+        """Return whether the rest of the dataset is used too: ``ds.take(n)`` and ``ds.skip(n)``."""
         return any(_parts(other) == _parts(site) for other in self._script.sites_named("skip"))
 
 

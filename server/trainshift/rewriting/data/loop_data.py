@@ -1,4 +1,4 @@
-"""Loop data: how the data of one training loop are divided, and what is said of it."""
+"""Loop data: the division of one training loop's data, and the messages about it."""
 
 from __future__ import annotations
 

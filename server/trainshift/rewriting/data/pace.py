@@ -1,4 +1,6 @@
-"""Pace: whether each rank takes its share of the steps, and what agrees with that (C25 of spec.md 8)."""
+"""Pace: whether each rank takes its share of the steps, and the counts that depend on it (C25 of spec.md
+8).
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ _SEEDED_DRAWS = (
 
 
 def said_of_work(loop: str, drawn: Verdict | None) -> str:
-    """Return the decision about a loop of which all ranks take every iteration, by the draws in it."""
+    """Return the decision about a loop whose iterations all ranks run, by the draws in it."""
     if drawn is None:
         return _ALL_WORK.format(loop, _NO_DRAWS)
     if drawn.diverges:
@@ -97,7 +99,7 @@ class Pace:
         return Taken.MIXED if len(found) > 1 else Taken.SHARE if True in found else Taken.ALL
 
     def is_shared(self, statement: Statement) -> bool:
-        """Return whether a statement is, or runs in, a loop of which each rank takes its share."""
+        """Return whether a statement is, or runs in, a loop of which each rank takes a share."""
         return any(
             self.loops.get(each, False)
             for each in (statement, *self._program.fact(Iterated).above(statement))
@@ -124,7 +126,7 @@ class Pace:
 
     @cached_property
     def _lengths(self) -> dict[ast.Call, Site]:
-        """The calls that give the length of a share."""
+        """The calls that compute the length of a share."""
         sites = self._script.sites_named(*_LENGTHS)
         return {site.node: site for site in sites if self._data.divides(of_call(site))}
 
@@ -154,13 +156,11 @@ class Pace:
         return found
 
     def _is_turn(self, run: Statement) -> bool:
-        """Return whether a run of a session is a turn of a `for` of the script's own, and no end of a
-        session's.
-        """
+        """Return whether a session's run is in a `for` of the script, and does not end with the session."""
         return any(isinstance(each.node, ast.For) for each in self._program.fact(Iterated).above(run))
 
     def _draws_turns(self, loop: Statement) -> bool:
-        """Return whether a `while` counts its turns, for each of which a rank draws a batch of its own."""
+        """Return whether a `while` counts its iterations, and a rank draws its own batch in each."""
         if not self._program.whole.choices.divide_data or not counts_turns(loop):
             return False
         seeded = self._program.fact(Uniformity).draws.is_seeded(NUMPY)
@@ -184,7 +184,7 @@ class Pace:
 
     @cached_property
     def undivided(self) -> list[Statement]:
-        """The innermost loops of which each rank takes all turns, and nothing tells a share of their data.
+        """The innermost loops that each rank runs in full, with no sign of a share of their data.
 
         They are in text order; there are none if nobody wants the data divided.
         """
@@ -194,7 +194,7 @@ class Pace:
 
     @cached_property
     def repeated(self) -> list[tuple[Statement, ast.expr]]:
-        """The innermost loops of which each turn trains on all data, the same on all ranks; and those."""
+        """The innermost loops whose iterations all train on all data, the same on all ranks, and the data."""
         if not self._program.whole.choices.divide_data:
             return []
         found = [(each, same_data(self._program, each)) for each in self._whole if each not in self.undivided]
@@ -202,7 +202,7 @@ class Pace:
 
     @cached_property
     def worked(self) -> list[tuple[Statement, Verdict | None]]:
-        """The other innermost loops of which each rank takes all turns, and whose draws they draw."""
+        """The other innermost loops that each rank runs in full, with the verdict on their draws."""
         if not self._program.whole.choices.divide_data:
             return []
         told = {*self.undivided, *(each for each, _ in self.repeated)}
@@ -210,7 +210,7 @@ class Pace:
 
     @cached_property
     def _whole(self) -> list[Statement]:
-        """The innermost loops of which each rank takes all turns, and of whose data nothing is known."""
+        """The innermost loops that each rank runs in full, and whose data are unknown."""
         iterated = self._program.fact(Iterated)
         loops = [each for each in self.loops if each not in iterated.idle]
         outer = {above for each in loops for above in iterated.above(each)}

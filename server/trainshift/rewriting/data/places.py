@@ -50,6 +50,6 @@ class Place:
 
     @property
     def statement(self) -> Statement:
-        """The statement that it stands in."""
+        """The statement of the expression."""
         assert self.at.statement is not None
         return self.at.statement

@@ -1,4 +1,4 @@
-"""Rows: what Python and Keras hand out one by one: generators of the script, lists of batches, sequences.
+"""Rows: Python and Keras objects that yield batches one by one: generators, lists of batches, sequences.
 
 A generator is asked for as many elements at once as there are ranks, of which each keeps its own: all get
 equally many, however many there are.  A `fit` goes through a sequence in an order that it draws, so its steps
@@ -84,7 +84,7 @@ def read_rows(program: Program, iteration: Iteration) -> Rows | None:
 
 
 def counts(fit: Fit) -> bool:
-    """Return whether a `fit` is given the number of its steps."""
+    """Return whether a `fit` has an argument for the number of steps."""
     steps = fit.given("steps_per_epoch")
     return steps is not None and not (isinstance(steps, ast.Constant) and steps.value is None)
 
@@ -180,9 +180,7 @@ def _drawn(places: tuple[Place, ...]) -> Rows:
 
 
 def _is_array(program: Program, at: Occurrence) -> bool:
-    """Return whether an expression is seen to be an array, and no dataset or list, which may hold
-    anything.
-    """
+    """Return whether an expression is certainly an array rather than a dataset or a list."""
     values = program.names.values(*at[:3])
     if any(isinstance(value, Display) for value in values) or program.names.may_be(values, *api.DATASET):
         return False
@@ -190,7 +188,7 @@ def _is_array(program: Program, at: Occurrence) -> bool:
 
 
 def _is_batches(program: Program, at: Occurrence, seen: frozenset[int]) -> bool:
-    """Return whether a list is seen to hold parts that are cut out of arrays."""
+    """Return whether a list certainly contains slices of arrays."""
     if id(at.node) in seen:
         return False
     if isinstance(at.node, ast.ListComp):

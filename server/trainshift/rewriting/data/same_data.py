@@ -1,4 +1,4 @@
-"""Same data: loops of which each turn takes all of the data, so that more ranks do the same work.
+"""Same data: loops that take all of the data in each iteration, so that all ranks do the same work.
 
 for epoch in range(1000):
     session.run(train, {x: train_x, y: train_y})
@@ -37,7 +37,7 @@ _DEEPEST = 20
 
 
 def same_data(program: Program, loop: Statement) -> ast.expr | None:
-    """The data that each turn of a loop trains on, all of them and the same; None where that is not seen."""
+    """The data that every iteration of a loop trains on as a whole; None if that is unknown."""
     inside, here = set(loop.walk()), set(run_in(program, loop))
     draws = program.fact(Uniformity).draws
     for site in program.script.sites:
@@ -110,9 +110,7 @@ def _is_own(program: Program, at: Occurrence) -> bool:
 
 
 def _is_data(program: Program, at: Occurrence, depth: int) -> bool:
-    """Return whether an expression is shown to be an array that is made once, and neither a variable nor a
-    model.
-    """
+    """Return whether an expression is certainly an array created once, and neither a variable nor a model."""
     if depth > _DEEPEST:
         return False
     node, step = at.node, program.names.steps_back(at)

@@ -39,9 +39,7 @@ class StepCount:
 
 
 def stays(count: ast.expr) -> bool:
-    """Return whether a number of steps is 1, of which a share would be none, or stands for all (-1 or
-    None).
-    """
+    """Return whether a number of steps must stay: 1, whose share would be 0, or -1 or None for all."""
     try:
         return ast.literal_eval(count) in (1, -1, None)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -104,9 +102,7 @@ class StepCounts:
 
 
 def divides_epochs(program: Program, statement: Statement, given: ast.expr | None) -> bool:
-    """Return whether each rank goes through fewer epochs by the script itself: those given, or rounds
-    around.
-    """
+    """Return whether the script itself gives each rank fewer epochs, by an argument or by outer loops."""
     epochs = [(each.node.iter, each) for each in statement.ancestors() if isinstance(each.node, ast.For)]
     if given is not None:
         epochs.append((given, statement))

@@ -227,9 +227,7 @@ class Turns:
         )
 
     def _takes(self, at: Occurrence, loop: Statement) -> bool:
-        """Return whether an expression asks for a next batch, or cuts one by the number of a loop or a
-        draw.
-        """
+        """Return whether an expression takes a next batch, or slices one by a loop's index or a draw."""
         inside = [each for each in loop.walk() if each.scope is loop.scope]
         names = made_of(_targets(loop), inside)
         for part in ast.walk(at.node):
@@ -279,12 +277,12 @@ def _own(statement: Statement) -> _Own:
 
 
 def _none_yet(chunk: ChunkSyntax) -> dict[Statement, _Own]:
-    """Begin what is kept of the statements of one chunk, for as long as its text stays."""
+    """The cache for the statements of one chunk, valid as long as its text stays."""
     return {}
 
 
 def _targets(loop: Statement) -> set[str]:
-    """The names that each turn of a `for` binds."""
+    """The names that each iteration of a `for` binds."""
     target = getattr(loop.node, "target", None)
     return {each.id for each in ast.walk(target) if isinstance(each, ast.Name)} if target else set()
 
@@ -309,5 +307,5 @@ def is_arithmetic(node: ast.expr) -> bool:
 
 
 def reads(node: ast.AST, names: set[str]) -> bool:
-    """Return whether an expression reads one of some names."""
+    """Return whether an expression reads one of these names."""
     return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))

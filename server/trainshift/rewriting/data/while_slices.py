@@ -99,7 +99,7 @@ def _read(program: Program, loop: Statement) -> Slices | None:
 
 
 def _is_set_alone(start: Binding) -> bool:
-    """Return whether a statement gives a number to one name, and does nothing else."""
+    """Return whether a statement only assigns a number to one name."""
     node = start.statement.node if start.statement is not None else None
     alone = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
     return alone and start.kind == "value" and isinstance(start.value, ast.Constant)

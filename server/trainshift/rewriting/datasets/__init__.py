@@ -1,1 +1,1 @@
-"""Facts about the data: how datasets and generators come to be, in which order, and for how long."""
+"""Facts about the data: the construction, order and length of datasets and generators."""

@@ -1,4 +1,4 @@
-"""Dry runs: calls of a function that trains only if it is told to: ``run(test, training=False)``."""
+"""Dry runs: calls of a function that trains only if an argument says so: ``run(test, training=False)``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DryRuns:
         self._asked: dict[Scope, frozenset[tuple[str, bool]]] = {}
 
     def is_dry(self, site: Site, function: Scope) -> bool:
-        """Return whether a call gives a function a constant by which nothing in it trains."""
+        """Return whether a call passes a function a constant that turns off its training."""
         for name, wanted in self._flags(function):
             given = self._names.argument(site, function, name)
             if given is None:

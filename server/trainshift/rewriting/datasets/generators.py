@@ -1,4 +1,4 @@
-"""Generators: what Python's generators yield: whether that ends, and whether it is the same on all ranks."""
+"""Generators: whether a Python generator ends, and whether it yields the same on all ranks."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ class Generators:
         ]
 
     def likeness(self, at: Occurrence) -> Verdict:
-        """Return whether the same is yielded on all ranks, as far as the draws tell; `seed-by-rank` is asked
-        too.
+        """The verdict on whether a generator yields the same on all ranks, by its draws and
+        `seed-by-rank`.
         """
         causes = self._by_rank(at)
         if self._program.choices.seed_by_rank:

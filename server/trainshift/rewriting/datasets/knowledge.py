@@ -76,7 +76,7 @@ class Knowledge:
         return next(filter(None, map(self.uncounted, node.inputs)), "")
 
     def reaches_little(self, shuffle: Node, nodes: Sequence[Node]) -> bool:
-        """Return whether a `shuffle` holds fewer elements than are taken behind it.
+        """Return whether a `shuffle` has a smaller buffer than the part taken after it.
 
         Ranks that take fewer would all begin with the same elements, and never see the last ones.  `nodes`
         are those of the pipeline, from the last to the first.
@@ -97,7 +97,7 @@ class Knowledge:
         return held < taken
 
     def _number(self, given: ast.expr | None, node: Node) -> int | None:
-        """The number that an argument of an operation is seen to be, before it was divided by the ranks."""
+        """The value of an operation's numeric argument, before its division by the ranks."""
         return self._counted(node.at.part(given)) if given is not None else None
 
     def _counted(self, at: Occurrence) -> int | None:
@@ -125,7 +125,7 @@ class Knowledge:
         return f"`{_ONE}` makes one element of all the data; make one for each row" if whole else ""
 
     def ends(self, node: Node) -> bool:
-        """Return whether a dataset comes to an end, as far as is seen."""
+        """Return whether a dataset ends, as far as is known."""
         if node.operation in ENDLESS or self._repeats_endlessly(node):
             return False
         if node.operation == _FROM_GENERATOR:
@@ -196,7 +196,7 @@ class Knowledge:
         return self.draws(node) and not self._is_seeded(node)
 
     def likeness(self, node: Node) -> Verdict:
-        """Return whether a dataset has the same elements in the same order on all ranks, as far as is seen.
+        """The verdict on whether a dataset has the same elements in the same order on all ranks.
 
         `node` alone is looked at, and what its elements are drawn by; not what it is made of.
         """

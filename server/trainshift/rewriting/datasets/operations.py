@@ -1,4 +1,4 @@
-"""Operations: what the methods and functions of `tf.data` do to the number and the order of elements."""
+"""Operations: the effects of `tf.data`'s methods and functions on the number and order of elements."""
 
 from __future__ import annotations
 

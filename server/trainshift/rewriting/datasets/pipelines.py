@@ -1,4 +1,4 @@
-"""Pipelines: how a `tf.data` dataset comes to be, read backwards from where it is iterated."""
+"""Pipelines: the construction of a `tf.data` dataset, read backwards from its iteration."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Pipelines:
             node.unseen = True
 
     def _is_dry(self, source: Occurrence, node: Node) -> bool:
-        """Return whether a parameter is handed a source by a call that does not train."""
+        """Return whether a parameter gets a source from a call that does not train."""
         dry = self._program.fact(DryRuns)
         functions = (each.inner for each in node.bindings if each.kind == "parameter")
         site = source.site
@@ -216,7 +216,7 @@ class Pipelines:
         )
 
     def upstream(self, node: Node) -> Iterator[Node]:
-        """A node and all that it is made of."""
+        """Yield a node and everything upstream of it."""
         return reachable([node], lambda each: each.inputs)
 
     def choices(self, node: ast.expr, at: Occurrence) -> list[ast.expr]:

@@ -1,4 +1,4 @@
-"""Readers: who reads a dataset beside the training loops that it is divided for."""
+"""Readers: the uses of a dataset outside the training loops for which it is divided."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Readers:
         self._chunks: dict[ChunkSyntax, dict[str, list[_Read]]] = {}
 
     def others(self, node: Node, allowed: set[int]) -> Iterator[Occurrence]:
-        """The reads of a dataset that are none of the `allowed` expressions, by all names that hold it."""
+        """Yield the reads of a dataset, under any name, that are not among the `allowed` expressions."""
 
         def reading(of: Node) -> list[Node]:
             return [each for each in of.consumers if each.is_dataset or each.is_function]
@@ -124,7 +124,7 @@ def _reads_in(facts: ChunkSyntax) -> dict[str, list[_Read]]:
 
 
 def _only_asks(read: _Read) -> bool:
-    """Return whether a read asks for the length or the kind of a dataset, and for no element."""
+    """Return whether a read only needs the length or the type of a dataset, and no element."""
     parent = read.parent
     if isinstance(parent, ast.Call):
         return last_name(parent.func) in _ASKING and read.at.node is not parent.func

@@ -1,4 +1,4 @@
-"""Remedies: what makes ranks draw alike that would order or choose differently.
+"""Remedies: ways to make ranks draw alike that would otherwise order or choose differently.
 
 Shares by position are disjoint only if all ranks have one order.  Most draws can be made alike: by a seed, or
 by sending the others what rank 0 has drawn.  Which calls draw what, `core/ranks/draws.py` tells.
@@ -82,17 +82,13 @@ class Remedies:
         self._draws = program.fact(Uniformity).draws
 
     def is_repeated(self, site: Site) -> bool:
-        """Return whether a call is made again and again by a loop around it, or around a call that leads to
-        it.
-        """
+        """Return whether a loop around a call, or around a call that leads to it, repeats it."""
         repeats = self._program.fact(ControlFlow).repeats
         return any(each.deferred or repeats(each.statement) for each in calls_leading_to(self._names, site))
 
     @cached_property
     def seeds_by_rank(self) -> bool:
-        """Return whether TensorFlow's own seed, by which each other one is changed, is another on each
-        rank.
-        """
+        """Return whether TensorFlow's global seed, which modifies all others, differs between ranks."""
         on_rank = self._program.fact(Uniformity).on_rank
         return any(
             on_rank(of_call(site).part(each))
@@ -102,13 +98,13 @@ class Remedies:
 
     @cached_property
     def any_free(self) -> bool:
-        """Return whether a script draws an order that nothing fixes, or numbers by which it may choose."""
+        """Return whether a script draws an order without a seed, or numbers that may choose data."""
         return any(self.is_free(each) or self._draws_numbers(each) for each in self._script.sites) or bool(
             self._shuffled_in_place
         )
 
     def behind(self, at: Occurrence) -> list[Draw]:
-        """The draws by which an expression may be another on each rank, or in another order."""
+        """The draws by which an expression, or its order, may differ between ranks."""
         parts = self._parts_behind(at)
         calls = (self._script.site_of(part) for part in parts if isinstance(part, ast.Call))
         found = [Draw(site, self.remedy(site)) for site in calls if self.is_free(site)]
@@ -136,7 +132,7 @@ class Remedies:
         return found
 
     def choosing(self, at: Occurrence) -> list[Site]:
-        """The calls that draw the numbers which an expression is made of, and that nothing fixes."""
+        """The calls without a seed that draw the numbers in an expression."""
         calls = (self._script.site_of(part) for part in self._parts_behind(at) if isinstance(part, ast.Call))
         return [each for each in calls if self.is_free(each) or self._draws_numbers(each)]
 
@@ -154,12 +150,12 @@ class Remedies:
         return self._script.called_name(site) in _NUMBERS and self._is_own(site)
 
     def _is_own(self, site: Site) -> bool:
-        """Return whether a call draws, and not the same on all ranks, as far as is seen."""
+        """Return whether a call draws differently on each rank, as far as is known."""
         draws = self._draws.shuffles(site) or self._draws.is_draw(site)
         return draws and bool(self._draws.library(site)) and not self._draws.of(site).is_uniform
 
     def _parts_behind(self, at: Occurrence) -> list[ast.expr]:
-        """All expressions that an expression is made of, through names and the script's functions."""
+        """All expressions that an expression is made from, through names and the script's functions."""
 
         def behind(each: Occurrence) -> Iterator[Occurrence]:
             inside = [each.node, *getattr(each.node, "generators", ())]
@@ -235,9 +231,7 @@ class Remedies:
         )
 
     def _can_send(self, site: Site) -> bool:
-        """Return whether Horovod can send an object where a call stands: not in graphs, nor on one rank
-        alone.
-        """
+        """Return whether Horovod can send an object at a call: not in graphs, nor on one rank alone."""
         in_graph = self._program.fact(Executions).is_in_graph(site.scope)
         return not in_graph and not self._program.fact(Horovod).on_root(site.statement)
 

@@ -1,4 +1,4 @@
-"""Splits: the draws by which a script parts what it trains on from what it tests on.
+"""Splits: the draws by which a script splits its data for training and testing.
 
 Ranks that draw these for themselves test on rows that others train on.  A split that all ranks draw alike is
 as good as any other, so that its draws are made alike wherever that can be done.
@@ -32,7 +32,7 @@ class Splits:
 
     @cached_property
     def draws(self) -> list[Draw]:
-        """The draws by which data are split, that nothing fixes, each once."""
+        """The draws without a seed by which data are split, each once."""
         if not self._remedies.any_free:
             return []
         found: dict[Site, Draw] = {}
@@ -47,7 +47,7 @@ class Splits:
 
     @cached_property
     def mended(self) -> frozenset[Site]:
-        """The calls among them that are made alike."""
+        """The calls among them that are made equal on all ranks."""
         return frozenset(each.site for each in self.draws if each.remedy is not None)
 
     def _split(self) -> Iterator[Occurrence]:

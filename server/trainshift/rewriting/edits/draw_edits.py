@@ -1,4 +1,4 @@
-"""Draw edits: the edits by which all ranks draw alike, and what is said of them."""
+"""Draw edits: the edits that make all ranks draw alike, and the decisions about them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def said_of(draw: Draw) -> str:
 
 
 def made_alike(program: Program, draw: Draw) -> tuple[Edit, ...]:
-    """Return the edits by which all ranks draw alike."""
+    """Return the edits that make all ranks draw alike."""
     site, layout = draw.site, program.fact(Layout)
     if draw.remedy is Remedy.STATE:
         return layout.add_keyword(site, draw.remedy.value, "0")

@@ -1,4 +1,4 @@
-"""Takes entries out of what is written between brackets: a dictionary, a list, the arguments of a call."""
+"""Remove entries from a dictionary, a list or the arguments of a call."""
 
 from __future__ import annotations
 

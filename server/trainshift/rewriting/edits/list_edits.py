@@ -59,7 +59,7 @@ def _into_display(program: Program, given: ast.List, site: Site, first: list[str
 
 
 def keep_to_root(program: Program, rule: str, element: Occurrence, name: str) -> Change | Withheld:
-    """Keep an element that writes to rank 0, where it is put into the list."""
+    """Limit an element that writes to rank 0, at the place where it is put into the list."""
     statement = element.statement or element.scope.statement
     assert statement is not None
     target = program.script.statement_span(statement)
@@ -83,7 +83,7 @@ def left(program: Program, rule: str, listed: Listed) -> Iterator[Withheld]:
 
 
 def titled(title: str, listed: Listed) -> str:
-    """The title of a change, with the members that cannot be seen."""
+    """The title of a change, with the unknown members."""
     unknown = listed.named(Role.UNKNOWN)
     return f"{title}; {', '.join(unknown)} (unknown) stays on every rank" if unknown else title
 

@@ -66,7 +66,7 @@ def guard_changes(
 
 
 def stands_alone(program: Program, call: RootCall) -> bool:
-    """Return whether every rank could make a call as well: its arguments do nothing, and are None on none."""
+    """Return whether every rank could also make a call: its arguments have no effect and are never None."""
     given = (*call.site.node.args, *(word.value for word in call.site.node.keywords))
     read = {part.id for each in given for part in ast.walk(each) if isinstance(part, ast.Name)}
     for other in program.fact(RootOnly).calls:
@@ -105,7 +105,7 @@ def conditional(program: Program, call: RootCall, otherwise: str) -> tuple[Edit,
 
 
 def or_none(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    """``call`` becomes ``call if hvd.rank() == 0 else None``; as many of these as are unpacked."""
+    """Turn ``call`` into ``call if hvd.rank() == 0 else None``; with a None for each unpacked value."""
     node = call.site.statement.node
     targets = node.targets if isinstance(node, ast.Assign) and node.value is call.outer else []
     unpacked = [len(each.elts) for each in targets if isinstance(each, ast.Tuple | ast.List)]
@@ -138,7 +138,7 @@ def only_element(program: Program, node: ast.expr, statement: Statement) -> tupl
 
 
 def only_argument(program: Program, given: ast.expr, site: Site, otherwise: str = "None") -> tuple[Edit, ...]:
-    """An argument becomes ``argument if hvd.rank() == 0 else otherwise``, unless it tells the ranks apart."""
+    """Turn an argument into ``argument if hvd.rank() == 0 else otherwise``, unless it depends on the rank."""
     nothing = isinstance(given, ast.Constant) and given.value is None
     if nothing or program.fact(Uniformity).on_rank(of_call(site).part(given)):
         return ()

@@ -1,4 +1,4 @@
-"""The code that gives the variables of a session values on every rank, shared by the rules that insert it."""
+"""The code that initializes a session's variables on every rank, for all rules that insert it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def broadcast(program: Program, given: Initialization) -> list[str]:
 
 
 def initialize(program: Program, given: Initialization) -> list[str]:
-    """The lines that give all variables of the session their first values."""
+    """The lines that initialize all variables of the session."""
     operation = f"{program.at(given.site).fact(Prerequisites).v1}.global_variables_initializer()"
     return _in_its_graph(program, given, [f"{_session(program, given)}.run({operation})"])
 
@@ -35,7 +35,7 @@ def _session(program: Program, given: Initialization) -> str:
 
 
 def _in_its_graph(program: Program, given: Initialization, lines: list[str]) -> list[str]:
-    """The lines, in the graph of the session where that may not be the default one."""
+    """The lines, inside the session's graph if that may not be the default one."""
     if not given.in_its_graph:
         return lines
     unit = program.fact(Layout).unit_at(given.site.statement)

@@ -29,7 +29,7 @@ class AgentOptimizers:
 
     @cached_property
     def bare(self) -> list[tuple[Agent, ast.expr]]:
-        """The optimizers that agents are given and that average nothing yet."""
+        """The optimizer arguments of agents that average nothing yet."""
         if not self._agents.trainings:
             return []
         averages = self._program.fact(OwnHorovod).averages

@@ -117,7 +117,7 @@ class BatchNorms:
 
 
 def _references(call: ast.Call) -> Iterator[ast.expr]:
-    """The layers that a call is handed: ``partial(BatchNormalization, momentum=0.9)``."""
+    """Yield the layers among a call's arguments: ``partial(BatchNormalization, momentum=0.9)``."""
     for node in (*call.args, *(word.value for word in call.keywords)):
         if isinstance(node, ast.Name | ast.Attribute) and last_name(node).endswith("Normalization"):
             yield node

@@ -1,4 +1,4 @@
-"""Callbacks: which of those that a `fit` is given every rank needs, and which rank 0 alone (spec.md 5.8)."""
+"""Callbacks: those of a `fit` that every rank needs, and those for rank 0 alone (spec.md 5.8)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Callbacks(Listed):
 
     @property
     def reads_metrics(self) -> bool:
-        """Return whether some callback, as far as can be seen, looks at the metrics of an epoch."""
+        """Return whether some callback, as far as is known, reads the metrics of an epoch."""
         return not self.found.complete or any(each.reads_metrics for each in self.members)
 
 
@@ -64,7 +64,7 @@ class CallbackLists(Lists):
         return [AVERAGE] if self._lacks_average(callbacks) else []
 
     def _lacks_average(self, callbacks: Callbacks) -> bool:
-        """Return whether a callback that is seen steers training by metrics which each rank has its own of.
+        """Return whether a known callback steers training by metrics that differ between ranks.
 
         Those of data that all ranks validate on are the same.
         """

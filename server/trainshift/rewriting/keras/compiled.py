@@ -1,4 +1,4 @@
-"""Compiled models: those whose optimizers are to average for Keras 3, where they are compiled."""
+"""Compiled models: those whose optimizers must average on Keras 3, at their `compile`."""
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ class Compiled:
         return bool(own) and all(each in self._told_at_fit for each in own)
 
     def is_averaged_loaded(self, fit: Fit) -> bool:
-        """Return whether a model that is loaded with its optimizer averages, or is made to, where it is
-        fitted.
-        """
+        """Return whether a model loaded with its optimizer averages, or is made to, where it is fitted."""
         own = self._program.fact(OwnHorovod).is_distributed(fit.model, fit.site)
         if self._program.fact(Target).is_keras3:
             return own or fit in self.loaded

@@ -107,7 +107,7 @@ class Helpers:
         return {role: self._there.get(role) or self._script.fresh(_NAMES[role]) for role in self._needed}
 
     def lines(self, tf: str, v1: str, hvd: str, unit: str) -> list[str]:
-        """The definitions that the file lacks, each with two blank lines above, as they stand in a module."""
+        """The definitions that the file lacks, each with two blank lines above, as in a module."""
         lines: list[str] = []
         more = self._program.whole.fact(Reductions).given(Form.TAPE, hvd)
         for role, name in self.names.items():

@@ -1,4 +1,4 @@
-"""Legacy: what a file needs for Keras 2 on TensorFlow 2.16 and later, which is `tf_keras`.
+"""Legacy: the lines that a file needs for `tf_keras`, which is Keras 2 on TensorFlow 2.16 and later.
 
 TensorFlow takes it where a variable of the environment says so before its import; Horovod's callbacks take
 the backend of the Keras 3 that is installed beside it, unless they are given the right one.

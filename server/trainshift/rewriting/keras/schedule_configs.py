@@ -1,4 +1,4 @@
-"""Schedule configs: what a schedule class of the script lacks for Keras to make its objects again.
+"""Schedule configs: the methods that a script's schedule class lacks for Keras to copy its objects.
 
 Horovod's wrap makes an optimizer anew, and its schedule with it, from what `get_config` says that the
 constructor was given.  Attributes tell that only where the constructor stores its arguments as they are: what
@@ -69,7 +69,7 @@ class ScheduleConfigs:
 
     @cached_property
     def all(self) -> list[Remake]:
-        """Every class that lacks something, be it that another one inherits its constructor."""
+        """Every class that lacks something, also for classes that inherit its constructor."""
         found: dict[Scope, Remake] = {}
         made = list(self._program.fact(Wraps).schedules)
         for schedule in made:  # What schedules are made of is made again too.
@@ -91,7 +91,7 @@ class ScheduleConfigs:
         ]
 
     def _complete(self, remake: Remake, found: dict[Scope, Remake], given: Values) -> None:
-        """Add what the objects of a class need to be made of a configuration, being given such values."""
+        """Add the methods that objects of a class need to be made from a configuration with such values."""
         line = self._names.ancestry(remake.scope)
         maker = next((each for each in line if isinstance(each, Scope) and self._constructs(each)), None)
         until = line.index(maker) if maker is not None else len(line)
@@ -144,7 +144,7 @@ class ScheduleConfigs:
     # Constructors
 
     def _constructs(self, cls: Scope) -> bool:
-        """Return whether a class has a constructor of its own, or a decorator that may have given it one."""
+        """Return whether a class has a constructor of its own, perhaps from a decorator."""
         known = [REGISTER]
         return _method(cls, "__init__") is not None or any(
             name not in known for name in _decorators(_definition(cls))
@@ -178,7 +178,7 @@ class ScheduleConfigs:
         return Config(given, init.statement.branches["body"][0], me.arg)
 
     def _holding(self, cls: Scope, init: Scope, name: str) -> str:
-        """The attribute that holds an argument as it was given; empty if none does."""
+        """The attribute that keeps an argument unchanged; empty if there is none."""
         if len(init.bindings[name]) > 1:
             return ""
         for attribute, bindings in self._attributes(cls).items():

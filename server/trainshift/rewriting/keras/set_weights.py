@@ -43,7 +43,7 @@ _ASSIGN = "assign"
 
 
 class SetWeights:
-    """The models of one program whose weights the script sets, as far as they are seen."""
+    """The models of one program whose weights the script sets, as far as they are known."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -59,17 +59,17 @@ class SetWeights:
         return [name for name in dict.fromkeys(dotted(each.node) for each in named) if name not in trained]
 
     def unnamed(self, step: Step) -> str:
-        """A model that gets weights from the script, and has no name where a step stands; or ""."""
+        """A model without a name at a step that gets weights from the script; or ""."""
         trained, copies = self._trained(step), set(self.copies(step))
         return self._other({*trained, *copies})
 
     def beside(self, fit: Fit) -> str:
-        """A model that gets weights from the script, and is no part of the one that a `fit` trains."""
+        """A model that gets weights from the script, and is not part of the one that a `fit` trains."""
         model = Occurrence(fit.model, fit.site.scope, fit.site.statement)
         return self._other({dotted(each.node) for each in self._plain(model)})
 
     def _other(self, known: set[str]) -> str:
-        """The first model set before all training ends that is not known, nor a part of one that is."""
+        """The first model set before all training ends that is neither known nor a part of a known one."""
         for names in self._written:
             called = [dotted(each.node) for each in names]
             is_known = any(f"{name}.".startswith(f"{each}.") for name in called for each in known)
@@ -158,7 +158,7 @@ class SetWeights:
         return bool(calls) and min(calls) < index.get(site, 0)
 
     def _can_send(self, place: Statement) -> bool:
-        """Return whether all ranks come to a place where they can send each other tensors."""
+        """Return whether all ranks reach a place at which they can exchange tensors."""
         is_in_graph = self._program.fact(Executions).is_in_graph(place.scope)
         return not is_in_graph and not self._program.fact(Horovod).on_root(place)
 
@@ -183,7 +183,7 @@ class SetWeights:
         return is_method and class_around(scope) is cls
 
     def _trained(self, step: Step) -> set[str]:
-        """The names that the models of a step have, where it stands and where it is called."""
+        """The names of a step's models, at the step and at its callers."""
         models = (Occurrence(each, step.site.scope, step.statement) for each in step.models)
         return {dotted(name.node) for model in models for name in self._plain(model)}
 
@@ -213,7 +213,7 @@ class SetWeights:
         return owner is not None and self._names.descends(owner, *api.MODEL)
 
     def _owners(self, at: Occurrence) -> Iterator[Occurrence]:
-        """The models whose variables a loop goes through by a name."""
+        """Yield the models whose variables a loop iterates, by a name."""
         for each in self._behind(at):
             if isinstance(each.node, ast.Attribute) and each.node.attr in VARIABLE_LISTS:
                 yield each.part(each.node.value)
@@ -226,7 +226,7 @@ class SetWeights:
         return list(backward_slice(self._names, at, stop=lambda each: not isinstance(each.node, ast.Name)))
 
     def _can_name(self, at: Occurrence, step: Step) -> bool:
-        """Return whether a name of a model stands for it where a step stands, too, when that is taken."""
+        """Return whether a model's name still means the same model when a step is taken."""
         root = _root(at.node)
         scope = step.site.scope
         if self._names.is_self(root, at.scope):
@@ -266,7 +266,7 @@ class SetWeights:
         return next((each for each in reversed(above) if isinstance(each.node, LOOPS)), statement)
 
     def _is_before(self, statement: Statement, place: Statement) -> bool:
-        """Return whether weights are read before a step is taken, in the first turn of the loops around."""
+        """Return whether weights are read before the first step is taken."""
         trains = self._program.fact(WhatTrains).statement_trains
         function = statement.scope.function()
         if function is not None and not trains(place):

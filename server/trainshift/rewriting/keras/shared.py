@@ -1,4 +1,4 @@
-"""Shared optimizers: those that `fit` steps in one mode of a script, and a tape's loop in another one.
+"""Shared optimizers: those stepped by `fit` in one mode of a script, and by a tape's loop in another.
 
 Horovod's wrap for Keras averages what `fit` computes, and nothing of what `apply_gradients` is given (seen
 on Horovod 0.28.1).  So such an optimizer may be wrapped for all modes, where it is made.  Where `compile`
@@ -26,7 +26,7 @@ from trainshift.python.syntax.chunk_syntax import Site, dotted, last_name
 
 @dataclass(frozen=True, eq=False, slots=True)
 class InMode:
-    """A `compile` of the one mode that wraps an optimizer.
+    """A `compile` in the one mode that wraps an optimizer.
 
     `name` is the (dotted) name that holds the wrap from there on; empty if only the call is given it.
     """
@@ -116,7 +116,7 @@ class Shared:
         return [each for each in way if not isinstance(each.node, ast.Call)] if alone else []
 
     def _can_be_bound(self, at: Occurrence) -> bool:
-        """Return whether a name may be bound anew where it is read."""
+        """Return whether a name may be rebound at a place where it is read."""
         if isinstance(at.node, ast.Name):
             home = self._names.lookup(at.node.id, at.scope, at.statement)[0]
             return home is at.scope.function() and at.scope.kind in ("module", "function")

@@ -83,7 +83,9 @@ class WarmUps:
 
     @cached_property
     def _sets_rates(self) -> bool:
-        """Return whether a callback sets the rate at times of its own; `ReduceLROnPlateau` comes later."""
+        """Return whether a callback sets the rate on a schedule of its own; `ReduceLROnPlateau` acts
+        later.
+        """
         schedulers = self._program.fact(Schedulers)
         if any(schedulers.schedule(site) is not None for site in schedulers.callbacks):
             return True
@@ -97,7 +99,9 @@ class WarmUps:
         )
 
     def _goes_on(self, fit: Fit, compiles: list[Compile]) -> bool:
-        """Return whether the fit may go on with a model that was fitted before, and is not compiled anew."""
+        """Return whether the fit may continue with a model that was fitted before, without a new
+        `compile`.
+        """
         if not self._program.fact(Executions).runs_once(fit.site):
             own = [each for each in compiles if each.site.scope.function() is fit.site.scope.function()]
             loops = [innermost_loop(each.site.statement) for each in own]

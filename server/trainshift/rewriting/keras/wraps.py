@@ -1,4 +1,4 @@
-"""Wraps: which optimizers of a script `hvd.DistributedOptimizer` belongs around, and where they are made.
+"""Wraps: the optimizers of a script that need `hvd.DistributedOptimizer`, and the place of each wrap.
 
 An optimizer is followed from where it trains (the `compile` of a fitted model) back to the call that makes
 it, through names, containers and functions; that call is where it is wrapped.  Of a wrapper such as
@@ -73,13 +73,13 @@ class Wrap:
 
     @property
     def statement(self) -> Statement:
-        """The statement that the call stands in."""
+        """The statement of the call."""
         return self.site.statement
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Named:
-    """An optimizer that `compile` is given by its name, or by default: `cls` is its canonical class.
+    """An optimizer that `compile` gets by name, or by default: `cls` is its canonical class.
 
     `node` is the expression of the name, None for the default.
     """
@@ -100,7 +100,7 @@ class Unnamed:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class HiddenOptimizer:
-    """An optimizer that trains and cannot be wrapped, where it is used, and why.
+    """An optimizer that trains and cannot be wrapped, the place of its use, and the reason.
 
     It is not `essential` where the script itself wraps it in some cases.
     """
@@ -151,7 +151,7 @@ class Wraps:
 
     @cached_property
     def all(self) -> tuple[list[Wrap], list[Named], list[HiddenOptimizer]]:
-        """The optimizers that calls make, those that are named, and those that cannot be seen."""
+        """The optimizers created by calls, those given by name, and the unknown ones."""
         keras = self._program.fact(Fits)
         for fit in (*keras.fits, *keras.batches):
             model = self._script.text(fit.model, fit.site)
@@ -287,7 +287,7 @@ class Wraps:
                 self._read_maker(use, site, len(made) == 1)
 
     def _read_maker(self, use: _Use, site: Site, alone: bool) -> None:
-        """Wrap what a call makes for a use, if Horovod can; `alone` tells that it is all that is used."""
+        """Wrap a call's optimizer for a use, if Horovod can; `alone` if the use has no other one."""
         if not self._is_of_one_mode(site, use):
             reason = "the optimizer serves both a tape and a fit; give each an optimizer of its own"
             self._hide(use.site, reason)
@@ -299,7 +299,7 @@ class Wraps:
             self._add(site, use, alone)
 
     def _schedule_given(self, site: Site) -> str:
-        """The schedule of a library that an optimizer is made with, which Horovod cannot remake; or "".
+        """The library schedule of an optimizer, which Horovod cannot copy; or "".
 
         Its configuration holds a function or another schedule, of which Keras makes a dictionary.
         """
@@ -311,7 +311,7 @@ class Wraps:
         return ""
 
     def _keep_rate(self, use: _Use, site: Site, schedule: str) -> None:
-        """Wrap an optimizer that is given its schedule again; today's optimizers of Keras do not take it."""
+        """Wrap an optimizer and give it its schedule again, which Keras optimizers of today do not accept."""
         made = (value for value in self._names.callee(site) if isinstance(value, Library))
         if not all(api.is_subclass(value.name, *_SETTABLE) for value in made):
             self._hide(
@@ -324,7 +324,7 @@ class Wraps:
             self._wraps.setdefault(site.node, replace(self._wrap(site, use), keeps_rate=True))
 
     def _averages_in_tapes_alone(self, site: Site) -> bool:
-        """Return whether a call makes an optimizer that steps others by itself, which a wrap does not see."""
+        """Return whether a call's optimizer steps others itself, which a wrap does not see."""
         known = self._libraries.called(site, Role.OPTIMIZER)
         return known is not None and known.text("averages") == "tape"
 
@@ -334,7 +334,7 @@ class Wraps:
         return {site.node: known for site, known in self._libraries.sites(Role.OPTIMIZER_FACTORY)}
 
     def _read_factories(self, use: _Use, made: list[Site]) -> None:
-        """Wrap what a library's function makes, where the statement that calls it names the optimizer."""
+        """Wrap the result of a library's factory, if the calling statement names the optimizer."""
         for site in made:
             known = self._factories.get(site.node)
             if known is None or len(made) > 1:
@@ -373,7 +373,7 @@ class Wraps:
 
     @cached_property
     def _strange_wrappers(self) -> set[Site]:
-        """The calls of classes of libraries that are not known which are handed an optimizer."""
+        """The calls of unknown library classes that get an optimizer."""
         return {
             site
             for site in self._script.sites
@@ -430,7 +430,7 @@ class Wraps:
         return shared.is_of_one_mode(site, use.compile)
 
     def _add(self, site: Site, use: _Use, alone: bool) -> None:
-        """Wrap what a call makes for a use; `alone` tells that it is all that is used there."""
+        """Wrap a call's optimizer for a use; `alone` if the use has no other one."""
         if use.compile is not None and self._program.fact(Shared).steps_of(site):
             compiles = self._in_modes.setdefault(site.node, [])
             compiles.append(use.compile if alone else None)
@@ -441,7 +441,7 @@ class Wraps:
             self._wraps.setdefault(site.node, self._wrap(site, use))
 
     def _with_modes(self, wrap: Wrap) -> Wrap:
-        """The wrap, and where it is made instead, if it is one of an optimizer that a tape uses too."""
+        """The wrap, moved to the modes that need it if a tape uses the optimizer too."""
         compiles = self._in_modes.get(wrap.site.node)
         if compiles is None:
             return wrap
@@ -490,7 +490,7 @@ class Wraps:
 
 
 def _wraps_another(cls: str) -> bool:
-    """Return whether an optimizer class such as `LossScaleOptimizer` is made of another optimizer."""
+    """Return whether an optimizer class such as `LossScaleOptimizer` wraps another optimizer."""
     signature = api.constructor(cls)
     names = [parameter.name for parameter in signature.parameters] if signature is not None else []
     return any(name in ("inner_optimizer", "opt", "optimizer") for name in names)

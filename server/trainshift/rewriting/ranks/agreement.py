@@ -1,4 +1,4 @@
-"""Agreement: what rank 0 draws or decides for all ranks, so that they train alike."""
+"""Agreement: the values that rank 0 draws or decides for all ranks."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Agreement:
                 yield from (Divergence(Sink.LENGTH, at, cause) for cause in disk)
 
     def _names_anew(self, cause: Cause) -> bool:
-        """Return whether a name is made anew, and not chosen out of those that exist."""
+        """Return whether a name is made up, and not chosen among existing ones."""
         draws = self._program.fact(Uniformity).draws
         chosen = cause.site is not None and (draws.is_draw(cause.site) or draws.shuffles(cause.site))
         return cause.kind in _NAMING and not chosen
@@ -126,7 +126,7 @@ class Agreement:
 
     @property
     def is_needed(self) -> bool:
-        """Return whether rank 0 tells the others anything."""
+        """Return whether rank 0 sends anything."""
         return bool(self.mends)
 
     @property
@@ -188,7 +188,7 @@ class Agreement:
         return any(each.node is site.node for start in taken for each in sliced(start, self._same_iterator))
 
     def _same_iterator(self, at: Occurrence) -> Iterable[Occurrence]:
-        """Return where an iterator comes from that a name holds, or that `iter` is given."""
+        """Return the sources of an iterator in a name, or in an argument of `iter`."""
         if isinstance(at.node, ast.Call):
             return map(at.part, at.node.args[:1]) if last_name(at.node.func) == "iter" else ()
         return sources(self._names, at) if isinstance(at.node, ast.Name | ast.Attribute) else ()
@@ -205,7 +205,7 @@ class Agreement:
         return True
 
     def _numbers_of(self, site: Site) -> ast.expr | None:
-        """Return the list of counted numbers of which a draw chooses: ``[i for i in range(n) if ...]``."""
+        """Return the list of numbers that a draw chooses from: ``[i for i in range(n) if ...]``."""
         for above in expression_path(site.statement.node, site.node):
             if isinstance(above, ast.Lambda):
                 return None
@@ -222,7 +222,7 @@ class Agreement:
         return None
 
     def _deciding(self, at: Occurrence) -> Occurrence | None:
-        """Return the one test by a rank's own data that chooses the value of a name."""
+        """Return the only test by a rank's own data that chooses the value of a name."""
         causes = self._program.fact(Uniformity).causes
         name = root_name(at.node)
         step = self._names.steps_back(at.part(name)) if name is not None else None
@@ -235,7 +235,7 @@ class Agreement:
         return next(iter(tests.values())) if len(tests) == 1 else None
 
     def _can_tell(self, scope: Scope, statement: Statement | None) -> bool:
-        """Return whether all ranks come to a place where objects can be sent."""
+        """Return whether all ranks reach a place at which objects can be sent."""
         function = scope.function()
         # A generator may be run by a thread, which sends nothing.
         if statement is None or not can_send(self._program, scope) or (function and function.is_generator):
@@ -264,7 +264,7 @@ class Agreement:
         return all(self._is_plain(Occurrence(each, site.scope, site.statement)) for each in given)
 
     def _is_plain(self, at: Occurrence) -> bool:
-        """Return whether an expression gives numbers or words, written out where it is made."""
+        """Return whether an expression is made of literal numbers or strings."""
         step = self._names.steps_back(at)
         if step is None or step.unseen or not step.sources:
             return self._is_plain_value(at)

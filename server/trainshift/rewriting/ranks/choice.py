@@ -1,4 +1,4 @@
-"""Choice: where a script decides by itself whether it uses Horovod, and for what of its training.
+"""Choice: the tests by which a script decides whether it uses Horovod, and for which training.
 
 if args.horovod:                        try:
     import horovod.tensorflow as hvd        import horovod.tensorflow as hvd
@@ -38,9 +38,7 @@ class Choice:
 
     @cached_property
     def is_optional(self) -> bool:
-        """Return whether runs of the program may do without Horovod, whose name may then stand for
-        nothing.
-        """
+        """Return whether the program may run without Horovod, whose name may then be unbound or None."""
         return bool(self._imports) and all(map(self._may_lack, self._imports))
 
     def leaves_out(self, wrap: Site, made: Site) -> bool:
@@ -76,7 +74,7 @@ class Choice:
         )
 
     def _may_pass_by(self, above: Statement, below: Statement) -> bool:
-        """Return whether code goes on below a statement without having run a part of it."""
+        """Return whether code after a statement may run without a part of it."""
         if isinstance(above.node, ast.If):
             others = [block for name, block in above.branches.items() if name != below.branch]
             left = [self._program.fact(ControlFlow).leaves(block) for block in others if block]
@@ -96,9 +94,7 @@ class Choice:
     # Conditions
 
     def _is_of_choice(self, test: Occurrence) -> bool:
-        """Return whether a test asks whether Horovod is there, or is that under which it is imported or
-        started.
-        """
+        """Return whether a test is for Horovod's availability, or around its import or start."""
         node = test.node
         if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
             return all(self._is_of_choice(test.part(each)) for each in node.values)
@@ -133,7 +129,7 @@ class Choice:
 
 
 def _conditions(site: Site) -> list[Occurrence]:
-    """The tests under which a call is made, in its function."""
+    """The tests around a call, in its function."""
     path = expression_path(site.statement.node, site.node)
     tests = [_at(outer.test, site.statement) for outer in path if isinstance(outer, ast.IfExp)]
     for each in site.statement.ancestors():

@@ -55,7 +55,7 @@ class Form(Enum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RootCall:
-    """A call for rank 0 only, as it stands in the script.
+    """A call for rank 0 only.
 
     `outer` is the expression to make conditional, if that is the form: the call or the chain of
     calls that starts with it.  `reason` tells why it cannot be guarded; empty if it can.
@@ -127,7 +127,7 @@ class GuardForms:
         return ""
 
     def _guard_writer(self, site: Site) -> RootCall:
-        """A writer is none on other ranks, whose uses are guarded as well."""
+        """Replace a writer by None on other ranks, and guard its uses."""
         reason = writers.reason_to_keep(self._script, self._effects, site)
         alone = is_alone(site)
         form = Form.GUARD if alone else Form.CONDITIONAL
@@ -293,7 +293,7 @@ def is_context_manager(site: Site) -> bool:
 
 
 def may_differ(above: Statement) -> bool:
-    """Return whether a block may be entered on some ranks only, such as one that asks if a file exists."""
+    """Return whether only some ranks may enter a block, such as one that tests if a file exists."""
     node = above.node
     return isinstance(node, ast.Try) or (
         isinstance(node, ast.If) and any(isinstance(part, ast.Call) for part in ast.walk(node.test))
@@ -317,6 +317,6 @@ def _bare(node: ast.expr) -> ast.expr:
 
 
 def _binds_all(site: Site, acting: list[ast.expr]) -> bool:
-    """Return whether all that acts stands among the positional arguments."""
+    """Return whether all side effects are in positional arguments."""
     inside = {part for argument in site.node.args for part in ast.walk(argument)}
     return bool(site.node.args) and all(each in inside for each in acting)

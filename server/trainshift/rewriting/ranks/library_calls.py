@@ -1,4 +1,4 @@
-"""Library calls: what of other people's libraries rank 0 alone should do, and in which form."""
+"""Library calls: those that only rank 0 should make, and the form of their guard."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LibraryCalls:
         return any(each.full_name.partition(".")[0] == "pathlib" for each in self._script.imports)
 
     def moves_path(self, site: Site) -> bool:
-        """Return whether a call of an object that is not seen moves a path: nothing of it is used.
+        """Return whether a method of an unknown object moves a path, with an unused result.
 
         The method of a table or of a string, which has such a name too, gives something or takes words.
         """
@@ -169,7 +169,7 @@ class LibraryCalls:
 
     @cached_property
     def _unknown(self) -> frozenset[str]:
-        """The packages that the script imports, and of which no entry tells.
+        """The packages that the script imports and no entry describes.
 
         Of those that act beyond the program alone, an entry tells what is known to, and no more.
         """
@@ -213,7 +213,7 @@ _KNOWN = frozenset({"horovod", "tensorflow_datasets", "rich", "click", "joblib"}
 
 
 def _bound_by(statement: Statement) -> set[str]:
-    """The names that a `with` statement binds by itself."""
+    """The names that a `with` statement binds itself."""
     assert isinstance(statement.node, ast.With)
     return {
         each.optional_vars.id for each in statement.node.items if isinstance(each.optional_vars, ast.Name)

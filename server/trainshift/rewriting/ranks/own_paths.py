@@ -1,4 +1,4 @@
-"""Own paths: what a rank writes to a place that names the rank, so that every rank may write it."""
+"""Own paths: writes to paths that contain the rank, which every rank may make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Path keys: which expressions of a script name the same file, wherever they stand."""
+"""Path keys: identify expressions of a script that name the same file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PathKeys:
         return frozenset(found)
 
     def of_folders(self, path: Occurrence) -> frozenset[str]:
-        """Return the keys of the folders that a path lies in, which may be made or filled as a whole."""
+        """Return the keys of the folders above a path, which may be created or filled as a whole."""
         around: list[Occurrence] = []
         for at in reachable([path], lambda at: (*self._sources(at), *_folders(at)), _place):
             around += _folders(at)
@@ -60,14 +60,14 @@ class PathKeys:
         return step.sources if step is not None else ()
 
     def _key(self, at: Occurrence) -> str:
-        """Return the key of an expression: its text, where that is shown, or how it is put together."""
+        """Return the key of an expression: its text if known, otherwise its structure."""
         for part in postorder(at, self._needed):
             if part.node not in self._known:
                 self._known[part.node] = self._read(part)
         return self._known[at.node]
 
     def _needed(self, at: Occurrence) -> Iterable[Occurrence]:
-        """Return the expressions whose keys that of `at` is made of."""
+        """Return the expressions whose keys the key of `at` consists of."""
         if at.node in self._known or self._text(at) is not None:
             return ()
         return self._sources(at) or _names_in(at)
@@ -91,14 +91,14 @@ class PathKeys:
         return self._numbers.setdefault(shape, str(len(self._numbers)))
 
     def _text(self, at: Occurrence) -> str | None:
-        """Return the text that the script shows for a path, None where there is none or more than one."""
+        """Return the known text of a path; None if there is none or more than one."""
         values = self._names.values(at.node, at.scope, at.statement)
         shown = {value.value for value in values if isinstance(value, Literal)}
         text = shown.pop() if len(shown) == len(values) == 1 else None
         return text if isinstance(text, str) else None
 
     def _of_name(self, node: ast.Name, at: Occurrence) -> str:
-        """Return the key of a name in its scope, or in the class of which it is the object."""
+        """Return the key of a name in its scope, or in the class of its object."""
         scope, bindings = self._names.lookup(node.id, at.scope, at.statement)
         is_parameter = {binding.kind for binding in bindings} == {"parameter"}
         owner = scope.owner() if is_parameter and scope is not None else None
@@ -131,7 +131,7 @@ def may_end_alike(one: ast.expr, other: ast.expr | None) -> bool:
 
 
 def _end(node: ast.expr) -> str:
-    """Return the text in which a path surely ends; "" if none is written out."""
+    """Return the text in which a path certainly ends; "" if it is unknown."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr) and node.values:
@@ -153,7 +153,7 @@ def _names_in(at: Occurrence) -> list[Occurrence]:
 
 
 def _written(node: ast.expr) -> str:
-    """Return how an expression is written, but for the names in it."""
+    """Return the text of an expression without its names."""
     return re.sub(r"Name\(id='\w+'", "Name(", ast.dump(node))
 
 

@@ -83,7 +83,7 @@ class ReadBack:
 
     @cached_property
     def of_all(self) -> list[Read]:
-        """The calls by which all ranks read files, of those that stay so."""
+        """The calls by which all ranks read files, without those that become rank 0's."""
         reads = list(self._reads())
         calls = self._program.fact(RootOnly).calls if reads else ()
         # What only rank 0 does it does after what it has written itself.
@@ -166,16 +166,12 @@ class ReadBack:
         return horovod.site_on_root(site) or (bool(made) and all(map(horovod.site_on_root, made)))
 
     def _is_in(self, guarded: set[Statement], site: Site) -> bool:
-        """Return whether a call is made in one of the statements, directly or by a function that is called
-        there.
-        """
+        """Return whether a call is in one of the statements, or in a function called there."""
         calls = calls_leading_to(self._program.names, site)
         return any(not guarded.isdisjoint(call.statement.path()) for call in calls)
 
     def _is_written(self, read: Read, written: dict[str, int]) -> bool:
-        """Return whether a write stands before all that waits for it, or a function that reads runs after
-        it.
-        """
+        """Return whether a write precedes all that waits for it, or a function that reads runs after it."""
         start = self._start(read.anchor)
         path = of_call(read.site).part(read.path)
         own, folders = self._paths.of(path), self._paths.of_folders(path)
@@ -196,7 +192,7 @@ class ReadBack:
 
     @cached_property
     def _written_in(self) -> list[tuple[str, int, ast.expr | None]]:
-        """The folders in which rank 0 alone writes, where, and the path unless the script shows it."""
+        """The folders in which rank 0 alone writes, the offset, and the path if its text is unknown."""
         found = []
         for path, at in self._paths_written:
             shown = any(map(is_shown, self._paths.of(path)))
@@ -205,7 +201,7 @@ class ReadBack:
 
     @cached_property
     def _handed(self) -> dict[Scope, Site]:
-        """The functions that threads of their own run, and where they are handed over."""
+        """The functions that threads run, and the places that start them."""
         return functions_handed_to(self._script, *_HANDED_TO)
 
     def _waiting(self, site: Site, path: ast.expr) -> Iterator[Read]:
@@ -254,7 +250,7 @@ class ReadBack:
         return []
 
     def _anchor(self, statement: Statement) -> Statement:
-        """Return the first statement, in a function, behind whose start only some ranks may come to one."""
+        """Return the first statement of a function from which on ranks may take different paths."""
         around = [each for each in statement.path() if each.scope is statement.scope]
         blocks = {each.parent for each in around}
         apart = [each for each in around[1:] if may_differ(each)]
@@ -266,7 +262,7 @@ class ReadBack:
         return found
 
     def _deciding(self, statement: Statement) -> Iterator[Statement]:
-        """Yield the tests and loops by which ranks surely go apart before a statement."""
+        """Yield the tests and loops before a statement by which ranks certainly take different paths."""
         trains = self._program.fact(WhatTrains).statement_trains
         for outer, _ in self._program.fact(ControlFlow).deciding(statement, self._decides_alone):
             loop = innermost_loop(outer)
@@ -328,7 +324,7 @@ class ReadBack:
 
     @cached_property
     def _paths_written(self) -> list[tuple[Occurrence, int]]:
-        """Every argument or receiver that may be a path which rank 0 alone writes, and where it does."""
+        """Every argument or receiver that may be a path written by rank 0 alone, with the offset."""
         writing = list(self._program.fact(RootOnly).written)
         for callbacks in self._program.fact(CallbackLists).all:
             for member in callbacks.members:
@@ -343,7 +339,7 @@ class ReadBack:
         ]
 
     def _waits(self, statement: Statement) -> bool:
-        """Return whether the statement before is a broadcast, for which the other ranks wait."""
+        """Return whether the statement before is a broadcast, at which the other ranks wait."""
         return self._program.fact(Horovod).is_statement(self._script.preceding(statement), "broadcast")
 
 
@@ -373,7 +369,7 @@ def _read_by(site: Site, value: Value) -> ast.expr | None:
 
 
 def _is_elif(statement: Statement) -> bool:
-    """Return whether a statement is the ``elif`` of the one around it, before which nothing can stand."""
+    """Return whether a statement is the ``elif`` of the one around it, so that nothing can precede it."""
     above, node = statement.parent, statement.node
     return (
         above is not None

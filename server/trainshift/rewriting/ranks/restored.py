@@ -1,4 +1,4 @@
-"""Restored: what a call that reads a checkpoint gives values to, and whether rank 0 alone has written it."""
+"""Restored: the variables that a call restores from a checkpoint, and whether only rank 0 has written it."""
 
 from __future__ import annotations
 
@@ -38,9 +38,7 @@ class Restored:
         self._names = program.names
 
     def follows_training(self, site: Site) -> bool:
-        """Return whether a training step may have been made before the call, wherever its function is
-        called.
-        """
+        """Return whether a training step may precede the call, wherever its function is called."""
         for call in calls_leading_to(self._names, site):
             function = call.scope.function()
             late = function is not None and function.name not in _EARLY and self._is_of_callback(call)
@@ -59,7 +57,7 @@ class Restored:
         return set(functions_leading_to((site.scope.function() for site in late), called_from(self._names)))
 
     def together(self, statement: Statement) -> bool:
-        """Return whether all ranks surely come to a statement, if they come to the block that it is in."""
+        """Return whether all ranks at a statement's block certainly reach the statement."""
         return not any(
             isinstance(above.node, ast.Try)
             or (isinstance(above.node, ast.If) and not self._is_same(above.node.test, above))
@@ -148,7 +146,7 @@ class Restored:
         ]
 
     def _held(self, node: ast.expr, site: Site, depth: int = 0) -> list[tuple[ast.expr, Site]] | None:
-        """The expressions that a checkpoint, or that of a manager, is made of; None if they are not seen."""
+        """The objects in a checkpoint, or in a manager's; None if they are unknown."""
         found: list[tuple[ast.expr, Site]] = []
         values = self._names.site_values(node, site)
         for value in values:
@@ -171,14 +169,14 @@ class Restored:
         return found if values else None
 
     def _objects(self, node: ast.expr, site: Site) -> set[Value]:
-        """The objects that an expression may stand for; none where one of them is not seen."""
+        """The possible objects of an expression; none if one of them is unknown."""
         values = set(self._names.site_values(node, site))
         return values if all(isinstance(each, Instance | UserInstance) for each in values) else set()
 
     # When a call runs
 
     def _follows_here(self, statement: Statement) -> bool:
-        """Return whether a step may have been made before the statement runs, in its own function."""
+        """Return whether a step in the same function may precede the statement."""
         trains = self._program.fact(WhatTrains).statement_trains
         for current in statement.path():
             if current is not statement and isinstance(current.node, LOOPS) and trains(current):

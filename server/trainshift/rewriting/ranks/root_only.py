@@ -243,12 +243,12 @@ class RootOnly:
         return None
 
     def _owner(self, value: Member, site: Site) -> Instance | UserInstance:
-        """The object that a method belongs to; ``super()`` is the one around it."""
+        """The object of a method; for ``super()``, the object of the class around it."""
         cls = class_around(site.scope) if of_super(site) else None
         return UserInstance(cls, None) if cls is not None else value.owner
 
     def _classify_evaluation(self, site: Site) -> tuple[RootKind, Form, str] | None:
-        """The progress bar of an object that is not seen, where it is a Keras model all the same."""
+        """The progress bar of an unknown object that must be a Keras model."""
         if self._is_silent(site) or not isinstance(site.node.func, ast.Attribute):
             return None
         cls = class_around(site.scope) if of_super(site) else None
@@ -282,7 +282,7 @@ class RootOnly:
         return site.name not in ("write", "dump") or isinstance(site.parent, ast.Expr)
 
     def _is_of_tensorflow(self, logger: Instance, site: Site) -> bool:
-        """Return whether a logger that is told to log progress is TensorFlow's."""
+        """Return whether a logger used for progress is TensorFlow's."""
         named = argument(logger.node, 0, "name")
         own = isinstance(named, ast.Constant) and named.value == "tensorflow"
         return (logger.cls == "tensorflow.get_logger" or own) and self._is_talkative(site)
@@ -296,7 +296,7 @@ class RootOnly:
         return any(name.rpartition(".")[2] in _TALKATIVE for name in names)
 
     def _is_callbacks_model(self, site: Site) -> bool:
-        """Return whether the method is of the model that Keras gives a callback, ``self.model``."""
+        """Return whether the receiver is the model that Keras gives a callback, ``self.model``."""
         names, function = self._script.names, site.node.func
         return isinstance(function, ast.Attribute) and any(
             isinstance(value, Member) and value.name == "model" and names.is_a(value.owner, *api.CALLBACK)
@@ -304,7 +304,7 @@ class RootOnly:
         )
 
     def _is_silent(self, site: Site) -> bool:
-        """Return whether `verbose` is 0, depends on the rank, or cannot be seen."""
+        """Return whether `verbose` is 0, depends on the rank, or is unknown."""
         names = self._script.names.full_names(site.node.func, site.scope, site.statement)
         given = verbosity(site, names)
         if given is None:
@@ -314,7 +314,7 @@ class RootOnly:
         return self._program.fact(Uniformity).on_rank(of_call(site).part(given))
 
     def _opens_by_mode(self, site: Site) -> bool:
-        """Return whether a method ``open`` of a path or a file system is told to write:
+        """Return whether a method ``open`` of a path or a file system opens for writing:
         ``path.open("w")``.
         """
         if site.name != "open" or not isinstance(site.node.func, ast.Attribute):

@@ -1,4 +1,4 @@
-"""Counted rates: rates that a script sets by hand, by what it counts its steps in (C25 of spec.md 8).
+"""Counted rates: rates that a script computes from its step counter (C25 of spec.md 8).
 
 Each rank takes its share of the steps, so its counter is at the step of one process only if it is multiplied
 by the number of ranks.

@@ -1,4 +1,4 @@
-"""Given rates: how a call that makes an optimizer is given its rate, whatever class that is of."""
+"""Given rates: the rate argument of a call that creates an optimizer, for each class."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class GivenRates:
 
     @cached_property
     def _scaled_later(self) -> set[ast.Call]:
-        """The calls behind any optimizer whose rate is scaled where `compile` is given it, or before that."""
+        """The calls that create optimizers whose rate is scaled at `compile`, or before."""
 
         def behind(at: Occurrence) -> Iterable[Occurrence]:
             step = self._names.steps_back(at)
@@ -194,7 +194,7 @@ class GivenRates:
         return [GivenRate(None, name, parameter.default or "", doubt)]
 
     def _behind_stars(self, site: Site, default: str, name: str) -> GivenRate | None:
-        """The rate among ``**`` arguments; None if these are seen to give none."""
+        """The rate among ``**`` arguments; None if they certainly contain none."""
         hidden = GivenRate(
             None, reason=f"the learning rate is hidden in * or ** arguments; pass {name}= by name"
         )
@@ -213,7 +213,7 @@ class GivenRates:
         return GivenRate(None, name, default, doubt, mapping=mappings[0])
 
     def _made_later(self, site: Site) -> list[GivenRate]:
-        """``partial(Adam, learning_rate=0.1)``: scaled here if the rate is given here."""
+        """The rate of ``partial(Adam, learning_rate=0.1)``, scaled here if it is among the arguments."""
         names = (
             self._names.full_names(site.node.args[0], site.scope, site.statement) if site.node.args else ()
         )

@@ -87,7 +87,7 @@ class Horizons:
 
     @cached_property
     def own(self) -> list[OwnSchedule]:
-        """The schedule classes of the script that are asked for the rate at a step of a rank."""
+        """The schedule classes of the script that are called with a step of a rank."""
         found = []
         for cls in self._classes:
             call = self._names.function_named(cls, "__call__")
@@ -155,7 +155,7 @@ class Horizons:
         ]
 
     def _made(self, cls: Scope | None = None) -> Iterator[Site]:
-        """The calls that make an object of one of the classes, or of a given one."""
+        """Yield the calls that create an object of one of the classes, or of the given one."""
         wanted = self._classes if cls is None else [cls]
         for site in self._script.sites_calling({each.name for each in wanted}):
             if any(isinstance(value, Class) and value.scope in wanted for value in self._names.callee(site)):
@@ -163,13 +163,13 @@ class Horizons:
 
     @cached_property
     def _asked(self) -> set[ast.Call]:
-        """The schedules that are handed to one of the script's own."""
+        """The schedules that get passed to a schedule of the script."""
         given = [(each, site) for site in self._made() for each in arguments(site.node)]
         values = [value for each, site in given for value in self._names.site_values(each, site)]
         return {value.node for value in values if isinstance(value, Instance | UserInstance) and value.node}
 
     def _asked_by_heirs(self, cls: Scope) -> bool:
-        """Return whether a schedule that inherits from a class asks it: ``super().__call__(step)``."""
+        """Return whether a subclass calls the schedule: ``super().__call__(step)``."""
         return any(
             (owner := function.owner()) in self._classes
             and owner is not cls
@@ -179,16 +179,14 @@ class Horizons:
         )
 
     def _inside(self, site: Site) -> Scope | None:
-        """The schedule of the script's own in whose class a call stands."""
+        """The schedule class of the script around a call."""
         scope: Scope | None = site.scope
         while scope is not None and scope not in self._classes:
             scope = scope.parent
         return scope
 
     def _is_moved(self, step: str, call: Scope) -> bool:
-        """Return whether the step is given another value that depends on the ranks, by this or by the
-        script.
-        """
+        """Return whether the script or a conversion already adapts the step to the ranks."""
         return any(
             binding.value is not None and self._horovod.divided(binding.value, call, binding.statement)
             for binding in call.bindings.get(step, ())

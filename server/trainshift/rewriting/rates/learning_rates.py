@@ -73,7 +73,7 @@ class LearningRates:
 
     @cached_property
     def all(self) -> tuple[list[Rate], list[HiddenRate]]:
-        """Every rate to scale, in the order of the script, and the rates that cannot be seen."""
+        """Every rate to scale, in the order of the script, and the unknown rates."""
         settings = [each for each in self._settings.all() if not self._settings.is_within_optimizer(each)]
         multiplied = list(self._settings.multiplied())
         for site in self._given.makers:
@@ -98,7 +98,7 @@ class LearningRates:
         return rates, hidden
 
     def _is_rate_of(self, setting: RateSetting, site: Site) -> bool:
-        """Return whether the optimizer whose rate is set may be the one that a call makes."""
+        """Return whether the optimizer of a rate setting may come from a call."""
         values = self._names.values(*setting.optimizer[:3])
         known = [each for each in values if isinstance(each, Instance) and each.cls.startswith("tensorflow.")]
         return not known or any(each.node is site.node for each in known)
@@ -132,7 +132,7 @@ class LearningRates:
         return None
 
     def _separate(self) -> None:
-        """Scale once what is scaled both where it is written and where it is read."""
+        """Scale once a rate that would be scaled both at its definition and at its use."""
         for _ in range(_MOST_ROUNDS):
             for key, rate in list(self._found.rates.items()):
                 settled = self._settled_below(rate)
@@ -163,9 +163,7 @@ class LearningRates:
         return frozenset(found.union(each.node for each in (*reached, place) if self._is_of_source(each)))
 
     def _is_of_source(self, place: Occurrence) -> bool:
-        """Return whether the expression makes, or is given by, a schedule, variable or function that is
-        scaled.
-        """
+        """Return whether an expression creates, or comes from, a scaled schedule, variable or function."""
         node, sources = place.node, self._found.sources
         return isinstance(node, ast.Call) and (
             any(isinstance(value, Instance) and value.node is node for value in sources)
@@ -211,7 +209,7 @@ class LearningRates:
         self._follow_place(Occurrence(node, site.scope, site.statement, site), site)
 
     def _follow_place(self, place: Occurrence, site: Site) -> None:
-        """Follow the rate of the optimizer that a call makes, wherever it stands."""
+        """Follow the rate of a call's optimizer to its source."""
         stopped = self._stopped(place, site)
         if stopped:
             self._hide(site.node, site, stopped)
@@ -231,9 +229,7 @@ class LearningRates:
         return f"Horovod recreates the optimizer with the value that {text} has then, so the rate stays there"
 
     def _changes(self, value: Value, node: ast.expr) -> bool:
-        """Return whether the rate that an object gives may change; a variable made in place has no other
-        user.
-        """
+        """Return whether an object's rate may change; a variable created in place has no other user."""
         if isinstance(value, Instance):
             return api.is_subclass(value.cls, *api.VARIABLE) and value.node is not node
         schedule = isinstance(value, UserInstance) and self._names.is_a(value, *api.SCHEDULE)
@@ -241,7 +237,7 @@ class LearningRates:
 
     @cached_property
     def _rebuilt(self) -> set[ast.Call]:
-        """The calls that make optimizers which Horovod makes anew from their configuration, for Keras."""
+        """The calls that create optimizers which Horovod copies from their configuration, for Keras."""
         return {
             value.node
             for compile in self._program.fact(Fits).compiles
@@ -253,7 +249,7 @@ class LearningRates:
     # From an expression to where its number stands
 
     def _follow(self, place: Occurrence, settled: frozenset[ast.expr] = frozenset()) -> None:
-        """Scale a rate where it stands; if it may be several things, each of them, where it is written."""
+        """Scale a rate in place, or each of its possible cases where that is written."""
 
         def cases(each: Occurrence) -> Iterator[Occurrence]:
             return reversed(self._follow_once(each, settled))
@@ -262,7 +258,7 @@ class LearningRates:
             pass
 
     def _follow_once(self, place: Occurrence, settled: frozenset[ast.expr]) -> list[Occurrence]:
-        """Scale a rate if that can be done in one place, else give the cases to follow."""
+        """Scale a rate if one place suffices; otherwise return the cases to follow."""
         kinds = self._cases.kinds(place, settled) or RateKind.NUMBER
         values = self._names.values(place.node, place.scope, place.statement)
         sources = [value for value in self._in_order(values) if not self._is_read(value, place.site)]
@@ -284,7 +280,7 @@ class LearningRates:
         return cases
 
     def _may_be_nothing(self, values: frozenset[Value]) -> bool:
-        """Return whether it cannot be told that a value is a number, which can be multiplied."""
+        """Return whether a value may not be a number, which could be multiplied."""
         return not all(isinstance(value, Literal) and value.value is not None for value in values)
 
     def _add_number(self, place: Occurrence, values: frozenset[Value]) -> None:
@@ -335,7 +331,7 @@ class LearningRates:
         self._mark(before, True)
 
     def _mark(self, before: set[object], computed: bool) -> None:
-        """Note of the rates that were added where they come from."""
+        """Record the sources of the rates just added."""
         for key in [key for key in self._found.rates if key not in before]:
             rate = self._found.rates[key]
             self._found.rates[key] = replace(rate, computed=rate.computed or computed)
@@ -422,7 +418,7 @@ class LearningRates:
     # Callbacks that set the rate
 
     def _scheduled(self, site: Site) -> None:
-        """The rates that a `LearningRateScheduler` is given by, and the floor of a `ReduceLROnPlateau`."""
+        """Add the rates of a `LearningRateScheduler`'s function, and the floor of a `ReduceLROnPlateau`."""
         if self._names.calls(site, PLATEAU):
             signature = api.constructor(PLATEAU)
             given = argument(site.node, signature.position("min_lr") if signature else None, "min_lr")

@@ -1,1 +1,1 @@
-"""Steps of training that are written out as what they do."""
+"""Training steps that are rewritten in terms of simpler calls."""

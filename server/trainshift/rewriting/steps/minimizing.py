@@ -1,4 +1,4 @@
-"""Minimizing: steps by ``optimizer.minimize`` written as what it does: a tape, and `apply_gradients`.
+"""Minimizing: rewrite ``optimizer.minimize`` as a tape and `apply_gradients`.
 
 Keras' optimizers take the gradients of a loss, or of a function that gives it, and apply them.  In that form
 the rules see the tape, and average what it gives.
@@ -101,7 +101,7 @@ class Minimizing:
         return Written(site.statement, title, (*self._above(site.statement, taped, bound), applied))
 
     def _above(self, statement: Statement, taped: list[str], bound: list[str]) -> tuple[Edit, ...]:
-        """Lines above a statement's own code; what is put below those of the tape comes in between."""
+        """Insert lines above a statement's own code; `bound` comes below the tape's lines."""
         newline = self._layout.newline_at(statement)
         start = self._script.statement_span(statement).start
         below = newline.join([*bound, ""])
@@ -113,7 +113,7 @@ class Minimizing:
         )
 
     def _taped(self, site: Site, loss: ast.expr) -> tuple[str, str, list[str]] | None:
-        """A tape of a function that gives a loss, that loss, and the lines that make them; None if unseen."""
+        """The tape's `with` text, the loss and the lines for a loss function; None if it is unknown."""
         if isinstance(loss, ast.Lambda):
             if not _is_written_out(loss):
                 return None
@@ -130,7 +130,7 @@ class Minimizing:
         return tape, result, [f"with {module}.GradientTape() as {tape}:", f"{unit}{result} = {value}"]
 
     def _listed(self, variables: ast.expr, site: Site) -> str | None:
-        """The text of the variables; None where a function gives them that is not written out."""
+        """The text of the variables; None if an unknown function returns them."""
         node = variables
         if isinstance(variables, ast.Lambda) and _is_written_out(variables):
             node = variables.body
@@ -144,7 +144,7 @@ class Minimizing:
         return isinstance(node, ast.Lambda) or any(isinstance(value, Function) for value in values)
 
     def _text(self, node: ast.expr, site: Site) -> str:
-        """The code of an expression, on one line unless comments stand in it."""
+        """The code of an expression, on one line unless it contains comments."""
         text = self._script.text(node, site)
         return ast.unparse(node) if "\n" in text and not comments(text) else text
 
@@ -158,7 +158,7 @@ def _is_written_out(function: ast.Lambda) -> bool:
 
 
 def _given(call: ast.Call) -> tuple[ast.expr, ast.expr, ast.expr | None] | None:
-    """The loss, the variables and the tape that a call is given; None where it is given anything else."""
+    """The loss, the variables and the tape of a call; None if it has any other argument."""
     if len(call.args) > 2 or any(isinstance(each, ast.Starred) for each in call.args):
         return None
     given = dict(zip(_KEYWORDS, call.args, strict=False))

@@ -1,4 +1,4 @@
-"""Calls: what the methods of a strategy come to where each rank is one replica."""
+"""Calls: the replacements of a strategy's methods when each rank is one replica."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Method:
 
     @property
     def is_run(self) -> bool:
-        """Return whether it runs a function, which gives a value for each replica."""
+        """Return whether it runs a function, which returns a value for each replica."""
         return self.edits is _run
 
 
 class _Pieces:
-    """A call of which some pieces stay, in order, with other code between them."""
+    """A call of which some pieces stay, in order, with new code between them."""
 
     def __init__(self, program: Program, site: Site) -> None:
         self._site = site
@@ -49,7 +49,9 @@ class _Pieces:
         self._line_end = self._layout.line_end_at(site) + program.script.source.indentation(self._span.end)
 
     def keep(self, node: ast.expr, lead: str, least: Level, behind: str = "") -> str:
-        """Leave an expression as it is behind `lead`; tells what must stand behind it, `behind` the last."""
+        """Keep an expression after the text `lead`; returns the text that must follow it, `behind` at the
+        end.
+        """
         span = self._layout.enclosed(node, self._site)
         own = self._text[span.start : span.end]
         open_up = least > Level.CONDITIONAL and level(node, own) < least and not own.startswith("(")
@@ -103,7 +105,7 @@ def _run(program: Program, site: Site, parent: ast.AST) -> tuple[Edit, ...]:
 
 
 def _keywords(node: ast.expr | None) -> dict[str, ast.expr] | None:
-    """The arguments that a dictionary with nothing but names holds; None for anything else."""
+    """The arguments in a dictionary with literal names; None for anything else."""
     if not isinstance(node, ast.Dict):
         return None
     words: dict[str, ast.expr] = {}
@@ -120,7 +122,7 @@ def _gathered(program: Program, site: Site, parent: ast.AST) -> tuple[Edit, ...]
 
 
 def _dataset(program: Program, site: Site, parent: ast.AST) -> tuple[Edit, ...]:
-    """The dataset itself; where it would only get a second name, it is read ahead as the strategy does."""
+    """The dataset itself; if it would only get a second name, it is prefetched as by the strategy."""
     given = _given(site, "dataset")
     if not (isinstance(parent, ast.Assign) and isinstance(given, ast.Name)):
         return _alone(program, site, parent, given)
@@ -130,7 +132,7 @@ def _dataset(program: Program, site: Site, parent: ast.AST) -> tuple[Edit, ...]:
 
 
 def _alone(program: Program, site: Site, parent: ast.AST, value: ast.expr) -> tuple[Edit, ...]:
-    """Put what a call is given in its place, in parentheses where it needs some there."""
+    """Replace a call by its argument, in parentheses if needed."""
     text, whole = program.script.source.text, program.script.span(site.node, site)
     span = program.script.span(value, site)
     code, enclosed = text[span.start : span.end], program.fact(Layout).enclosed(value, site)
@@ -189,7 +191,7 @@ def _given(site: Site, name: str, position: int = 0) -> ast.expr:
 
 
 def _know_all(site: Site, known: list[ast.expr | None]) -> None:
-    """Raise where a call is given something that is not known, or in another order."""
+    """Raise if a call has an unknown argument, or arguments in an unexpected order."""
     if any(each not in known for each in arguments(site.node)):
         raise NotUnderstood("it has unknown options")
     places = [(each.lineno, each.col_offset) for each in known if each is not None]

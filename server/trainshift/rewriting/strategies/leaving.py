@@ -1,4 +1,4 @@
-"""Leaving: what a program is without its `tf.distribute` strategy: the script of one replica.
+"""Leaving: a program without its `tf.distribute` strategy: the script of one replica.
 
 Each rank of Horovod then is one replica.  That text computes what the program with its strategy computes on
 one device, so that all that is known of scripts without a strategy holds for it.

@@ -1,4 +1,4 @@
-"""Removal: what every use of a strategy becomes where each rank is one replica."""
+"""Removal: the replacement of every use of a strategy when each rank is one replica."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class Removal:
         return left
 
     def _know_all_readings(self) -> None:
-        """Raise where a name that held a strategy is read, or deleted, in a way that was not seen."""
+        """Raise if a name that held a strategy is read, or deleted, in an unknown way."""
         seen = {use.node for use in self._uses}
         names = self._program.names
         for statement, name in self._unbound:
@@ -178,7 +178,9 @@ class Removal:
             self._note(self._uses[0], "Remove the strategy", _BATCH)
 
     def _remove(self, use: Use, title: str) -> None:
-        """Take a statement out that does nothing but make or name a strategy; a call of your own stays."""
+        """Remove a statement that only creates or names a strategy; a call of the user's own function
+        stays.
+        """
         self._note(use, title)
         node = use.statement.node
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
@@ -235,7 +237,7 @@ class Removal:
             raise NotUnderstood(f"Horovod has no counterpart of {member.attr}")
 
     def _know_no_values(self, use: Use) -> None:
-        """Raise where the values of all replicas are taken out of what a run gave."""
+        """Raise if the values of all replicas are extracted from the result of a run."""
         node, above = use.statement.node, use.around[2]
         targets = node.targets if isinstance(node, ast.Assign) and above is node else []
         names = {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
@@ -251,7 +253,7 @@ class Removal:
     # The number of replicas
 
     def _count(self, use: Use, member: ast.Attribute) -> None:
-        """A rank counts for one replica; where the number is shown, it is that of the ranks."""
+        """Count a rank as one replica; where the number is shown, it becomes the number of ranks."""
         if self._is_shown(use):
             span = self._span_of(use, member)
             self._note(use, "Use the number of ranks").shown.append((span, "size()"))
@@ -358,7 +360,7 @@ class Removal:
         raise NotUnderstood("it is passed to code that Trainshift cannot see")
 
     def _drop_parameters(self) -> None:
-        """Take out the parameters that are handed a strategy by all calls."""
+        """Remove the parameters that get a strategy in all calls."""
         for (function, name), sites in self._dropped.items():
             callers, elsewhere = self._program.names.callers(function)
             node = function.node
@@ -397,7 +399,7 @@ class Removal:
         return tuple(found)
 
     def _drop_imports(self) -> None:
-        """Take out the imports of names that hold a strategy."""
+        """Remove the imports of names that hold a strategy."""
         unbound = {name for _, name in self._unbound}
         for script in self._script.scripts:
             for binding in script.imports:

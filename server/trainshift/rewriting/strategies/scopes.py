@@ -55,5 +55,5 @@ def _flat(program: Program, statement: Statement, node: ast.With) -> Iterator[Ed
 
 
 def _is_comment(text: str, line: int, starts: Sequence[int], indentation: str) -> bool:
-    """Return whether a line is a comment that stands as deep as the body."""
+    """Return whether a line is a comment with the indentation of the body."""
     return line < len(starts) and text.startswith(f"{indentation}#", starts[line])

@@ -1,4 +1,4 @@
-"""Second names: a distributed dataset that is nothing but another name for the dataset."""
+"""Second names: distributed datasets that are merely other names for the dataset."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ def read_by_own_name(program: Program, site: Site) -> tuple[Edit, ...] | None:
 
 
 def _are_alike(program: Program, site: Site, name: str, other: str) -> bool:
-    """Return whether `other` stands for the same wherever `name` is read, which is bound by the site's
-    statement.
-    """
+    """Return whether `other` means the same at every read of `name`, which the site's statement binds."""
     script, names = program.script, program.names
     home, end = script.home(site.scope), script.statement_span(site.statement).end
     readings = program.fact(Strategies).readings.get(name, [])

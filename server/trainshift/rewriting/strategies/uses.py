@@ -1,4 +1,4 @@
-"""Uses: every place in which a program makes a `tf.distribute` strategy, or uses one."""
+"""Uses: every place in which a program creates or uses a `tf.distribute` strategy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REPLICATING = frozenset({"MirroredStrategy", "OneDeviceStrategy", "MultiWorkerMi
 
 @dataclass(eq=False, slots=True)
 class Use:
-    """An expression that stands for a strategy, with the nodes around it, innermost first.
+    """An expression for a strategy, with the nodes around it, innermost first.
 
     Not `sure` where it may stand for something else too.
     """
@@ -76,7 +76,7 @@ class Strategies:
 
     @cached_property
     def needed(self) -> list[Site]:
-        """The `makers` but for those of a strategy that is used in one branch of an `if` alone."""
+        """The `makers`, without those of a strategy that only one branch of an `if` uses."""
         return [site for site in self.makers if not self._is_beside(site)]
 
     def uses(self, makers: Sequence[Site]) -> list[Use]:
@@ -123,7 +123,7 @@ class Strategies:
 
     @cached_property
     def calls(self) -> set[ast.AST]:
-        """The calls that give a strategy, that in force included."""
+        """The calls that return a strategy, including the current one."""
         current = (
             site.node
             for site in self._script.sites_calling({"get_strategy"})
@@ -140,7 +140,7 @@ class Strategies:
         return [site for site in calls if self.name_of(site)]
 
     def _is_beside(self, maker: Site) -> bool:
-        """Return whether a strategy is made and used in one branch alone, which the others do without."""
+        """Return whether a strategy is created and used in one branch only, and the others do without."""
         if not is_of_one_branch(maker):
             return False
         below, above = next(
@@ -188,7 +188,7 @@ class Strategies:
 
     @cached_property
     def _names(self) -> set[str]:
-        """The names that may hold a strategy, or give one when they are called."""
+        """The names that may hold a strategy, or return one when called."""
         found: set[str] = set()
         makers = self.calls
         scripts = self._script.scripts
@@ -217,7 +217,7 @@ class Strategies:
         return found
 
     def _may_be(self, node: ast.expr, names: set[str], makers: set[ast.AST]) -> bool:
-        """Return whether an expression may stand for a strategy, by the names in it."""
+        """Return whether an expression may be a strategy, by the names in it."""
         if isinstance(node, ast.Call):
             return node in makers or last_name(node.func) in names
         if isinstance(node, ast.Tuple | ast.List):
@@ -233,7 +233,7 @@ class Strategies:
 
 
 def parameters(function: Scope) -> list[ast.arg]:
-    """The parameters of a function that an argument alone can be given to."""
+    """The parameters of a function that only get values from arguments."""
     node = function.node
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]

@@ -50,7 +50,7 @@ _RATES = (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Canned:
-    """An optimizer that a ready-made Estimator is given by name, or by default.
+    """An optimizer that a ready-made Estimator gets by name, or by default.
 
     `word` is the argument, `node` the expression of the name (None for the default), `name` what it says;
     `module`, `cls` and `rate` tell what it means.
@@ -66,7 +66,7 @@ class Canned:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Made:
-    """A call that makes an Estimator of the class `cls`; `reason` tells why it cannot be converted."""
+    """A call that creates an Estimator of the class `cls`; `reason` says why it cannot be converted."""
 
     site: Site
     cls: str
@@ -121,7 +121,7 @@ class Estimators:
         return found
 
     def name(self, made: Made, word: str) -> str:
-        """The name for an optimizer that is made in front of an Estimator: another one for each."""
+        """The name for an optimizer created before its Estimator: a different one for each."""
         places = [
             each
             for each in self.made
@@ -138,7 +138,7 @@ class Estimators:
         return names[made.site]
 
     def _own_name(self, made: Made, word: str) -> str:
-        """The name that an earlier rewrite has given an optimizer in front of its Estimator."""
+        """The name that an earlier rewrite has given to an optimizer before its Estimator."""
         given = made.given(word)
         before = self._script.preceding(made.site.statement)
         while isinstance(given, ast.Name) and before is not None and isinstance(before.node, ast.Assign):
@@ -247,7 +247,7 @@ class Estimators:
 
     @cached_property
     def _specs(self) -> list[tuple[Site, ast.expr]]:
-        """The calls by which a head makes the training operation, and the optimizers they are given."""
+        """The calls by which a head creates the training operation, and their optimizers."""
         found = []
         for site in self._script.sites_named("create_estimator_spec") if self.is_used else ():
             given = argument(site.node, 4, "optimizer")
@@ -265,7 +265,7 @@ class Estimators:
         return made.given(f"{word.removesuffix('_optimizer')}_feature_columns") is not None
 
     def _literals(self, made: Made, word: str) -> set[str] | None:
-        """The names that the optimizer may be given by; None if it is given by an object."""
+        """The possible names of the optimizer argument; None if it is an object."""
         given = made.given(word)
         if given is None:
             signature = api.constructor(made.cls)
@@ -293,7 +293,7 @@ class Estimators:
         )
 
     def _meaning(self, cls: str, word: str, name: str) -> tuple[str, str, str] | None:
-        """The module, the class and the rate that a name stands for."""
+        """The module, the class and the rate behind a name."""
         old = cls.startswith(_V1) or self._is_of_tensorflow_1
         for family, argument_name, first, second in _RATES:
             if cls.rpartition(".")[2].startswith(family) and argument_name == word:

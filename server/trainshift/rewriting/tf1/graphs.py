@@ -1,4 +1,4 @@
-"""Graphs: what trains in a TensorFlow 1 graph, and which gradients Horovod has to average there.
+"""Graphs: the training in a TensorFlow 1 graph, and the gradients that Horovod must average.
 
 A wrapped optimizer averages in `compute_gradients`, which `minimize` calls; what `tf.gradients` gives goes
 past it, so that it is averaged where it is taken.
@@ -42,7 +42,7 @@ _LOCAL = "LOCAL_VARIABLES"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class HiddenGradients:
-    """Gradients that are applied and cannot be averaged, where they are applied, and why."""
+    """Gradients that are applied and cannot be averaged, with the place and the reason."""
 
     site: Site
     reason: str
@@ -75,7 +75,7 @@ class Graphs:
 
     @cached_property
     def optimizers(self) -> list[tuple[ast.expr, Site]]:
-        """The optimizers that take gradients of a graph themselves, each where it does."""
+        """The optimizers that compute gradients of a graph themselves, with the place of each."""
         if not self.is_used:
             return []
         reduced = {site for step in self.steps for site in self._averaged_by_hand(step, self._computing)}
@@ -96,7 +96,7 @@ class Graphs:
 
     @cached_property
     def gradients(self) -> tuple[list[Site], list[HiddenGradients]]:
-        """The calls of `tf.gradients` to average, and the steps of which the gradients cannot be seen."""
+        """The calls of `tf.gradients` to average, and the steps with unknown gradients."""
         found: dict[Site, None] = {}
         hidden = []
         for step in self.steps:
@@ -138,7 +138,7 @@ class Graphs:
         return {site.node: site for site in sites if self._may_be_optimizers(site)}
 
     def initializes_local(self, initializer: Instance) -> bool:
-        """Return whether `variables_initializer` is given local variables, such as a metric's, which never
+        """Return whether `variables_initializer` gets local variables, such as a metric's, which never
         train.
         """
         given, made = argument(initializer.node, 0, "var_list"), self._script.site_of(initializer.node)

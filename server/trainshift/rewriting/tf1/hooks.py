@@ -1,4 +1,4 @@
-"""Hooks: which of those that a session is given every rank needs, and which rank 0 alone."""
+"""Hooks: those of a session that every rank needs, and those for rank 0 alone."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class HookLists(Lists):
         return Hooks(site, word, given, found, hidden, members, stopping)
 
     def _stops(self, element: Occurrence) -> bool:
-        """Return whether a hook of the script's own asks for the end of the training."""
+        """Return whether a hook of the script stops the training."""
         for value in self._names.values(element.node, element.scope, element.statement):
             if isinstance(value, UserInstance):
                 family = self._names.ancestry(value.scope)

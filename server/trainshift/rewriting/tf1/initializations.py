@@ -1,4 +1,4 @@
-"""Initializations: where a script gives the variables of a TensorFlow 1 session values.
+"""Initializations: the places where a script initializes the variables of a TensorFlow 1 session.
 
 A broadcast belongs behind every statement that initializes or restores variables.
 """
@@ -55,7 +55,7 @@ ALL = ""
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Initialization:
-    """A call that gives variables their values: runs an initializer, or restores a checkpoint.
+    """A call that sets variables: it runs an initializer, or restores a checkpoint.
 
     `anchor` is the statement that a broadcast may follow; `reason` tells why none may, empty if one may.
     `variables` is the code of the lists of those that are given values, `ALL` alone if that is every one.
@@ -131,7 +131,9 @@ class Initializations:
 
     @cached_property
     def missing(self) -> Site | None:
-        """A call that trains in a session whose variables nothing is seen to initialize or to broadcast."""
+        """A training call in a session whose variables are never initialized or broadcast, as far as is
+        known.
+        """
         if self._program.fact(OwnHorovod).hooks or self._horovod.calls("broadcast_"):
             return None
         trained = [
@@ -151,7 +153,7 @@ class Initializations:
         return None
 
     def _sessions_of(self, site: Site) -> Values | None:
-        """The sessions in which a call initializes variables; None if they cannot be told."""
+        """The sessions in which a call initializes variables; None if they are unknown."""
         assert isinstance(site.node.func, ast.Attribute)
         session: ast.expr | None = site.node.func.value
         if site.name == "restore":
@@ -245,9 +247,7 @@ class Initializations:
                 yield from self._listed(value, site, seen)
 
     def _is_early(self, site: Site) -> bool:
-        """Return whether a call is made once, before the training: an assignment there is an initialization
-        too.
-        """
+        """Return whether a call is made once, before training, so that an assignment is an initialization."""
         trains = self._program.fact(WhatTrains)
         block, index = self._script.siblings(site.statement)
         before = any(trains.statement_trains(each) for each in block[:index])
@@ -294,7 +294,7 @@ class Initializations:
             yield from self._targets(part, scope, value.statement, site, seen)
 
     def _some(self, value: Instance, site: Site) -> str:
-        """The variables that `variables_initializer` is given, if they read the same where it is run."""
+        """The argument of `variables_initializer`, if it means the same where that is run."""
         given = argument(value.node, 0, "var_list")
         made = self._script.site_of(value.node)
         if given is None or not _same(made.scope, site.scope):

@@ -1,4 +1,4 @@
-"""Sessions: how a script configures TensorFlow 1 sessions, and where it gives their variables values.
+"""Sessions: the configuration of TensorFlow 1 sessions, and the initialization of their variables.
 
 A configuration is followed to the `ConfigProto` that makes it, and the GPU of the rank is named there.  A
 broadcast belongs behind every statement that initializes or restores variables.
