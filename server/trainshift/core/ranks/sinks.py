@@ -166,7 +166,7 @@ class Sinks:
         return {part for call in calls if isinstance(call, ast.Call) for part in arguments(call)}
 
     def _hashes(self, cause: Cause) -> bool:
-        """Return whether hashes choose the rows, so that the split does not depend on order."""
+        """Return whether a cause is a call of `hash`, by which both parts of a split choose rows."""
         return cause.site is not None and self._names.calls(cause.site, "builtins.hash")
 
     def _is_one_draw(self, scope: Scope) -> bool:
