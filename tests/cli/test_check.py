@@ -323,3 +323,47 @@ def test_help_names_every_option_and_status(run: Run) -> None:
         assert part in text
     assert "Exit status:" in text
     assert "# trainshift: ignore[TF03]" in " ".join(text.split())
+
+
+class TestOutputFile:
+    def test_takes_the_report(self, run: Run, bad: Path) -> None:
+        result = run("check", "--output-file", "report.txt", "train.py")
+        assert (result.exit_code, result.stdout, result.stderr) == (1, "", "")
+        assert (bad.parent / "report.txt").read_text() == TEXT
+
+    def test_takes_a_document(self, run: Run, bad: Path) -> None:
+        printed = run("check", "--format", "json", "train.py").stdout
+        assert run("check", "--format", "json", "--output-file", "report.json", "train.py").stdout == ""
+        assert (bad.parent / "report.json").read_text() == printed
+
+    @pytest.mark.parametrize("name", ["gone/report.txt", ".", "-", ""])
+    def test_has_to_be_a_file(self, run: Run, bad: Path, name: str) -> None:
+        result = run("check", "--output-file", name, "train.py")
+        assert (result.exit_code, result.stdout) == (2, "")
+
+    @pytest.mark.parametrize("other", ["--diff", "--fix"])
+    def test_is_for_a_report(self, run: Run, other: str) -> None:
+        assert run("check", "--output-file", "report.txt", other, "-", input=b"").exit_code == 2
+
+
+class TestWatch:
+    def test_checks_again_when_a_file_changes(
+        self, run: Run, bad: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        steps = iter(["import tensorflow as tf\n"])
+
+        def pause(seconds: float) -> None:
+            text = next(steps, None)
+            if text is None:
+                raise KeyboardInterrupt
+            bad.write_text(text)
+
+        monkeypatch.setattr("trainshift.cli.checks.watch.time.sleep", pause)
+        result = run("check", "--watch", "train.py")
+        assert result.exit_code == 130
+        assert result.stdout == TEXT + "Nothing found in 1 file.\n"
+        assert result.stderr.count("Waiting for a file to change") == 2
+
+    @pytest.mark.parametrize("args", [("--fix", "train.py"), ("-",)])
+    def test_wrong_usage(self, run: Run, args: tuple[str, ...]) -> None:
+        assert run("check", "--watch", *args, input=b"").exit_code == 2

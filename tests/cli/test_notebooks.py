@@ -176,7 +176,7 @@ class TestConvert:
     def test_a_cell_that_is_not_python_is_refused_with_its_place(self, here: Path) -> None:
         (here / "nb.ipynb").write_text(notebook([*CELLS, ("code", "x = 1\ny = (")]))
         result = run("convert", "nb.ipynb")
-        assert (result.exit_code, result.stdout) == (1, "")
+        assert (result.exit_code, result.stdout) == (2, "")
         assert result.stderr.startswith("nb.ipynb:cell 6:2:5: refused: not Python")
         assert "\n    y = (\n        ^\n" in result.stderr
 
@@ -417,7 +417,7 @@ def test_odd_characters_of_a_source_are_no_python(here: Path, odd: str) -> None:
     text = json.dumps(document([*CELLS, ("code", json.loads(f'"{odd}"'))]))
     (here / "nb.ipynb").write_text(text)
     result = run("convert", "--write", "nb.ipynb")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "refused: not Python" in result.stderr
     assert (here / "nb.ipynb").read_text() == text
 

@@ -378,7 +378,7 @@ class TestParts:
             ("--only", "model.py", "."),
             ("--only", "model.py", "train.py", "model.py"),
             ("--only", "", "train.py"),
-            ("-o", "out", "train.py", "model.py"),
+            ("-o", "out.py", "train.py", "model.py"),
             ("-o", "-", "."),
         ],
     )
@@ -522,7 +522,7 @@ def test_a_module_that_is_no_python_refuses_its_program(here: Path) -> None:
     (here / "step.py").write_text("def step(:\n")
     (here / "train.py").write_text("import tensorflow as tf\nfrom step import step\nstep()\n")
     result = CliRunner().invoke(cli, ["convert", "train.py"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr == "train.py: refused: step.py:1:10: not Python: invalid syntax\n"
     found = json.loads(CliRunner().invoke(cli, ["convert", "--format", "json", "train.py"]).stdout)
     assert found["files"][0]["position"] == {"path": "step.py", "line": 1, "column": 10}
@@ -576,3 +576,15 @@ def test_the_engine_itself(here: Path) -> None:
     assert "DistributedGradientTape" in patched["step.py"]
     assert "0.1 * hvd.size()" in patched["train.py"]
     assert trainshift("convert", "--check", ".").returncode == 0
+
+
+def test_several_files_go_below_one_folder_as_they_lie(run: Run, here: Path) -> None:
+    for name in ("a/train.py", "b/train.py"):
+        (here / name).parent.mkdir()
+        (here / name).write_text(BEFORE["train.py"].replace("from model import", "# from model import"))
+    result = run("convert", "a/train.py", "b/train.py", "-o", "out")
+    assert result.exit_code == 0
+    assert sorted(each.relative_to(here / "out").as_posix() for each in (here / "out").rglob("*.py")) == [
+        "a/train.py",
+        "b/train.py",
+    ]

@@ -189,3 +189,28 @@ class TestColour:
     def test_does_not_let_the_script_steer_the_terminal(self, run: Run, script: Path) -> None:
         script.write_text("import tensorflow as tf\n# \x1b]0;owned\x07\n")
         assert "\x1b]" not in run("convert", "--color", "always", "train.py").stdout
+
+
+def test_a_report_goes_to_a_file_with_every_change(run: Run, project: Path) -> None:
+    shown = run("convert", ".", "gone.py")
+    result = run("convert", "--report", "report.txt", ".", "gone.py")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, shown.stdout, shown.stderr)
+    report = (project / "report.txt").read_text()
+    verbose = run("convert", "-v", ".", "gone.py").stderr
+    assert report == verbose
+
+
+@pytest.mark.parametrize("name", ["", "-", "gone/report.txt"])
+def test_a_report_has_to_be_a_file(run: Run, project: Path, name: str) -> None:
+    before = (project / "train.py").read_text()
+    assert run("convert", "--write", "--report", name, "train.py").exit_code == 2
+    assert (project / "train.py").read_text() == before
+
+
+def test_a_diff_of_files_outside_names_its_root(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "sub").mkdir()
+    monkeypatch.chdir(project / "sub")
+    assert "`patch -d / -p1` takes it." in run("convert", "../train.py").stderr
+    assert "patch" not in run("convert", "--check", "../train.py").stderr

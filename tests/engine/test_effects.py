@@ -128,6 +128,80 @@ def test_what_somebody_chose_decides() -> None:
     assert alias.severity is Severity.ERROR
 
 
+BY_KEY = (
+    LOOP.replace("optimizer.apply", "{'sgd': optimizer}[key].apply") + "for x, y in data:\n    step(x, y)\n"
+)
+
+
+def test_a_refusal_is_a_warning_at_its_line() -> None:
+    conversion = convert(BY_KEY)
+    assert conversion.status is Status.REFUSED
+    report = check(BY_KEY)
+    (told,) = [each for each in report.diagnostics if each.code == "TS06"]
+    assert told.severity is Severity.WARNING
+    assert (told.region.line, told.region.column) == conversion.position
+    assert told.message == f"`convert` refuses this program: {conversion.reason}."
+    assert report.forecast == "1 loop; `convert` refuses it"
+    assert not any(each.message.endswith(COPES) for each in report.diagnostics)
+
+
+def test_a_comment_silences_a_refusal() -> None:
+    line = convert(BY_KEY).position[0]  # type: ignore[index]
+    lines = BY_KEY.splitlines()
+    lines[line - 1] += "  # trainshift: ignore[TS06]"
+    report = check("\n".join(lines) + "\n")
+    assert report.suppressed == 1
+    assert not any(each.code in ("TS01", "TS06") for each in report.diagnostics)
+
+
+def test_a_refusal_that_a_restriction_tells_is_told_once() -> None:
+    text = "import tensorflow as tf\nw = tf.Variable(1.0)\nfor x in range(9):\n"
+    text += "    with tf.GradientTape() as tape:\n        loss = w * x\n"
+    text += "    w.assign_sub(tape.gradient(loss, w))\n"
+    assert convert(text).status is Status.REFUSED
+    assert not found(text, "TS06")
+    assert found(text, "TL02")
+
+
+def test_a_refusal_in_another_file_is_told_where_the_program_starts_too() -> None:
+    texts = {"/p/train.py": "import steps\n\nsteps.train()\n"}
+    head, loop = BY_KEY.split("for x")
+    texts["/p/steps.py"] = f"{head}def train():\n    for x{loop.replace('    step', '        step')}"
+    files = files_in_memory(texts)
+    (there,) = [
+        each
+        for each in check(texts["/p/steps.py"], path="/p/steps.py", files=files).diagnostics
+        if each.code == "TS06"
+    ]
+    report = check(texts["/p/train.py"], path="/p/train.py", files=files)
+    (told,) = [each for each in report.diagnostics if each.code == "TS06"]
+    assert told.region.line == 1
+    assert f"steps.py:{there.region.line}:{there.region.column}: HV05" in told.message
+    assert report.forecast == "1 loop; `convert` refuses it"
+
+
+def test_what_is_withheld_is_a_warning_and_the_rest_converts() -> None:
+    text = LOOP.replace("0.1)", "f'{tf.Variable(0.1)}')") + "for x, y in data:\n    step(x, y)\n"
+    withheld = convert(text).withheld
+    assert [each.line for each in withheld] == [each.region.line for each in found(text, "TS06")]
+
+
+def test_a_file_that_cannot_be_read_is_told() -> None:
+    text = "import broken\n" + LOOP + "for x, y in data:\n    step(x, y)\n"
+    files = files_in_memory({"/p/train.py": text, "/p/broken.py": "x = (\n"})
+    report = check(text, path="/p/train.py", files=files)
+    assert report.forecast == "1 loop; `convert` refuses it"
+    (told,) = [each for each in report.diagnostics if each.code == "TS06"]
+    assert told.message.startswith("`convert` refuses this program: broken.py: not Python: ")
+
+
+def test_what_is_done_is_told_of_a_script_that_converts() -> None:
+    text = LOOP + "for x, y in data:\n    step(x, y)\n"
+    assert check(text).forecast == "1 loop; `convert` distributes it"
+    assert check(convert(text).text).forecast == "1 loop, distributed already"
+    assert check(BUILT).forecast == ""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", SCRIPTS, ids=lambda folder: folder.name)
 def test_a_script_that_is_converted_without_a_doubt_has_no_warning(folder) -> None:  # type: ignore[no-untyped-def]

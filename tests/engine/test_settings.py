@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import jsonschema
 import pytest
 
 from trainshift.core.choices import Choices
 from trainshift.core.finding import Effect, Verdict
+from trainshift.dev.settings_schema import settings_schema
 from trainshift.engine.settings import LETTER, Settings, SettingsError, Severity, read_codes, read_settings
 
 VIOLATED, HARMLESS, UNKNOWN = Verdict.VIOLATED, Verdict.HARMLESS, Verdict.UNKNOWN
@@ -144,3 +146,53 @@ def test_each_choice_is_taken_from_where_it_was_made_last() -> None:
     expected = Choices(compression="fp16", warmup_epochs=5, divide_data=False)
     assert project.over(editor).choices == expected
     assert read_settings({}, "x").choices == Choices()
+
+
+def test_the_schema_knows_each_setting_and_no_other() -> None:
+    schema = settings_schema()
+    jsonschema.Draft7Validator.check_schema(schema)
+    for key, told in schema["properties"].items():
+        default = told.get("default", {})
+        read_settings({key: default}, "x")
+        jsonschema.validate({key: default}, schema)
+    with pytest.raises(SettingsError) as problem:
+        read_settings({"nothing-like-it": 1}, "x")
+    assert all(key in str(problem.value) for key in schema["properties"])
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"select": ["TF03", "TL", "ts"], "per-file-ignores": {"a/*.py": ["HZ"]}},
+        {"severity": {"TF05": {"violated": "warning", "harmless": "off"}, "TL": "error"}},
+        {"libraries": {"acme.tracking": {"log_*": {"role": "tracker"}}}, "compression": "fp16"},
+    ],
+)
+def test_the_schema_takes_what_settings_take(table: dict[str, object]) -> None:
+    read_settings(table, "x")
+    jsonschema.validate(table, settings_schema())
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"select": "TF"},
+        {"severity": {"TF05": "loud"}},
+        {"compression": "fp8"},
+        {"warmup-epochs": -1},
+        {"libraries": {"acme": {"log": {"role": "logger"}}}},
+        {"docs-url": "docs"},
+    ],
+)
+def test_the_schema_refuses_what_settings_refuse(table: dict[str, object]) -> None:
+    with pytest.raises(SettingsError):
+        read_settings(table, "x")
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(table, settings_schema())
+
+
+def test_a_code_that_does_not_exist_is_told_in_one_line() -> None:
+    with pytest.raises(
+        SettingsError, match=r"^--select: names 'ZZ99', which is not a code\. `trainshift rules` "
+    ):
+        read_codes("--select", "", ["ZZ99"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from trainshift.cli.options import (
     color,
     exclude,
 )
+from trainshift.cli.streams import written_to
 
 if TYPE_CHECKING:
     from trainshift.cli.checks.report import CheckReporter
@@ -28,13 +30,14 @@ class _CheckCommand(SectionedCommand):
         "What to do with the fixes": ("fix", "diff"),
         "What to print, and the exit status": (
             "format_",
+            "output_file",
             "statistics",
             "fail_on",
             "color",
             "quiet",
             "verbose",
         ),
-        "How it runs": ("jobs", "no_cache", "cache_dir"),
+        "How it runs": ("watch", "jobs", "no_cache", "cache_dir"),
     }
 
 
@@ -76,6 +79,12 @@ class _CheckCommand(SectionedCommand):
     help="json, sarif: one document; github: annotations. All findings, informational ones too.",
 )
 @click.option(
+    "--output-file",
+    metavar="FILE",
+    type=click.Path(),
+    help="Write the report to FILE instead of standard output.",
+)
+@click.option(
     "--statistics", is_flag=True, help="Print how many findings each code has, and which files took longest."
 )
 @click.option(
@@ -90,6 +99,7 @@ class _CheckCommand(SectionedCommand):
 @click.option(
     "-v", "--verbose", is_flag=True, help="Show findings without effect too, and let --fix fix them all."
 )
+@click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(min=1), help="Processes to use; by default one per core."
 )
@@ -124,7 +134,8 @@ def check(ctx: click.Context, /, **options: Any) -> None:
       trainshift check --diff train.py           what the fixes would change
       trainshift check --fix train.py            make them
       trainshift check --select TF03,TL src/     some codes only
-      trainshift check --format sarif . > check.sarif
+      trainshift check --watch src/              again after each change
+      trainshift check --format sarif --output-file check.sarif .
 
     \b
     Exit status:
@@ -150,11 +161,13 @@ class _Options:
     fix: bool
     diff: bool
     format_: str
+    output_file: str | None
     statistics: bool
     fail_on: str
     color: str
     quiet: bool
     verbose: bool
+    watch: bool
     jobs: int | None
     no_cache: bool
     cache_dir: str | None
@@ -183,6 +196,23 @@ class _Options:
 def _check(given: _Options) -> int:
     """Check that the options go together, then run; returns the exit status."""
     _check_usage(given)
+    announce_standard_input(given.paths)
+    if not given.watch:
+        return _check_into_file(given)
+    from trainshift.cli.checks.watch import watch
+
+    return watch(lambda: _check_into_file(given), given.paths, given.exclude)
+
+
+def _check_into_file(given: _Options) -> int:
+    """Run, with standard output in the file that is asked for; returns the exit status."""
+    if given.output_file is None:
+        return _check_once(given)
+    with written_to(given.output_file) as file, redirect_stdout(file):
+        return _check_once(given)
+
+
+def _check_once(given: _Options) -> int:
     from trainshift.cli.checks.check import Action, CheckRequest, run_check
     from trainshift.engine.settings import SettingsError, read_codes
     from trainshift.host.configuration import ConfigurationProblem, Configurations
@@ -205,7 +235,6 @@ def _check(given: _Options) -> int:
             keeps=not given.no_cache,
             cache_folder=given.cache_dir or "",
         )
-        announce_standard_input(given.paths)
         return run_check(request, reporter)
     except (ConfigurationProblem, SettingsError) as error:
         click.echo(f"Error: {error}", err=True)
@@ -221,12 +250,18 @@ def _check_usage(given: _Options) -> None:
         ("--diff", f"--format {given.format_}", given.diff and given.format_ != "text"),
         ("--statistics", f"--format {given.format_}", given.statistics and given.format_ != "text"),
         ("--diff", "--statistics", given.diff and given.statistics),
+        ("--diff", "--output-file", given.diff and given.output_file is not None),
+        ("--watch", "--fix", given.watch and given.fix),
+        ("--watch", "'-'", given.watch and given.reads_stream),
     ):
         if both:
             raise click.UsageError(f"{first} and {second} exclude each other.")
-    if given.fix and given.reads_stream and (len(given.paths) > 1 or given.format_ != "text"):
+    if given.output_file in ("", STANDARD_STREAM):
+        raise click.UsageError("--output-file needs the name of a file.")
+    is_report = given.format_ != "text" or given.output_file is not None
+    if given.fix and given.reads_stream and (len(given.paths) > 1 or is_report):
         raise click.UsageError(
-            "--fix prints the fixed standard input, so '-' goes alone and with --format text."
+            "--fix prints the fixed standard input, so '-' goes alone, with --format text, and to no file."
         )
     if given.stdin_filename is not None and not given.reads_stream:
         raise click.UsageError("--stdin-filename goes with '-'.")

@@ -19,6 +19,7 @@ from trainshift.cli.options import (
     color,
     exclude,
 )
+from trainshift.cli.streams import written_to
 from trainshift.core.choices import CHOICES, Value
 
 _WAY_OUT = "choose no older one by keras or tensorflow, or add --ignore-versions"
@@ -46,7 +47,7 @@ class _ConvertCommand(SectionedCommand):
         "What to do with the result (the default is to print a diff)": ("write", "output", "check"),
         "What to convert": ("only", "at", "exclude", "ignore_versions", "config", "isolated"),
         "How to convert it (also settings of the project)": tuple(each.name for each in CHOICES.values()),
-        "What to print": ("format_", "color", "quiet", "verbose"),
+        "What to print": ("format_", "report", "color", "quiet", "verbose"),
     }
 
 
@@ -63,7 +64,7 @@ class _ConvertCommand(SectionedCommand):
     metavar="OUT",
     type=click.Path(),
     help="Write the result to OUT and keep the originals: a file for one script ('-' is standard output), a "
-    "directory for a program.",
+    "directory for a program or for several files.",
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit with status 1 if a file would change.")
 @click.option(
@@ -88,6 +89,12 @@ class _ConvertCommand(SectionedCommand):
 @click.option("--isolated", is_flag=True, help="Ignore settings files.")
 @choosing
 @as_json
+@click.option(
+    "--report",
+    metavar="FILE",
+    type=click.Path(),
+    help="Write the report to FILE too, with every change, as `tf_upgrade_v2` does.",
+)
 @color
 @click.option("-q", "--quiet", is_flag=True, help="Report only errors and what was not converted.")
 @click.option("-v", "--verbose", is_flag=True, help="List every change.")
@@ -114,19 +121,21 @@ def convert(ctx: click.Context, /, **options: Any) -> None:
       trainshift convert --write train.py             change the files, all or none
       trainshift convert train.py -o train_hvd.py     keep the original of a single script
       trainshift convert train.py -o converted/       write the files that change there
+      trainshift convert a.py b.py -o converted/      the same for several files
       trainshift convert train.ipynb -o train.py      a script that horovodrun can start
       trainshift convert train.py --only data.py      only what changes in data.py
       trainshift convert train.py --at 42             only the statement at line 42
       trainshift convert train.py --at data.py:42     only that of data.py
       trainshift convert --check src/                 for CI: is everything converted?
       trainshift convert - < train.py                 read standard input
+      trainshift convert --report report.txt src/     every change, for a review
       trainshift convert --format json train.py       for programs
 
     \b
     Exit status:
       0  done, or nothing to do
       1  a script or one of its changes was refused, or --check found a file that would change
-      2  wrong usage, or a file could not be read or written
+      2  wrong usage, or a file could not be read or written, or is not Python
     """
     chosen = {each.name: options.pop(each.name) for each in CHOICES.values()}
     given = {name: value for name, value in chosen.items() if value is not None}
@@ -148,6 +157,7 @@ class _Options:
     config: str | None
     isolated: bool
     format_: str
+    report: str | None
     color: str
     quiet: bool
     verbose: bool
@@ -158,7 +168,7 @@ def _convert(given: _Options) -> int:
     """Check that the options go together, then run; returns the exit status."""
     _check_usage(given)
     from trainshift.cli.programs.request import At, Request
-    from trainshift.cli.report import JsonReporter, Mode, Reporter, TextReporter
+    from trainshift.cli.report import Both, JsonReporter, Mode, Reporter, TextReporter
     from trainshift.cli.run import run
     from trainshift.host.configuration import ConfigurationProblem, Configurations
     from trainshift.host.declarations import Declarations
@@ -194,7 +204,11 @@ def _convert(given: _Options) -> int:
         configurations,
         given.chosen,
     )
-    return run(request, reporter)
+    if given.report is None:
+        return run(request, reporter)
+    with written_to(given.report) as file:
+        told = TextReporter(mode, output=output, colour="never", quiet=False, verbose=True, file=file)
+        return run(request, Both(reporter, told))
 
 
 def _check_usage(given: _Options) -> None:
@@ -214,12 +228,14 @@ def _check_usage(given: _Options) -> None:
     if given.output is not None and not single:
         from trainshift.cli.programs.request import is_directory
 
-        if len(given.paths) > 1 or not is_directory(given.output, several=True):
+        if STANDARD_STREAM in given.paths or not is_directory(given.output, several=True):
             raise click.UsageError(
-                "--output takes one FILE, or one directory and the name of another (OUT/)."
+                "--output takes the name of a directory (OUT/) for several files or a directory."
             )
     if given.output == "":
         raise click.UsageError("--output needs the name of a file or directory.")
+    if given.report in ("", STANDARD_STREAM):
+        raise click.UsageError("--report needs the name of a file.")
     if given.only == "":
         raise click.UsageError("--only needs the name of a file.")
     to_standard_output = given.output == STANDARD_STREAM or (given.write and STANDARD_STREAM in given.paths)

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-from trainshift.cli.terminal import Printer, visible
+from trainshift.cli.diff_view import show
+from trainshift.cli.terminal import Printer
 
 STANDARD_INPUT_NAME = "<stdin>"
-DIFF_STYLES = {b"-": "red", b"+": "green", b"@": "cyan", b"\\": "dim"}
 
 _CONTEXT = 3
 _NO_NEWLINE = b"\n\\ No newline at end of file\n"
@@ -44,10 +44,20 @@ def header_name(path: str) -> str:
     if path == STANDARD_INPUT_NAME:
         return path
     absolute = os.path.abspath(path)
-    current = os.getcwd()
-    if absolute.startswith(os.path.join(current, "")):
-        absolute = os.path.relpath(absolute, current)
+    if not lies_outside(path):
+        absolute = os.path.relpath(absolute, os.getcwd())
     return os.path.splitdrive(absolute)[1].replace(os.sep, "/").lstrip("/")
+
+
+def lies_outside(path: str) -> bool:
+    """Whether a file lies outside of the current directory, where `patch` follows no name."""
+    below = os.path.join(os.getcwd(), "")
+    return path != STANDARD_INPUT_NAME and not os.path.abspath(path).startswith(below)
+
+
+def root() -> str:
+    """What the names of files outside of the current directory begin at."""
+    return os.path.abspath(os.sep)
 
 
 def _lines(data: bytes) -> list[bytes]:
@@ -164,20 +174,10 @@ def print_diffs(diffs: Sequence[bytes], encoding: str, colour: bool) -> None:
     sys.stdout.flush()
     for diff in diffs:
         if is_text(colour):
-            _print_diff(Printer(sys.stdout, colour), diff, encoding)
+            show(Printer(sys.stdout, colour), diff, encoding)
         else:
             sys.stdout.buffer.write(diff)
     sys.stdout.flush()
-
-
-def _print_diff(printer: Printer, diff: bytes, encoding: str) -> None:
-    """Show `diff` on a terminal: decoded, coloured, without the carriage returns and control characters."""
-    for index, raw in enumerate(diff.split(b"\n")[:-1]):
-        if index < 2:
-            printer.line((visible(os.fsdecode(raw), keep_tabs=True).rstrip("\t"), "bold"))
-        else:
-            text = raw.decode(encoding, "replace").removesuffix("\r")
-            printer.line((visible(text, keep_tabs=True), DIFF_STYLES.get(raw[:1], "")))
 
 
 def decoded(diff: bytes, encoding: str) -> str:

@@ -80,13 +80,14 @@ def show_loops(paths: Sequence[str], exclude: Sequence[str], output_format: str,
     workspace = Programs(files)
     programs: list[_Read] = []
     failures: list[_Failure] = []
+    empty: list[_Failure] = []
     inputs = list(collect(paths, exclude))
     with ProgressBar(len(inputs), label="Reading") as progress:
         for item in inputs:
             progress.show(item.path)
             read = _read(item, files)
             if isinstance(read, _Failure):
-                failures.append(read)
+                (empty if item.nothing else failures).append(read)
             else:
                 path = home(item.path)
                 starts = workspace.starts(path) if is_script(item) else [path]
@@ -108,6 +109,8 @@ def show_loops(paths: Sequence[str], exclude: Sequence[str], output_format: str,
                 whose = " and ".join(map(shown_path, part.starts))
                 print(f"{visible(part.name)} belongs to the program of {visible(whose)}.", file=sys.stderr)
         _print_programs(shown, Printer(sys.stdout, wants_colour(sys.stdout, colour)))
+        for each in empty:
+            print(f"{visible(each.path)}: {visible(each.reason)}", file=sys.stderr)
         for each in failures:
             print(f"{visible(each.path)}: error: {visible(each.reason)}", file=sys.stderr)
     return 2 if failures else 0

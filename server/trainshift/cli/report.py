@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TextIO
 
-from trainshift.cli.diff import decoded, is_text, print_diffs
+from trainshift.cli.diff import decoded, is_text, lies_outside, print_diffs, root
 from trainshift.cli.terminal import Printer, Segment, visible, wants_colour, width_of
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.engine.cells import Spot
@@ -69,7 +69,8 @@ class FileReport:
     tell the same file by file, the start file's first; those with nothing to tell are among them.  `home` is
     the file that `position` is in, if it is another one.  `loops` are the training loops, `unresolved` the
     imports that could not be followed, and `modules` files that the user named in the start file's stead.
-    `is_partial`: only a part of the program was to be converted.
+    `is_partial`: only a part of the program was to be converted.  `is_unread`: it, or a file that it imports,
+    is no Python.
     """
 
     path: str
@@ -93,6 +94,7 @@ class FileReport:
     unresolved: tuple[Note, ...] = ()
     modules: tuple[str, ...] = ()
     is_partial: bool = False
+    is_unread: bool = False
 
     @property
     def is_idle(self) -> bool:
@@ -112,7 +114,7 @@ class FileReport:
 
     def exit_status(self, mode: Mode) -> int:
         """2: could not be read or written; 1: something was refused or is wrong, --check differs; else 0."""
-        if self.status == ERROR:
+        if self.status == ERROR or self.is_unread:
             return 2
         refused = self.status in (Status.REFUSED.value, INTERNAL_ERROR) or bool(self.withheld or self.hazards)
         return int(refused or (mode is Mode.CHECK and self.differs))
@@ -136,25 +138,53 @@ class Reporter(Protocol):
         """No more files."""
 
 
+class Both:
+    """Tells two reporters all."""
+
+    def __init__(self, *reporters: Reporter) -> None:
+        self._reporters = reporters
+
+    def file(self, report: FileReport, diffs: Sequence[FileDiff]) -> None:
+        """One more file or program."""
+        for each in self._reporters:
+            each.file(report, diffs)
+
+    def finish(self, *, interrupted: bool = False) -> None:
+        """No more files."""
+        for each in self._reporters:
+            each.finish(interrupted=interrupted)
+
+
 class TextReporter:
-    """Diffs to standard output as they come, the report to standard error at the end."""
+    """Diffs to standard output as they come, the report to standard error at the end.
+
+    With a `file`, that takes the report, and nobody gets a diff.
+    """
 
     def __init__(
-        self, mode: Mode, *, output: str = "", colour: str = "auto", quiet: bool, verbose: bool
+        self,
+        mode: Mode,
+        *,
+        output: str = "",
+        colour: str = "auto",
+        quiet: bool,
+        verbose: bool,
+        file: TextIO | None = None,
     ) -> None:
         self._mode = mode
         self._output = output
         self._quiet = quiet
         self._verbose = verbose
         self._diff_colour = wants_colour(sys.stdout, colour)
-        self._printer = Printer(sys.stderr, wants_colour(sys.stderr, colour))
+        self._file = file
+        self._printer = Printer(file or sys.stderr, wants_colour(sys.stderr, colour))
         self._reports: list[FileReport] = []
         self._anything_shown = False
 
     def file(self, report: FileReport, diffs: Sequence[FileDiff]) -> None:
         """Print the diffs (in diff mode), remember the report."""
         self._reports.append(report)
-        for each in diffs if self._mode is Mode.DIFF else ():
+        for each in diffs if self._mode is Mode.DIFF and self._file is None else ():
             self._anything_shown = True
             print_diffs(each.diffs, each.encoding, self._diff_colour)
 
@@ -207,7 +237,7 @@ class TextReporter:
         if report.parts and not self._quiet:
             self._print_parts(report)
         else:
-            self._print_all_notes(report)
+            self._print_all_notes(report, report.reason)
         if not self._quiet:
             self._print_unresolved(report)
 
@@ -230,18 +260,20 @@ class TextReporter:
                 told = "needed by the others" if part.differs else "no change"
                 told = plural(len(part.applied), "change") if part.applied else told
                 self._printer.line((f"    {visible(part.path)}", "bold"), (f": {told}", ""))
-                self._print_all_notes(part, "        ")
+                self._print_all_notes(part, report.reason, "        ")
         idle = [part.path for part in report.parts if part.is_idle]
         if idle and report.status == Status.CONVERTED.value and not report.is_partial:
             self._printer.line((f"    {listed(idle)}: nothing to change", "dim"))
 
-    def _print_all_notes(self, report: FileReport, indent: str = "    ") -> None:
+    def _print_all_notes(self, report: FileReport, reason: str, indent: str = "    ") -> None:
+        """Print all notes but the one that the outcome has told already as its `reason`."""
         if self._verbose:
             self._print_notes(report.path, report.applied, "", "green", indent)
         if not self._quiet:
             self._print_notes(report.path, report.decisions, "decided: ", "cyan", indent)
             self._print_notes(report.path, report.doubts, "please check: ", "yellow", indent)
-        self._print_notes(report.path, report.withheld, "withheld: ", "red", indent)
+        withheld = tuple(note for note in report.withheld if f"{note.rule}: {note.text}" != reason)
+        self._print_notes(report.path, withheld, "withheld: ", "red", indent)
         self._print_notes(report.path, report.hazards, "", "red", indent)
 
     def _converted(self, report: FileReport) -> tuple[str, str]:
@@ -298,6 +330,10 @@ class TextReporter:
             if len(self._reports) == 1:
                 step = one if len(changed) == 1 else together.format(number=len(changed))
             self._printer.line((f"Nothing was written. {step}", "dim"))
+        if any(lies_outside(path) for path in changed) and self._mode is Mode.DIFF:
+            self._printer.line(
+                (f"The diff names files from {root()} on: `patch -d {root()} -p1` takes it.", "dim")
+            )
 
 
 class JsonReporter:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 import re
 import sys
 import textwrap
@@ -12,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from trainshift import restrictions, transforms
-from trainshift.cli.diff import DIFF_STYLES
+from trainshift.cli.diff_view import DIFF_STYLES
 from trainshift.cli.terminal import Printer, console_on, wants_colour
 from trainshift.engine.derivation_rules import DERIVATION_RULES
 from trainshift.engine.own_codes import OWN_CODES
@@ -128,7 +127,7 @@ def _print_markdown(console: Console, text: str) -> None:
                 console.print()
             else:
                 for line in block.splitlines():
-                    style = DIFF_STYLES.get(os.fsencode(line[:1]), "") if kind == "diff" else "cyan"
+                    style = DIFF_STYLES.get(line[:1], "") if kind == "diff" else "cyan"
                     console.print(f"    {line}".rstrip(), style=style, soft_wrap=True)
                 console.print()
 

@@ -18,6 +18,7 @@ from trainshift.cli.terminal import ProgressBar, describe_defect
 from trainshift.engine import conversion
 from trainshift.engine.cells import Spot
 from trainshift.engine.conversion import Conversion, Status
+from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.host.configuration import ConfigurationProblem
 from trainshift.host.files import FileProblem, shown_path
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
@@ -43,6 +44,7 @@ def run(request: Request, reporter: Reporter) -> int:
             progress.expect(len(found))
             for unit in found:
                 progress.show(unit.item.path)
+                progress.start_late()
                 report, diffs = _process(unit, request, sources)
                 status = max(status, report.exit_status(request.mode))
                 if diffs:
@@ -180,6 +182,7 @@ def _of_one_text(document: Document, after: Document, result: Conversion, report
         excerpt=(document.shown().line(spot) or "") if spot and result.status is Status.REFUSED else "",
         differs=result.text != document.text,
         unresolved=result.unresolved,
+        is_unread=result.code == SYNTAX_ERROR.code,
     )
     diffs = document.diff(after)
     return Outcome(report, (FileDiff(report.path, diffs, document.file.encoding),) if diffs else ())

@@ -8,7 +8,8 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from io import BufferedWriter, RawIOBase, TextIOWrapper
+from io import BufferedWriter, RawIOBase, StringIO, TextIOWrapper
+from typing import TextIO
 
 import click
 
@@ -31,6 +32,22 @@ def exit_statuses() -> Iterator[None]:
     except OSError as error:
         _abandon_standard_output()
         click.echo(f"Error: standard output cannot be written: {error.strerror or error}", err=True)
+        sys.exit(2)
+
+
+@contextmanager
+def written_to(path: str) -> Iterator[TextIO]:
+    """A new text at `path`, which is put there whole; a file that cannot be written ends the command."""
+    text = StringIO()
+    try:
+        # Whoever waits for a report is told at once that there will be none.
+        with open(path, "a", encoding="utf-8"):
+            pass
+        yield text
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.getvalue())
+    except OSError as error:
+        click.echo(f"Error: {path} cannot be written: {error.strerror or error}", err=True)
         sys.exit(2)
 
 

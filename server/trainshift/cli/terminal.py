@@ -7,6 +7,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Timer
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
@@ -103,7 +104,7 @@ def describe_defect(error: Exception) -> str:
 class ProgressBar:
     """A bar on standard error that vanishes when done.
 
-    There is none where nobody looks, nor where the `total` is small and reading takes no long time.
+    There is none where nobody looks, nor where the `total` is small and nothing takes a long time.
     """
 
     FEW = 5
@@ -114,6 +115,8 @@ class ProgressBar:
         self._total = total
         self._begun = monotonic()
         self._progress: Progress | None = None
+        self._waiting: Timer | None = None
+        self._path = ""
         self._wanted = wanted and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
     def __enter__(self) -> ProgressBar:
@@ -121,8 +124,15 @@ class ProgressBar:
             self._start()
         return self
 
+    def start_late(self) -> None:
+        """Start the bar once this has taken a long time: one big file is worth a bar, too."""
+        if self._wanted and self._progress is None and self._waiting is None:
+            self._waiting = Timer(self.LONG, self._start)
+            self._waiting.daemon = True
+            self._waiting.start()
+
     def _start(self) -> None:
-        if not self._wanted:
+        if not self._wanted or self._progress is not None:
             return
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -133,16 +143,22 @@ class ProgressBar:
             MofNCompleteColumn(),
             TextColumn("{task.description}"),
         )
-        self._progress = Progress(*columns, console=console, transient=True)
-        self._progress.add_task("", total=self._total)
-        self._progress.start()
+        progress = Progress(*columns, console=console, transient=True)
+        progress.add_task(visible(self._path), total=self._total)
+        progress.start()
+        self._progress = progress
 
     def __exit__(self, *_: object) -> None:
+        self._wanted = False
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting.join()
         if self._progress is not None:
             self._progress.stop()
 
     def show(self, path: str) -> None:
         """Name the file that is at work."""
+        self._path = path
         if self._progress is not None:
             self._progress.update(self._progress.task_ids[0], description=visible(path))
 
@@ -166,6 +182,10 @@ class ProgressBar:
     @contextmanager
     def hidden(self) -> Iterator[None]:
         """Take the bar away while something else is written to the terminal."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting.join()
+            self._waiting = None
         if self._progress is not None:
             self._progress.stop()
         yield

@@ -14,6 +14,7 @@ from pathlib import Path
 from trainshift.core.choices import CHOICES
 from trainshift.core.finding import Verdict
 from trainshift.dev.examples import Example, read_examples, verdicts
+from trainshift.dev.settings_schema import settings_schema
 from trainshift.engine.derivation_rules import DERIVATION_RULES, DerivationRule
 from trainshift.engine.own_codes import OWN_CODES, OwnCode
 from trainshift.engine.settings import CODES, SEVERITIES, Settings
@@ -29,6 +30,7 @@ PAGES = ROOT / "server" / "docs" / "rules"
 LISTS = ROOT / "server" / "docs" / "codes.md"
 CHOSEN = ROOT / "server" / "docs" / "command-line.md"
 SCHEMA = ROOT / "server" / "docs" / "libraries.schema.json"
+SETTINGS = ROOT / "server" / "trainshift" / "settings.schema.json"
 MANIFEST = ROOT / "vscode-extension" / "package.json"
 # How many examples of each kind a page shows; the fixture has them all.
 _EXAMPLES = {"violated": 3, "ok": 2, "harmless": 2, "unknown": 2}
@@ -117,6 +119,11 @@ def manifest(text: str) -> str:
     return json.dumps(declared, indent=2, ensure_ascii=False) + "\n"
 
 
+def settings_text() -> str:
+    """The schema of settings files, as the package has it."""
+    return json.dumps(settings_schema(), indent=2) + "\n"
+
+
 def entries_schema() -> str:
     """The JSON schema of the table `libraries`, as a file."""
     head = {
@@ -138,6 +145,7 @@ def main() -> None:
     for path, written in ((LISTS, lists), (CHOSEN, choices), (MANIFEST, manifest)):
         path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")
     SCHEMA.write_text(entries_schema(), encoding="utf-8")
+    SETTINGS.write_text(settings_text(), encoding="utf-8")
     print(f"{len(wanted)} pages in {PAGES.relative_to(ROOT)}")
 
 

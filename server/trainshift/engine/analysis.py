@@ -150,7 +150,6 @@ def analyze(
 def analyze_script(
     script: Script,
     pause: Callable[[], None] = lambda: None,
-    relying_on: frozenset[str] | None = None,
     choices: Choices | None = None,
     *,
     is_shared: bool = False,
@@ -159,9 +158,8 @@ def analyze_script(
     """Run every rule on a script, and on all that it is linked to; one that fails does not sink the others.
 
     `pause` is called again and again, and may raise to give the analysis up: the script is of no use then,
-    unless it `is_shared`.  With `relying_on` those rules alone are run that rely on one of these
-    restrictions.  `choices` are those of the conversion.  The rules ask a program of the script alone that is
-    `known` for the same choices, if they can; it stays whoever's it was.
+    unless it `is_shared`.  `choices` are those of the conversion.  The rules ask a program of the script
+    alone that is `known` for the same choices, if they can; it stays whoever's it was.
     """
     linked = [script] if script.workspace is None else script.workspace.reachable
     if known is not None and known.choices == (choices or Choices()) and linked == [known.script]:
@@ -175,9 +173,9 @@ def analyze_script(
             if isinstance(read, str):
                 return Analysis(program, program, Outlook(False), (), (), (), (read,))
             if read is program:
-                return _analyze(program, pause, _relying(relying_on))
+                return _analyze(program, pause)
         with read.names.memo.pausing(pause):
-            return _brought_back(_analyze(read, pause, _relying(relying_on)))
+            return _brought_back(_analyze(read, pause))
     except BaseException:  # It was given up, and nobody has the program.
         if isinstance(read, Program) and read is not program:
             forget_edited(read)
@@ -252,20 +250,13 @@ def _back(passage: OffsetMap, edits: tuple[Edit, ...]) -> tuple[Edit, ...] | Non
     return tuple(found)
 
 
-def _relying(codes: frozenset[str] | None) -> tuple[Transform, ...]:
-    """The rules that rely on one of some restrictions; all of them for None."""
-    if codes is None:
-        return TRANSFORMS
-    return tuple(rule for rule in TRANSFORMS if any(guard.code in codes for guard in rule.guards))
-
-
-def _analyze(program: Program, pause: Callable[[], None], rules: tuple[Transform, ...]) -> Analysis:
+def _analyze(program: Program, pause: Callable[[], None]) -> Analysis:
     outlook = look(program, pause)
     defects: list[str] = []
     proposed: list[tuple[Transform, Change]] = []
     withheld: list[Withheld] = []
     remarks: list[Remark] = []
-    for rule in rules if outlook.convertible else ():
+    for rule in TRANSFORMS if outlook.convertible else ():
         pause()
         try:
             for proposal in rule.propose(program):

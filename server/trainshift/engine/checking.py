@@ -14,10 +14,11 @@ from trainshift.core.program import Program
 from trainshift.core.training.loops import Loops
 from trainshift.engine.cells import Body, Plain
 from trainshift.engine.compiling import compiles
-from trainshift.engine.effects.outcomes import Effects
+from trainshift.engine.effects.outcomes import Effects, with_left_out
 from trainshift.engine.findings import Judgement, find, uses_horovod
 from trainshift.engine.own_codes import (
     INTERNAL_ERROR,
+    NOT_CONVERTED,
     OWN_CODES,
     SYNTAX_ERROR,
     UNSEARCHED_FILES,
@@ -42,13 +43,15 @@ from trainshift.restrictions import RESTRICTIONS
 from trainshift.static_graphs import codes as static_graphs
 
 if TYPE_CHECKING:
+    from trainshift.engine.effects.asking import Forecast
     from trainshift.engine.versions.runtime import Runtime
 
 log = logging.getLogger(__name__)
 B = TypeVar("B", bound=Body)
 Demanded: TypeAlias = "Callable[[], Runtime | None]"
 """Gives what a script's project demands of the versions that it runs on, if anything."""
-Weigh: TypeAlias = "Callable[[Finding], Effect | None]"
+Weigh: TypeAlias = "Callable[[], Effects]"
+"""Gives what a conversion does in the file, as far as it is asked for that."""
 
 COPES = "The conversion handles it."
 """What the message of a violated finding ends in from which nothing follows."""
@@ -190,7 +193,8 @@ class Told:
 class CheckReport:
     """The diagnostics of one file, in text order, and how many findings its comments silence.
 
-    `by_hand` tells how the program that the file starts was distributed already, if it was.
+    `by_hand` tells how the program that the file starts was distributed already, if it was, and `forecast`
+    what a conversion of it does.
     A syntax error is among the diagnostics also where it is OFF and not shown: the file was not checked.
     """
 
@@ -198,6 +202,7 @@ class CheckReport:
     diagnostics: tuple[Diagnostic, ...]
     suppressed: int = 0
     by_hand: str = ""
+    forecast: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,8 +314,14 @@ def _check(
     read = program.script.facts
     try:
         judgement = judge(program, settings, demanded=demanded, files=files)
-        weigh = _weighing(program, judgement, settings, files, demanded)
-        return report_on(program.script, judgement, settings, path, weigh)
+        forecast = _forecast(program, judgement, settings, files, demanded)
+        if forecast is None:
+            return report_on(program.script, judgement, settings, path)
+        effects = Effects(forecast.outcomes)
+        weigh = (lambda: effects) if matter(judgement.found, settings) else None
+        judgement = with_left_out(judgement, effects)
+        report = report_on(program.script, judgement, settings, path, weigh)
+        return replace(report, forecast=forecast.text)
     finally:
         program.forget()
         for facts in read:
@@ -402,22 +413,23 @@ def matter(findings: Iterable[Finding], settings: Settings) -> frozenset[str]:
     )
 
 
-def _weighing(
+def _forecast(
     program: Program, judgement: Judgement, settings: Settings, files: ParsedFiles | None, demanded: Demanded
-) -> Weigh | None:
-    """Return the function that asks the conversion for the effects of findings; None if no severity needs
-    it.
-    """
-    codes = matter(judgement.found, settings)
-    if not codes:
+) -> Forecast | None:
+    """What a conversion does in the script; None where nobody asks."""
+    asks = bool(matter(judgement.found, settings))
+    if not settings.asks_conversion:
+        return None
+    if not asks and not (settings.is_on(NOT_CONVERTED.code) and program.fact(Loops).all):
         return None
     # The rules of the conversion are loaded only where they have a say.
-    from trainshift.engine.effects.asking import outcomes_around
+    from trainshift.engine.effects.asking import forecast_around
     from trainshift.engine.versions.runtime import settled
 
     # Nothing that restrictions ask goes by the choices, so that the conversion may ask the same facts.
-    program.choices = settled(settings.choices, demanded())
-    return Effects(outcomes_around(program, files, codes)).of
+    runtime = demanded()
+    program.choices = settled(settings.choices, runtime)
+    return forecast_around(program, files, runtime)
 
 
 def unread(failure: ParseFailure, path: str, settings: Settings) -> CheckReport:
@@ -479,7 +491,9 @@ def diagnostics_of(
     reported = []
     for each in found:
         is_weighed = weigh is not None and each.verdict is not Verdict.HARMLESS
-        effect = weigh(each) if weigh is not None and is_weighed and each.code not in GRAPH_CODES else None
+        effect = (
+            weigh().of(each) if weigh is not None and is_weighed and each.code not in GRAPH_CODES else None
+        )
         kind = each.code, each.verdict, effect or Effect.NONE
         if kind not in loud:
             loud[kind] = settings.severity_of(*kind)

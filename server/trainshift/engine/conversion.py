@@ -213,10 +213,11 @@ def without_gaps(conversion: Conversion, script: Script, files: ParsedFiles) -> 
     if missing is None or conversion.status is Status.ALREADY_DISTRIBUTED:
         return conversion
     failure = files.failure(missing)
-    reason = "the program imports this file, which cannot be read"
+    reason, code = "the program imports this file, which cannot be read", SYNTAX_ERROR.code
     if failure is not None:
         reason = f"not Python: {failure.message}"
     elif files.read(missing) is not None:
+        code = ""
         reason = f"the program has more than {MOST_CONVERTED} files; convert a part of it that imports fewer"
     return replace(
         conversion,
@@ -224,6 +225,7 @@ def without_gaps(conversion: Conversion, script: Script, files: ParsedFiles) -> 
         text=script.source.text,
         plan=None,
         reason=reason,
+        code=code,
         path=missing,
         position=(failure.line, failure.column) if failure is not None else None,
         files=tuple(replace(each, text=each.before, edits=()) for each in conversion.files),

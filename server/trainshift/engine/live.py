@@ -32,6 +32,7 @@ from trainshift.engine.checking import (
     report_on,
     unread,
 )
+from trainshift.engine.effects.outcomes import with_left_out
 from trainshift.engine.findings import Judgement
 from trainshift.engine.settings import Settings
 from trainshift.engine.suppressions import may_suppress, read_suppressions
@@ -159,6 +160,8 @@ class Live:
         try:
             result = judge(program, settings, pause, demanded, self.files)
             is_plain = not read_suppressions(source)
+            if weigh is not None:
+                result = with_left_out(result, weigh())
             self._full = _Full(source, chunks, result, settings, told := Told(), is_plain)
             if script.workspace is not None:
                 self.linked = script.workspace.paths - {self.path}
@@ -174,7 +177,8 @@ class Live:
         full = self._full
         if full is None or full.source.text != source.text or full.settings != settings:
             return None
-        if not matter(full.result.found, settings):
+        before, full.result = full.result, with_left_out(full.result, weigh())
+        if full.result.found == before.found and not matter(full.result.found, settings):
             return None
         script = Script(Code(source, full.chunks))
         full.told = Told()

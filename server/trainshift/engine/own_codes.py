@@ -143,6 +143,30 @@ A file that starts a program which trains, and a file that neither trains nor is
 """,
 )
 
+NOT_CONVERTED = OwnCode(
+    "TS06",
+    "not-converted",
+    """The conversion refuses the program, or leaves this statement as it is.
+
+## Why it matters
+
+What you would learn from `convert` is said here already, at its line. Nothing is wrong with the script as
+long as it runs on one GPU.
+
+## What to do
+
+The message says what to write. `trainshift explain` with the rule that it names says why.
+
+## How to silence it
+
+`# trainshift: ignore[TS06]` at the line, or `TS06 = "off"` among the severities.
+
+## What is not reported
+
+What a restriction or a hazard tells at the same place.
+""",
+)
+
 OWN_CODES = (
     SYNTAX_ERROR,
     UNUSED_SUPPRESSION,
@@ -150,4 +174,5 @@ OWN_CODES = (
     INTERNAL_ERROR,
     UNSUPPORTED_VERSION,
     UNSEARCHED_FILES,
+    NOT_CONVERTED,
 )

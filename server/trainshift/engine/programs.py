@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from trainshift.core.choices import Choices
+from trainshift.core.program import Program
 from trainshift.core.training.loop_reader import candidates
 from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis, analyze_script
@@ -185,13 +186,15 @@ def analyze_program(
     *,
     claims: Callable[[str], Claims | None],
     choices: Choices | None = None,
+    is_shared: bool = False,
+    known: Program | None = None,
 ) -> Analysis:
     """Every change of the program that a script starts; withheld where programs disagree on a file (P4).
 
     `pause` is called again and again, and may raise to give the analysis up.  `claims` gives those of the
-    program that a file starts, `choices` are those for this one.
+    program that a file starts, `choices` are those for this one; all else is as for `analyze_script`.
     """
-    analysis = analyze_script(script, pause, choices=choices)
+    analysis = analyze_script(script, pause, choices=choices, is_shared=is_shared, known=known)
     shared = {path for path, _, _ in _wanted(analysis)}
     if not shared:
         return analysis
@@ -207,7 +210,9 @@ def analyze_program(
     if without:
         # What this program does without is not done in part.
         left = [replace(each, essential=False) for each in found if each.rule in _CHOSEN]
-        analysis = analyze_script(script, pause, choices=replace(choices or Choices(), **without))
+        analysis = analyze_script(
+            script, pause, choices=replace(choices or Choices(), **without), is_shared=is_shared
+        )
         found = [*left, *(each for rival in rivals for each in _disagreements(analysis, rival))]
     doubts = () if all(map(files.searches_all, shared)) else (_NOT_SEARCHED,)
     withheld = (*analysis.withheld, *dict.fromkeys(found))

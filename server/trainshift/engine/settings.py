@@ -12,6 +12,7 @@ from typing import TypeAlias
 from trainshift.core.choices import CHOICES, Choices, Value
 from trainshift.core.finding import Effect, Verdict
 from trainshift.engine.own_codes import (
+    NOT_CONVERTED,
     SYNTAX_ERROR,
     UNKNOWN_SUPPRESSION,
     UNSEARCHED_FILES,
@@ -31,13 +32,26 @@ GRAPH_CODES = tuple(each.code for each in STATIC_CODES)
 CHECKED_CODES = (*RESTRICTION_CODES, *GRAPH_CODES)
 OF_PROJECT = (UNSUPPORTED_VERSION.code, UNSEARCHED_FILES.code)
 """What is said of a file because of the project around it."""
-SUPPRESSIBLE_CODES = (*CHECKED_CODES, *OF_PROJECT)
+OF_PROGRAM = (*OF_PROJECT, NOT_CONVERTED.code)
+"""What is said of a file because of the project or the program around it."""
+SUPPRESSIBLE_CODES = (*CHECKED_CODES, *OF_PROGRAM)
 """Every code that a comment can silence."""
-_OWN = (SYNTAX_ERROR, UNUSED_SUPPRESSION, UNKNOWN_SUPPRESSION, UNSUPPORTED_VERSION, UNSEARCHED_FILES)
+_OWN = (
+    SYNTAX_ERROR,
+    UNUSED_SUPPRESSION,
+    UNKNOWN_SUPPRESSION,
+    UNSUPPORTED_VERSION,
+    UNSEARCHED_FILES,
+    NOT_CONVERTED,
+)
 _HAZARD_FAMILY = ("HZ",)
 _WEIGHED = frozenset(RESTRICTION_CODES).difference(HAZARD_CODES)
 CODES = (*CHECKED_CODES, *(each.code for each in _OWN))
 """Every code that can be selected, ignored and given a severity."""
+
+
+# Codes are short: those of which another letter or digit is different are no guesses.
+_NEAR = 0.75
 
 
 class Severity(IntEnum):
@@ -140,6 +154,11 @@ class Settings:
             return Severity.WARNING if is_weighty else _WITHOUT_EFFECT[verdict]
         return _DEFAULTS.get(code, _BY_LETTER)[verdict]
 
+    @property
+    def asks_conversion(self) -> bool:
+        """Return whether anything depends on what a conversion does."""
+        return self.restrictions != LETTER
+
     @cached_property
     def without_hazards(self) -> Settings:
         """These settings for a part of a program alone, which says nothing of what its ranks do."""
@@ -207,7 +226,7 @@ def read_codes(where: str, key: str, words: Iterable[str]) -> tuple[str, ...]:
 def _code(where: str, key: str, word: str) -> str:
     code = word.strip().upper()
     if not code or not any(known.startswith(code) for known in CODES):
-        raise SettingsError(where, key, f"names {word!r}, which is not a code.{_suggestion(code, CODES)}")
+        raise SettingsError(where, key, f"names {word!r}, which is not a code.{_near_code(code)}")
     return code
 
 
@@ -316,6 +335,11 @@ def _kind(value: object) -> str:
         wrong = next((item for item in value if not isinstance(item, str)), None)
         return f"a list with {_kind(wrong)} in it" if wrong is not None else "a list"
     return kinds.get(type(value), "a date or time")
+
+
+def _near_code(word: str) -> str:
+    close = get_close_matches(word, CODES, n=2, cutoff=_NEAR)
+    return f" Did you mean {' or '.join(close)}?" if close else " `trainshift rules` lists all codes."
 
 
 def _suggestion(word: str, known: Collection[str]) -> str:

@@ -21,7 +21,7 @@ from difflib import get_close_matches
 from trainshift.core.finding import Finding, Verdict
 from trainshift.engine.compiling import compiles
 from trainshift.engine.own_codes import UNKNOWN_SUPPRESSION, UNUSED_SUPPRESSION
-from trainshift.engine.settings import OF_PROJECT
+from trainshift.engine.settings import OF_PROGRAM
 from trainshift.python.names.script import Script
 from trainshift.python.source.comments import read_comments
 from trainshift.python.source.edit import Change, Edit
@@ -130,7 +130,7 @@ def problems(
                     UNKNOWN_SUPPRESSION.code, each, f"{code} is not a code that can be ignored{hint}"
                 )
         if each.codes is None:
-            if not any(one is each for one, _ in used) and set(known) <= {*judged, *OF_PROJECT}:
+            if not any(one is each for one, _ in used) and set(known) <= {*judged, *OF_PROGRAM}:
                 yield _unused(source, each, ())
         else:
             unused = tuple(code for code in each.codes if code in judged and (each, code) not in used)

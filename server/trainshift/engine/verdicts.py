@@ -21,7 +21,7 @@ T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
 """An observation and what it came to, as texts; or the numbers of earlier rows, all of which have to hold."""
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True)

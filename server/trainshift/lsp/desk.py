@@ -412,8 +412,8 @@ class Desk:
             outline.whole.is_dated = True
         program._wants_outline = False
         state = replace(state, outline=outline)
-        weigh = Effects(outline.outcomes).of
-        report = program.live.weighed(state.paper.source, program.rules.settings, weigh)
+        effects = Effects(outline.outcomes)
+        report = program.live.weighed(state.paper.source, program.rules.settings, lambda: effects)
         self._tell(program, replace(state, report=report) if report is not None else state, number)
 
     def _tidy(self) -> None:
@@ -461,7 +461,7 @@ def _weigh(outline: Outline | None, paper: Paper) -> Weigh | None:
         moved = ((each, shift.span(each.span)) for each in known) if shift is not None else ()
         return Effects(each._replace(span=span) for each, span in moved if span is not None)
 
-    return lambda finding: effects().of(finding)
+    return effects
 
 
 def _state(program: OpenProgram, paper: Paper, report: CheckReport, *, is_full: bool) -> State:

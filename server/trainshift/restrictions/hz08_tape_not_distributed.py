@@ -23,11 +23,22 @@ one rank alone.
 
 from __future__ import annotations
 
+import ast
+
 from trainshift.core.finding import Related, Verdict
 from trainshift.core.program import Program
+from trainshift.core.ranks.for_keras2 import ForKeras2
 from trainshift.core.ranks.together import Together
+from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.restrictions.facts.places import beside, hazard, text_of
 from trainshift.restrictions.restriction import Findings
+
+
+def _what_to_write(program: Program, site: Site) -> str:
+    tape = site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
+    if site.name != "gradient" or not isinstance(tape, ast.Name) or program.fact(ForKeras2).is_keras3:
+        return "Average them by hvd.allreduce before they are applied."
+    return f"Wrap the tape before its first gradient: {tape.id} = hvd.DistributedGradientTape({tape.id})."
 
 
 def check(program: Program) -> Findings:
@@ -37,6 +48,8 @@ def check(program: Program) -> Findings:
         message = f"The gradients of {text}(...) are not averaged, so the ranks diverge."
         related: tuple[Related, ...] = ()
         if plain.unused is not None:
-            message += " Another tape is distributed."
+            message += " Another tape is distributed: use that one, and wrap it before its first gradient."
             related = (beside(program, plain.unused, "the distributed tape"),)
+        else:
+            message += f" {_what_to_write(program, plain.site)}"
         yield hazard(program, "HZ08", Verdict.VIOLATED, plain.site, message, related)

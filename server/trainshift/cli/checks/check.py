@@ -428,5 +428,6 @@ def _with_report(
         ),
         suppressed=report.suppressed,
         by_hand=report.by_hand,
+        forecast=report.forecast,
         nothing=result.nothing if len(found) == len(report.diagnostics) else _UNREAD,
     )

@@ -57,9 +57,10 @@ class FileCheck:
     if they were written; `applied` counts the fixes by code, and `diffs` (bytes in `encoding`) show them.
     `error` says why the file could not be read or written, with its place; `is_defect` tells that it is a
     failure of ours.  `nothing` is what to say of a directory that holds no Python file, or of a notebook in
-    another language.  `by_hand` tells how the program that it starts was distributed already.  `programs` are
-    the start files of the programs that a module belongs to, where something was found in it.  `seconds` of
-    the processor's time were spent on it, None where it was looked up.
+    another language.  `by_hand` tells how the program that it starts was distributed already, `forecast`
+    what a conversion of it does.  `programs` are the start files of the programs that a module belongs to,
+    where something was found in it.  `seconds` of the processor's time were spent on it, None where it was
+    looked up.
     """
 
     path: str
@@ -75,6 +76,7 @@ class FileCheck:
     nothing: str = ""
     programs: tuple[str, ...] = ()
     by_hand: str = ""
+    forecast: str = ""
     seconds: float | None = field(default=None, compare=False)
 
     @property
@@ -175,10 +177,13 @@ class TextCheckReporter:
         self._nothing: list[tuple[str, str]] = []
         self._spent: list[tuple[float, str]] = []
         self._looked_up = 0
+        self._forecasts: list[str] = []
 
     def file(self, result: FileCheck) -> None:
         """Show the findings of a file that are loud enough."""
         self._totals.add(result)
+        if result.forecast:
+            self._forecasts.append(result.forecast)
         if result.seconds is None:
             self._looked_up += 1
         else:
@@ -192,15 +197,16 @@ class TextCheckReporter:
             return
         shown = [each for each in result.diagnostics if each.severity >= self._least]
         # How a program was distributed is worth a line of its own where all is told.
-        tells = bool(result.by_hand) and self._least <= Severity.INFORMATION and not self._quiet
+        told = result.by_hand or result.forecast
+        tells = bool(told) and self._least <= Severity.INFORMATION and not self._quiet
         if not (shown or tells) or self._statistics:
             return
         self._shown.update((-each.severity, each.code) for each in shown)
         if not self._quiet:
             whose = f" (program of {visible(' and '.join(result.programs))})" if result.programs else ""
             self._printer.line((visible(result.path), "bold underline"), (whose, "dim"))
-            if result.by_hand:
-                self._printer.line((f"  {visible(result.by_hand)}", "dim"))
+            if told:
+                self._printer.line((f"  {visible(told)}", "dim"))
         for each in shown:
             if self._quiet:
                 self._show_line(result.path, each)
@@ -323,7 +329,7 @@ class TextCheckReporter:
             text = f"{_listed(loud)} in {where}"
             style = "bold"
         else:
-            text = f"Nothing found in {checked}"
+            text = f"Nothing found in {checked}{self._forecast()}"
             style = "bold green" if totals.files and not totals.errors else "bold"
         if hidden and not self._statistics:
             text += f" (+ {hidden} informational; -v shows {'them' if hidden > 1 else 'it'})"
@@ -343,6 +349,15 @@ class TextCheckReporter:
         if self._shown:
             _, code = min(self._shown)
             self._printer.line((f"`trainshift explain {code}` says why it matters and what to do.", "dim"))
+
+    def _forecast(self) -> str:
+        """What a conversion does, where that is all that there is to tell."""
+        told = self._forecasts
+        if len(told) < 2:
+            return f": {told[0]}" if told else ""
+        number = sum("`convert` distributes" in each for each in told)
+        which = "them" if number == len(told) else f"{number} of them"
+        return f": {len(told)} programs train; `convert` distributes {which}" if number else ""
 
 
 class JsonCheckReporter:
@@ -431,6 +446,7 @@ def _entry(result: FileCheck) -> dict[str, object]:
         "fixed": sum(result.applied.values()),
         **({"programs": list(result.programs)} if result.programs else {}),
         **({"distribution": result.by_hand} if result.by_hand else {}),
+        **({"conversion": result.forecast} if result.forecast else {}),
     }
 
 

@@ -11,6 +11,7 @@ from trainshift.cli.programs.sources import Sources
 from trainshift.cli.report import FileDiff, FileReport
 from trainshift.engine.cells import Spot
 from trainshift.engine.conversion import Conversion, Note, Status
+from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.host.files import FileProblem, SourceFile, shown_path
 
 
@@ -78,6 +79,7 @@ def described(report: FileReport, result: Conversion) -> FileReport:
         home=names[result.path] if result.path and result.path != start else "",
         excerpt=_excerpt(result) if result.status is Status.REFUSED else "",
         differs=result.status is Status.CONVERTED,
+        is_unread=result.code == SYNTAX_ERROR.code,
         loops=told(result.loops),
         unresolved=told(result.unresolved),
     )

@@ -13,6 +13,7 @@ from trainshift.core.choices import Choices, Value
 from trainshift.engine.versions.runtime import settled
 from trainshift.host.configuration import Configurations
 from trainshift.host.declarations import Declarations
+from trainshift.host.disk import absolute
 
 _NAMES_OF_FILES = (".py", ".ipynb")
 # Of these a flag decides over the settings, whichever of the two they name.
@@ -64,8 +65,11 @@ class Request:
 
     @property
     def folder(self) -> str:
-        """The one directory that was named, if it is one."""
-        return self.paths[0] if len(self.paths) == 1 and os.path.isdir(self.paths[0]) else ""
+        """The one directory that was named, or that all that was named lies in; "" for a single file."""
+        if len(self.paths) == 1:
+            return self.paths[0] if os.path.isdir(self.paths[0]) else ""
+        homes = [each if os.path.isdir(each) else os.path.dirname(each) for each in map(absolute, self.paths)]
+        return os.path.commonpath(homes)
 
 
 def is_directory(output: str, *, several: bool) -> bool:

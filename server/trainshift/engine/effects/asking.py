@@ -6,53 +6,94 @@ is asked of the conversion itself: of the rules that rely on the restriction, at
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import posixpath
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainshift.core.choices import Choices
 from trainshift.core.finding import Effect
 from trainshift.core.program import Program
+from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis, analyze_script
+from trainshift.engine.audit import Fault
+from trainshift.engine.conversion import Conversion, Status, obstacle, without_gaps
 from trainshift.engine.effects.outcomes import Outcome
 from trainshift.engine.findings import ALL_CODES, ON_LOOPS
-from trainshift.engine.programs import Programs
+from trainshift.engine.own_codes import UNSUPPORTED_VERSION
+from trainshift.engine.programs import Claims, Programs, analyze_program, claims_from
 from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_CONVERTED
-from trainshift.python.source.source import Span
+from trainshift.python.source.source import Span, one_line
 from trainshift.transforms import TRANSFORMS
+
+if TYPE_CHECKING:
+    from trainshift.engine.versions.runtime import Runtime
 
 # So many programs that a file belongs to are looked at for one that trains.
 MOST_STARTS = 4
+_WRONG = "the result would be wrong: {}"
 # What rules see by themselves, and withhold or doubt a change for in words of their own.
 _SEEN_BY_RULES = frozenset({"TF04", "TF06", "TF07", "TL02", "TL03", "TL04"})
 _GUARDED = {rule.code: frozenset(guard.code for guard in rule.guards) for rule in TRANSFORMS}
 
 
-def outcomes_of(analysis: Analysis) -> tuple[Outcome, ...]:
-    """The refusals, withheld changes and doubts of a program's conversion, by place."""
+class Forecast(NamedTuple):
+    """What a conversion of a program does by place, and `text`, which says so in a line."""
+
+    outcomes: tuple[Outcome, ...]
+    text: str = ""
+
+
+def outcomes_of(analysis: Analysis, fault: Fault | None = None, gap: str = "") -> tuple[Outcome, ...]:
+    """What the conversion of a program refuses, withholds and doubts, by place.
+
+    The `fault` is that of a result which is refused for it, the `gap` tells of a file that cannot be read.
+    """
     found = [
-        Outcome(script.path, place, codes, effect)
-        for span, codes, effect in _done(analysis)
-        if codes
+        Outcome(script.path, place, codes, effect, told)
+        for span, codes, effect, told in _done(analysis, fault)
+        if codes or told
         for script, place in (analysis.place(span),)
     ]
-    if analysis.outlook.refused or any(each.essential for each in analysis.withheld):
+    if analysis.outlook.refused or fault or gap or any(each.essential for each in analysis.withheld):
+        elsewhere = [each for each in found if each.effect is Effect.REFUSES and each.told]
+        start = analysis.scripts[0]
+        if all(each.path != start.path for each in elsewhere):
+            found += _of_start(analysis, elsewhere, gap)
         paths = {script.path for script in analysis.program.script.scripts}
         found += [Outcome(path, Span(0, 0), frozenset(), Effect.REFUSES) for path in sorted(paths)]
     return tuple(found)
 
 
-def _done(analysis: Analysis) -> Iterator[tuple[Span, frozenset[str], Effect]]:
+def _of_start(analysis: Analysis, elsewhere: list[Outcome], gap: str) -> Iterator[Outcome]:
+    """What is refused of a program for other files, or for none, told at the start file's first statement."""
+    start = analysis.scripts[0]
+    told = gap or (analysis.outlook.reason if analysis.outlook.code != UNSUPPORTED_VERSION.code else "")
+    if elsewhere:
+        first = elsewhere[0]
+        other = next(each for each in analysis.scripts if each.path == first.path)
+        line, column = other.source.position(first.span.start)
+        told = f"{posixpath.basename(first.path)}:{line}:{column}: {first.told}"
+    if told and start.statements:
+        yield Outcome(start.path, start.statement_span(start.statements[0]), ON_LOOPS, Effect.REFUSES, told)
+
+
+def _done(analysis: Analysis, fault: Fault | None) -> Iterator[tuple[Span, frozenset[str], Effect, str]]:
     outlook = analysis.outlook
     if outlook.refused and outlook.at is not None:
         for span in (outlook.at, *outlook.causes):
-            yield span, ON_LOOPS, Effect.REFUSES
+            yield span, ON_LOOPS, Effect.REFUSES, outlook.reason if span == outlook.at else ""
     for withheld in analysis.withheld:
         effect = Effect.REFUSES if withheld.essential else Effect.WITHHOLDS
-        yield withheld.target, _causes(withheld.rule, withheld.reason), effect
+        causes = _causes(withheld.rule, withheld.reason)
+        yield withheld.target, causes, effect, one_line(f"{withheld.rule}: {withheld.reason}")
+    if fault is not None:
+        yield fault.span, frozenset({fault.code} - {""}), Effect.REFUSES, _WRONG.format(fault.text)
     for change in analysis.changes:
         for doubt in change.doubts:
-            yield change.target, _causes(change.rule, doubt), Effect.DOUBTS
+            yield change.target, _causes(change.rule, doubt), Effect.DOUBTS, ""
 
 
 def _causes(rule: str, reason: str) -> frozenset[str]:
@@ -61,42 +102,81 @@ def _causes(rule: str, reason: str) -> frozenset[str]:
     return named or _GUARDED[rule] & _SEEN_BY_RULES
 
 
-def outcomes_around(
-    program: Program, files: ParsedFiles | None, codes: Collection[str]
-) -> tuple[Outcome, ...]:
-    """The outcomes of converting a program, by its choices, that findings of the given `codes` cause.
+def forecast_around(program: Program, files: ParsedFiles | None, runtime: Runtime | None) -> Forecast:
+    """What a conversion does in the script of a program, by its choices.
 
     That is the conversion of the first program that trains of those which it is part of, as `files` tell.
+    Only of a program that the script starts the text is told.
     """
     script, choices = program.script, program.choices
     # What nothing imports starts the one program that it is part of.
     is_part = files is not None and files.naming(script.path)
     starts = Programs(files).starts(script.path) if files is not None and is_part else ()
     for start in starts[:MOST_STARTS]:
-        code = files.read(start) if files is not None and start != script.path else None
-        found = (
-            _outcomes(linked(code, start, files, MOST_CONVERTED), codes, choices)
-            if code is not None
-            else None
-        )
+        if files is None or start == script.path:
+            continue
+        key = start, choices
+        found = files.once(("forecast", *key), partial(_of_file, *key, files))
         if found is not None:
-            return tuple(each for each in found if each.path == script.path)
-    return tuple(
-        each for each in _outcomes(script, codes, choices, program) or () if each.path == script.path
-    )
+            return Forecast(tuple(each for each in found.outcomes if each.path == script.path))
+    found = _forecast(script, choices, files, runtime, program) or Forecast(())
+    return Forecast(tuple(each for each in found.outcomes if each.path == script.path), found.text)
 
 
-def _outcomes(
-    script: Script, codes: Collection[str], choices: Choices, known: Program | None = None
-) -> tuple[Outcome, ...] | None:
-    """The outcomes of converting the program that a script starts; None if it trains nothing."""
-    analysis = analyze_script(
-        script, choices=choices, relying_on=frozenset(codes), is_shared=True, known=known
-    )
-    trains = analysis.outlook.convertible or analysis.outlook.refused
-    found = outcomes_of(analysis) if trains else None
-    if analysis.read is not analysis.program:
-        analysis.read.forget()
-    if analysis.program is not known:
-        analysis.program.forget_facts()
-    return found
+def _of_file(start: str, choices: Choices, files: ParsedFiles) -> Forecast | None:
+    code = files.read(start)
+    return _forecast(linked(code, start, files, MOST_CONVERTED), choices, files) if code else None
+
+
+def _forecast(
+    script: Script,
+    choices: Choices,
+    files: ParsedFiles | None,
+    runtime: Runtime | None = None,
+    known: Program | None = None,
+) -> Forecast | None:
+    """What a conversion of the program that a script starts does; None where it does not train."""
+    if files is None:
+        analysis = analyze_script(script, choices=choices, is_shared=True, known=known)
+    else:
+        claims = partial(_claims, choices, files)
+        analysis = analyze_program(script, files, claims=claims, choices=choices, is_shared=True, known=known)
+    try:
+        if not (analysis.outlook.convertible or analysis.outlook.refused):
+            return None
+        conversion = obstacle(analysis, runtime)
+        gap = _gap(conversion, script, files)
+        fault = next((each for each in analysis.faults if each.certain), None) if conversion is None else None
+        refused = (
+            bool(gap) or fault is not None or (conversion is not None and conversion.status is Status.REFUSED)
+        )
+        is_done = conversion is not None and conversion.status is Status.ALREADY_DISTRIBUTED
+        text = _text(len(analysis.read.fact(Loops).own), is_refused=refused, is_done=is_done)
+        return Forecast(outcomes_of(analysis, fault, gap), text)
+    finally:
+        if analysis.read is not analysis.program:
+            analysis.read.forget()
+        if analysis.program is not known:
+            analysis.program.forget_facts()
+
+
+def _gap(conversion: Conversion | None, script: Script, files: ParsedFiles | None) -> str:
+    """What a program lacks, and is refused for: a file that cannot be read."""
+    if files is None or (conversion is not None and conversion.status is Status.REFUSED):
+        return ""
+    found = without_gaps(conversion or Conversion(Status.CONVERTED, ""), script, files)
+    is_gap = found.status is Status.REFUSED and found.path
+    return f"{posixpath.basename(found.path)}: {found.reason}" if is_gap else ""
+
+
+def _claims(choices: Choices, files: ParsedFiles, start: str) -> Claims | None:
+    return files.once(("claims", start, choices), partial(claims_from, start, files, choices))
+
+
+def _text(number: int, *, is_refused: bool, is_done: bool) -> str:
+    loops, them = ("1 loop", "it") if number == 1 else (f"{number} loops", "them")
+    if not number:
+        return ""
+    if is_done:
+        return f"{loops}, distributed already"
+    return f"{loops}; `convert` {'refuses' if is_refused else 'distributes'} {them}"

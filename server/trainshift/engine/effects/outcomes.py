@@ -6,24 +6,55 @@ Apart from `effects.py`, which asks the conversion, so that who is told of outco
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from trainshift.core.finding import Effect, Finding
+from trainshift.core.finding import Effect, Finding, Verdict
+from trainshift.engine.findings import Judgement
+from trainshift.engine.own_codes import NOT_CONVERTED
 from trainshift.python.source.source import Span
+from trainshift.restrictions import HAZARDS
+
+_HAZARDS = frozenset(rule.code for rule in HAZARDS)
 
 
 class Outcome(NamedTuple):
     """An outcome of the conversion at a place of the file at `path`, and the codes that may have caused it.
 
-    One without codes tells that all of the program is refused.
+    One without codes tells that all of the program is refused.  `told` is what the conversion says, where it
+    refuses or withholds something.
     """
 
     path: str
     span: Span
     codes: frozenset[str]
     effect: Effect
+    told: str = ""
+
+
+_MESSAGES = {
+    Effect.REFUSES: "`convert` refuses this program: {}.",
+    Effect.WITHHOLDS: "`convert` leaves this as it is: {}.",
+}
+
+
+def with_left_out(judgement: Judgement, effects: Effects) -> Judgement:
+    """What is found in a file, with what a conversion refuses and withholds there."""
+    found = [each for each in judgement.found if each.code != NOT_CONVERTED.code]
+    found += effects.left_out(found)
+    return replace(judgement, found=tuple(sorted(found, key=lambda each: (each.span, each.code))))
+
+
+def _tells(finding: Finding, outcome: Outcome) -> bool:
+    """Return whether a finding is a warning for the same reason, at the same place."""
+    is_cause = finding.code in outcome.codes or finding.code in _HAZARDS
+    if not is_cause or finding.settled or finding.verdict is Verdict.HARMLESS:
+        return False
+    related = (each.span for each in finding.related if each.script is None)
+    spans = (finding.span, *finding.concerns, *related)
+    return any(each.start < outcome.span.end and outcome.span.start < each.end for each in spans)
 
 
 class Effects:
@@ -31,7 +62,7 @@ class Effects:
 
     def __init__(self, outcomes: Iterable[Outcome]) -> None:
         self._by_code: dict[str, list[Outcome]] = {}
-        known = sorted(outcomes, key=lambda each: each.span)
+        self._known = known = sorted(outcomes, key=lambda each: each.span)
         is_refused = any(not each.codes for each in known)
         self._otherwise = None if is_refused else Effect.NONE
         for outcome in known:
@@ -53,6 +84,16 @@ class Effects:
         spans = (finding.span, *finding.concerns, *related)
         found = (each.effect for span in spans for each in self._at(finding.code, own, span))
         return max(found, default=self._otherwise)
+
+    def left_out(self, found: Sequence[Finding]) -> Iterator[Finding]:
+        """What is refused and withheld, but for that which one of the findings tells."""
+        done: set[tuple[Span, str]] = set()
+        for outcome in self._known:
+            if outcome.told and (outcome.span, outcome.told) not in done:
+                done.add((outcome.span, outcome.told))
+                if not any(_tells(each, outcome) for each in found):
+                    message = _MESSAGES[outcome.effect].format(outcome.told.rstrip("."))
+                    yield Finding(NOT_CONVERTED.code, Verdict.VIOLATED, outcome.span, message)
 
     def _at(self, code: str, own: list[Outcome], span: Span) -> Iterator[Outcome]:
         index = bisect_left(self._starts[code], span.end) - 1

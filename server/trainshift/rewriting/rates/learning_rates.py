@@ -41,6 +41,7 @@ from trainshift.python.syntax.chunk_syntax import (
     last_name,
 )
 from trainshift.rewriting.rates.given_rates import GivenRate, GivenRates
+from trainshift.rewriting.rates.plain_numbers import PlainNumbers
 from trainshift.rewriting.rates.rate_places import HiddenRate, Rate
 from trainshift.rewriting.tf1.graphs import Graphs
 
@@ -70,6 +71,7 @@ class LearningRates:
         self._settings = RateSettings(program, self._cases)
         self._given = GivenRates(program, self._cases)
         self._schedulers = program.fact(Schedulers)
+        self._numbers = program.fact(PlainNumbers)
 
     @cached_property
     def all(self) -> tuple[list[Rate], list[HiddenRate]]:
@@ -436,26 +438,10 @@ class LearningRates:
     def _doubt(self, node: ast.expr, scope: Scope, statement: Statement, values: frozenset[Value]) -> str:
         if not isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
             return ""
-        if isinstance(node, ast.Call) and last_name(node.func) in ("numpy", "item"):
-            return ""
         unseen = any(isinstance(value, Unknown) or _is_strange(value) for value in values)
-        if not unseen or self._is_option(node, scope, statement):
+        if not unseen or self._numbers.is_number(Occurrence(node, scope, statement)):
             return ""
         return f"{self._script.text(node, statement)} is assumed to be a number, not a schedule"
-
-    def _is_option(self, node: ast.expr, scope: Scope, statement: Statement) -> bool:
-        """Return whether the value is an attribute of parsed command-line options."""
-        if not isinstance(node, ast.Attribute):
-            return False
-        if self._names.full_names(node.value, scope, statement) & {"absl.flags.FLAGS"}:
-            return True
-        if not isinstance(node.value, ast.Name):
-            return False
-        _, bindings = self._names.lookup(node.value.id, scope, statement)
-        return any(
-            isinstance(binding.value, ast.Call) and last_name(binding.value.func).startswith("parse")
-            for binding in bindings
-        )
 
     def _add(self, rate: Rate) -> None:
         key = rate.node if rate.node is not None else (rate.site, rate.keyword)

@@ -1,0 +1,53 @@
+"""Watch: checks again whenever a file changes, until somebody ends it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from trainshift.cli.run import INTERRUPTED
+from trainshift.host.walk import collect
+
+# So many seconds between two looks at the files.
+_PAUSE = 0.5
+_CLEAR = "\x1b[2J\x1b[H"
+_SETTINGS = ("trainshift.toml", "pyproject.toml")
+
+
+def watch(check: Callable[[], int], paths: Sequence[str], exclude: Sequence[str]) -> int:
+    """Call `check`, and again after each change of the files; returns the exit status of an interrupt."""
+    try:
+        while True:
+            before = dict(_files(paths, exclude))
+            if sys.stdout.isatty():
+                sys.stdout.write(_CLEAR)
+            status = check()
+            if status == INTERRUPTED:
+                return status
+            sys.stderr.write("Waiting for a file to change; Ctrl-C ends this.\n")
+            sys.stderr.flush()
+            while dict(_files(paths, exclude)) == before:
+                time.sleep(_PAUSE)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _files(paths: Sequence[str], exclude: Sequence[str]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The files that a check may read, with what tells that they have changed.
+
+    Those are the scripts that are named, what lies beside them and below them, and the settings above them.
+    """
+    folders = {each if os.path.isdir(each) else os.path.dirname(each) or os.curdir for each in paths}
+    found = {each.path for each in collect([*paths, *sorted(folders)], exclude)}
+    for folder in map(os.path.abspath, folders):
+        while folder != (above := os.path.dirname(folder)):
+            found |= {os.path.join(folder, name) for name in _SETTINGS}
+            folder = above
+    for path in found:
+        try:
+            known = os.stat(path)
+        except OSError:
+            continue
+        yield path, (known.st_mtime_ns, known.st_size)

@@ -1,0 +1,177 @@
+"""Diff view: a diff as a terminal shows it, with the words that changed, side by side where it is wide."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import zip_longest
+
+from trainshift.cli.terminal import Printer, Segment, visible, width_of
+
+WIDE = 190
+"""From so many columns on a terminal has room for two files."""
+
+DIFF_STYLES = {"-": "red", "+": "green", "@": "cyan", "\\": "dim"}
+_MARKED = {"-": "bold reverse red", "+": "bold reverse green"}
+_WORDS = re.compile(r"\w+|\s+|.")
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
+# Lines that have less in common are shown as two, and longer ones are not compared.
+_ALIKE, _LONGEST = 0.5, 400
+_SEPARATOR = " │ "
+_NUMBER = 5
+
+_Line = tuple[Segment, ...]
+
+
+def show(printer: Printer, diff: bytes, encoding: str) -> None:
+    """Show a diff: decoded, coloured, without the carriage returns and control characters."""
+    header, body = _lines(diff, encoding)
+    for text in header:
+        printer.line((text, "bold"))
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    if columns >= WIDE:
+        for row in _side_by_side(body, (columns - len(_SEPARATOR)) // 2 - _NUMBER):
+            printer.line(*row)
+        return
+    for block in _blocks(body):
+        for line in _in_turn(block):
+            printer.line(*line)
+
+
+def _lines(diff: bytes, encoding: str) -> tuple[list[str], list[str]]:
+    """The two lines of the header, and those of the hunks."""
+    raw = diff.split(b"\n")[:-1]
+    header = [visible(os.fsdecode(each), keep_tabs=True).rstrip("\t") for each in raw[:2]]
+    texts = (each.decode(encoding, "replace").removesuffix("\r") for each in raw[2:])
+    return header, [visible(each, keep_tabs=True) for each in texts]
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
+    """The lines one by one, but those of a change, which are taken out and put in, together."""
+    block: list[str] = []
+    for line in lines:
+        mark = line[:1]
+        is_change = mark in ("-", "+") or (mark == "\\" and bool(block))
+        # What is taken out comes before what is put in: one that comes after begins the next change.
+        if block and (not is_change or (mark == "-" and any(each.startswith("+") for each in block))):
+            yield block
+            block = []
+        if is_change:
+            block.append(line)
+        else:
+            yield [line]
+    if block:
+        yield block
+
+
+def _in_turn(block: Sequence[str]) -> Iterator[_Line]:
+    """The lines of a block, one below the other."""
+    marked: dict[int, _Line] = {}
+    for old, new in _pairs(block):
+        marked[old], marked[new] = _compared(block[old], block[new])
+    for index, line in enumerate(block):
+        yield marked.get(index, ((line, DIFF_STYLES.get(line[:1], "")),))
+
+
+def _pairs(block: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The lines of a change of which one was made of the other, in their order."""
+    old = [index for index, line in enumerate(block) if line.startswith("-")]
+    new = [index for index, line in enumerate(block) if line.startswith("+")]
+    first = 0
+    for index in old:
+        for at in range(first, len(new)):
+            if _are_alike(block[index], block[new[at]]):
+                yield index, new[at]
+                first = at + 1
+                break
+
+
+def _are_alike(old: str, new: str) -> bool:
+    if max(len(old), len(new)) > _LONGEST or not old[1:].strip() or not new[1:].strip():
+        return False
+    matcher = SequenceMatcher(None, old[1:].strip(), new[1:].strip(), autojunk=False)
+    return matcher.real_quick_ratio() > _ALIKE and matcher.quick_ratio() > _ALIKE and matcher.ratio() > _ALIKE
+
+
+def _compared(old: str, new: str) -> tuple[_Line, _Line]:
+    """Two lines with the words that differ marked."""
+    words = _WORDS.findall(old[1:]), _WORDS.findall(new[1:])
+    left: list[Segment] = [("-", DIFF_STYLES["-"])]
+    right: list[Segment] = [("+", DIFF_STYLES["+"])]
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, *words, autojunk=False).get_opcodes():
+        styles = DIFF_STYLES if tag == "equal" else _MARKED
+        left.append(("".join(words[0][i1:i2]), styles["-"]))
+        right.append(("".join(words[1][j1:j2]), styles["+"]))
+    return tuple(each for each in left if each[0]), tuple(each for each in right if each[0])
+
+
+def _side_by_side(lines: Sequence[str], width: int) -> Iterator[_Line]:
+    """The lines of the old file on the left, those of the new one on the right, `width` cells each."""
+    at = [0, 0]
+    for block in _blocks(lines):
+        head = block[0]
+        found = _HUNK.match(head)
+        if found is not None:
+            at = [int(found[1]), int(found[2])]
+            yield ((head, DIFF_STYLES["@"]),)
+        elif head[:1] in ("-", "+"):
+            for left, right in _rows(block):
+                yield from _beside(left, right, at, width)
+        elif head[:1] == " ":
+            plain: _Line = ((head[1:], ""),)
+            yield from _beside(plain, plain, at, width)
+
+
+def _rows(block: Sequence[str]) -> Iterator[tuple[_Line | None, _Line | None]]:
+    """What stands beside each other of a change: what was made of a line is beside it."""
+    pairs = [*_pairs(block)]
+    old = [index for index, line in enumerate(block) if line.startswith("-")]
+    new = [index for index, line in enumerate(block) if line.startswith("+")]
+    for one, other in [*pairs, (len(block), len(block))]:
+        before = [((block[index][1:], DIFF_STYLES["-"]),) for index in old if index < one]
+        after = [((block[index][1:], DIFF_STYLES["+"]),) for index in new if index < other]
+        yield from zip_longest(before, after)
+        if one < len(block):
+            left, right = _compared(block[one], block[other])
+            yield left[1:], right[1:]
+        old = [index for index in old if index > one]
+        new = [index for index in new if index > other]
+
+
+def _beside(left: _Line | None, right: _Line | None, at: list[int], width: int) -> Iterator[_Line]:
+    """A row of two lines with their numbers, and further rows where one is too long for its half."""
+    halves = []
+    for side, line in enumerate((left, right)):
+        number = f"{at[side]:>{_NUMBER - 1}} " if line is not None else " " * _NUMBER
+        at[side] += line is not None
+        halves.append((number, [*_cut(line or (), width)]))
+    for row in range(max(len(halves[0][1]), len(halves[1][1]))):
+        segments: list[Segment] = []
+        for side, (number, parts) in enumerate(halves):
+            part = parts[row] if row < len(parts) else ()
+            segments += [(_SEPARATOR, "dim")] if side else []
+            segments += [(number if row == 0 else " " * _NUMBER, "dim"), *part]
+            if not side:
+                segments.append((" " * (width - sum(width_of(text) for text, _ in part)), ""))
+        yield tuple(segments)
+
+
+def _cut(line: _Line, width: int) -> Iterator[_Line]:
+    """A line in parts that take no more than `width` cells; at least one."""
+    part: list[Segment] = []
+    left = width
+    for text, style in line:
+        piece = ""
+        for char in text.replace("\t", "    "):
+            if width_of(char) > left:
+                yield (*part, (piece, style))
+                part, piece, left = [], "", width
+            piece += char
+            left -= width_of(char)
+        if piece:
+            part.append((piece, style))
+    yield tuple(part)
