@@ -1,7 +1,8 @@
 """Every command of the README and of the docs is run on sample scripts, or checked in another way.
 
-`trainshift` commands run in this process; of `prove` and `doctor` only the options are read.  `make` commands
-name targets of the Makefile.  `REASONS` lists all others, each with the reason why it is not run here.
+`trainshift` commands run in this process; of `prove`, `doctor` and `--watch` only the options are read.
+`make` commands name targets of the Makefile.  `REASONS` lists all others, each with the reason why it is not
+run here.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ FINDS = {
     "trainshift check src/": 1,
     "trainshift check --statistics .": 1,
     "trainshift check --format sarif .": 1,
+    "trainshift check --output-file report.txt .": 1,
     "trainshift convert --check src/": 1,
     "trainshift differentiate model.py:loss --check": 1,
     "trainshift calculus equal f.txt g.txt": 1,
@@ -216,7 +218,7 @@ def test_a_command_of_the_docs_runs(command: Command, here: Path) -> None:
     assert group is not None, command.text
     if len(arguments) == 1:  # the command itself is meant
         return
-    if name == "prove" or (name == "doctor" and "--write-patch" not in arguments):
+    if name == "prove" or "--watch" in arguments or (name == "doctor" and "--write-patch" not in arguments):
         words = [sys.executable if word.endswith("bin/python") else word for word in arguments[1:]]
         group.make_context(name, words)  # reads the options, and runs nothing
         return
@@ -229,7 +231,7 @@ def test_a_command_of_the_docs_runs(command: Command, here: Path) -> None:
         raise result.exception
     wanted = FINDS.get(command.text.partition("  #")[0].strip(), 0)
     assert result.exit_code == wanted, (result.stdout, result.stderr)
-    assert result.output.strip() or [*here.glob("*.patch")]
+    assert result.output.strip() or [*here.glob("*.patch"), *here.glob("report.txt")]
 
 
 def test_the_targets_of_make_exist() -> None:

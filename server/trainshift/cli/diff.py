@@ -50,7 +50,7 @@ def header_name(path: str) -> str:
 
 
 def lies_outside(path: str) -> bool:
-    """Whether a file lies outside of the current directory, where `patch` follows no name."""
+    """Return True if a file lies outside of the current directory, where `patch` follows no name."""
     below = os.path.join(os.getcwd(), "")
     return path != STANDARD_INPUT_NAME and not os.path.abspath(path).startswith(below)
 

@@ -25,7 +25,7 @@ class PlainNumbers:
         self._names = program.names
 
     def is_number(self, at: Occurrence) -> bool:
-        """Whether all that may give an expression its value gives it a number."""
+        """Return True if all that may give an expression its value gives it a number."""
         return self._is_number(at, set())
 
     def _is_number(self, at: Occurrence, met: set[int]) -> bool:
@@ -52,7 +52,7 @@ class PlainNumbers:
         return all(self._is_number(each, met) for each in step.sources)
 
     def _is_bound(self, binding: Binding, met: set[int]) -> bool:
-        """Whether a name is bound to a number."""
+        """Return True if a name is bound to a number."""
         if binding.kind == "parameter" and binding.inner is not None and self._is_declared(binding):
             return True
         step = self._names.source_of(binding)
@@ -61,7 +61,7 @@ class PlainNumbers:
         )
 
     def _is_declared(self, binding: Binding) -> bool:
-        """Whether a parameter is a number by its annotation, or by the option that gives it."""
+        """Return True if a parameter is a number by its annotation, or by the option that gives it."""
         annotation = binding.target.annotation if isinstance(binding.target, ast.arg) else None
         if annotation is not None:
             named = {part.id for part in ast.walk(annotation) if isinstance(part, ast.Name)} - {"Optional"}
@@ -70,7 +70,7 @@ class PlainNumbers:
         return self._is_given(binding)
 
     def _is_given(self, binding: Binding) -> bool:
-        """Whether the command line gives a parameter a number, by an option of click."""
+        """Return True if the command line gives a parameter a number, by an option of click."""
         function = binding.inner
         assert function is not None
         for decorator in getattr(function.node, "decorator_list", ()):
@@ -90,7 +90,7 @@ class PlainNumbers:
         return False
 
     def _is_option(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Whether the value is an attribute of parsed command-line options."""
+        """Return True if the value is an attribute of parsed command-line options."""
         if not isinstance(node, ast.Attribute):
             return False
         if self._names.full_names(node.value, scope, statement) & {"absl.flags.FLAGS"}:
