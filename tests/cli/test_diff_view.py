@@ -1,4 +1,4 @@
-"""How a terminal shows a diff: the words that changed, and both files where it is wide."""
+"""Diffs on a terminal: the words that changed, and both files where it is wide."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def lies_outside(path: str) -> bool:
 
 
 def root() -> str:
-    """What the names of files outside of the current directory begin at."""
+    """The folder that names of files outside of the current directory begin at."""
     return os.path.abspath(os.sep)
 
 

@@ -127,7 +127,7 @@ def _side_by_side(lines: Sequence[str], width: int) -> Iterator[_Line]:
 
 
 def _rows(block: Sequence[str]) -> Iterator[tuple[_Line | None, _Line | None]]:
-    """What stands beside each other of a change: what was made of a line is beside it."""
+    """Pair the lines of a change: a line and its new form stand beside each other."""
     pairs = [*_pairs(block)]
     old = [index for index, line in enumerate(block) if line.startswith("-")]
     new = [index for index, line in enumerate(block) if line.startswith("+")]

@@ -93,7 +93,7 @@ def _own() -> dict[str, Any]:
 
 
 def _of(choice: Choice) -> dict[str, Any]:
-    """What one choice of a conversion may be."""
+    """The schema of one choice of a conversion."""
     says = [choice.says, *(f"{value}: {told}" for value, told in choice.values.items())]
     described = {"description": " ".join(says).replace("`", ""), "default": choice.default}
     if choice.is_switch:

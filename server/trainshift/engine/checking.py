@@ -416,7 +416,7 @@ def matter(findings: Iterable[Finding], settings: Settings) -> frozenset[str]:
 def _forecast(
     program: Program, judgement: Judgement, settings: Settings, files: ParsedFiles | None, demanded: Demanded
 ) -> Forecast | None:
-    """What a conversion does in the script; None where nobody asks."""
+    """Forecast the conversion of the script; None where nobody asks."""
     asks = bool(matter(judgement.found, settings))
     if not settings.asks_conversion:
         return None

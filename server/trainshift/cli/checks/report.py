@@ -351,7 +351,7 @@ class TextCheckReporter:
             self._printer.line((f"`trainshift explain {code}` says why it matters and what to do.", "dim"))
 
     def _forecast(self) -> str:
-        """What a conversion does, where that is all that there is to tell."""
+        """The forecast of the conversion, for a run without findings."""
         told = self._forecasts
         if len(told) < 2:
             return f": {told[0]}" if told else ""

@@ -40,14 +40,14 @@ _GUARDED = {rule.code: frozenset(guard.code for guard in rule.guards) for rule i
 
 
 class Forecast(NamedTuple):
-    """What a conversion of a program does by place, and `text`, which says so in a line."""
+    """The outcomes of converting a program, and `text`, which says so in a line."""
 
     outcomes: tuple[Outcome, ...]
     text: str = ""
 
 
 def outcomes_of(analysis: Analysis, fault: Fault | None = None, gap: str = "") -> tuple[Outcome, ...]:
-    """What the conversion of a program refuses, withholds and doubts, by place.
+    """The refusals, withheld changes and doubts of a program's conversion, by place.
 
     The `fault` is that of a result which is refused for it, the `gap` tells of a file that cannot be read.
     """
@@ -68,7 +68,7 @@ def outcomes_of(analysis: Analysis, fault: Fault | None = None, gap: str = "") -
 
 
 def _of_start(analysis: Analysis, elsewhere: list[Outcome], gap: str) -> Iterator[Outcome]:
-    """What is refused of a program for other files, or for none, told at the start file's first statement."""
+    """Tell a refusal that has its place in another file, or none, at the start file's first statement."""
     start = analysis.scripts[0]
     told = gap or (analysis.outlook.reason if analysis.outlook.code != UNSUPPORTED_VERSION.code else "")
     if elsewhere:
@@ -103,7 +103,7 @@ def _causes(rule: str, reason: str) -> frozenset[str]:
 
 
 def forecast_around(program: Program, files: ParsedFiles | None, runtime: Runtime | None) -> Forecast:
-    """What a conversion does in the script of a program, by its choices.
+    """Forecast the conversion of a script, by the choices of its program.
 
     That is the conversion of the first program that trains of those which it is part of, as `files` tell.
     Only of a program that the script starts the text is told.
@@ -135,7 +135,7 @@ def _forecast(
     runtime: Runtime | None = None,
     known: Program | None = None,
 ) -> Forecast | None:
-    """What a conversion of the program that a script starts does; None where it does not train."""
+    """Forecast the conversion of the program that a script starts; None if it trains nothing."""
     if files is None:
         analysis = analyze_script(script, choices=choices, is_shared=True, known=known)
     else:
@@ -161,7 +161,7 @@ def _forecast(
 
 
 def _gap(conversion: Conversion | None, script: Script, files: ParsedFiles | None) -> str:
-    """What a program lacks, and is refused for: a file that cannot be read."""
+    """Name the file that cannot be read, for which a program is refused."""
     if files is None or (conversion is not None and conversion.status is Status.REFUSED):
         return ""
     found = without_gaps(conversion or Conversion(Status.CONVERTED, ""), script, files)

@@ -41,7 +41,7 @@ _MESSAGES = {
 
 
 def with_left_out(judgement: Judgement, effects: Effects) -> Judgement:
-    """What is found in a file, with what a conversion refuses and withholds there."""
+    """Add the refusals and withheld changes of a conversion to the findings of a file."""
     found = [each for each in judgement.found if each.code != NOT_CONVERTED.code]
     found += effects.left_out(found)
     return replace(judgement, found=tuple(sorted(found, key=lambda each: (each.span, each.code))))
@@ -86,7 +86,7 @@ class Effects:
         return max(found, default=self._otherwise)
 
     def left_out(self, found: Sequence[Finding]) -> Iterator[Finding]:
-        """What is refused and withheld, but for that which one of the findings tells."""
+        """Yield a finding for each refusal and withheld change, unless one of `found` tells it."""
         done: set[tuple[Span, str]] = set()
         for outcome in self._known:
             if outcome.told and (outcome.span, outcome.told) not in done:
