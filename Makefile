@@ -151,6 +151,7 @@ ecosystem: $(VENV)/.dev  ## Check and convert any public scripts, and compare wi
 dist: $(VENV)/bin/python  ## Build the wheel and the source distribution for PyPI, in dist.
 	$(BIN)/$(INSTALL) "build>=1.2,<2"
 	rm -rf dist && $(BIN)/python -m build -q
+	@echo "Install it by its file: pip install $$(ls dist/trainshift-*.whl); to prove scripts, '$$(ls dist/trainshift-*.whl)[prove]'"
 
 release:  ## Set the version, in all files and the changelog: make release VERSION=1.2.0 [REPOSITORY=https://...]
 	@test -n "$(VERSION)" || { echo "Which version? make release VERSION=1.2.0"; exit 2; }

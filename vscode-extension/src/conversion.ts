@@ -172,11 +172,12 @@ export class Converter {
       ],
     });
     const also = warnings.length > 0 ? ` ${counted(warnings.length, "warning")} left.` : "";
+    // Nothing runs a notebook on several processes.
+    const next = notebookOf(document) === undefined ? [PROVE_IT, RUN_IT] : [];
     const choice = await vscode.window.showInformationMessage(
       `Trainshift: ${text}${also}`,
       SHOW_SUMMARY,
-      PROVE_IT,
-      RUN_IT,
+      ...next,
     );
     if (choice === SHOW_SUMMARY) {
       this.summary.show();

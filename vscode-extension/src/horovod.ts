@@ -8,6 +8,7 @@ import { Converter, plan } from "./conversion";
 import { nameOf } from "./documents";
 import { equipped, LAUNCHER } from "./equipment";
 import { Interpreters } from "./interpreter";
+import { OutlineRequest } from "./protocol";
 import { Server } from "./server";
 import { askForLaunch, Command, Purpose, RUN_WITH_HOROVOD } from "./launch";
 import { runInTerminal } from "./terminal";
@@ -20,7 +21,7 @@ export async function runWithHorovod(
   context: vscode.ExtensionContext,
   uri?: unknown,
 ): Promise<void> {
-  const document = await scriptToRun(uri);
+  const document = await scriptToRun(server, uri);
   if (document === undefined) {
     return;
   }
@@ -43,8 +44,11 @@ export async function runWithHorovod(
   await runInTerminal(`${LAUNCHER} ${nameOf(document.uri)}`, [command], given.cwd);
 }
 
-/** The script at `uri`, else the one in front; tells why it cannot be run, and gives none then. */
-export async function scriptToRun(uri: unknown): Promise<vscode.TextDocument | undefined> {
+/**
+ * The script at `uri`, else the one in front; of a module the one that starts its program.  Tells why it cannot be
+ * run, and gives none then.
+ */
+export async function scriptToRun(server: Server, uri: unknown): Promise<vscode.TextDocument | undefined> {
   // Key bindings and links in pages do not ask whether a command is enabled.
   if (!vscode.workspace.isTrusted) {
     void vscode.window.showWarningMessage("Trainshift: nothing is run in a workspace that is not trusted.");
@@ -66,7 +70,9 @@ export async function scriptToRun(uri: unknown): Promise<vscode.TextDocument | u
     );
     return undefined;
   }
-  return document;
+  const textDocument = { uri: document.uri.toString() };
+  const outline = await server.running?.sendRequest(OutlineRequest, { textDocument }).catch(() => undefined);
+  return outline?.partOf ? vscode.workspace.openTextDocument(vscode.Uri.parse(outline.partOf.uri)) : document;
 }
 
 /** Ask how a script is to be launched and save it; where it is, and the folder that it is started in. */

@@ -197,8 +197,8 @@ export class Preview
       actionRow("Discard", "discard", DISCARD, turn),
       ...rowsOf(conversion, shown.rules, conversion.program !== "", shown.leftOut),
     ];
-    this.rowsChanged.fire();
     this.view.message = introduction(conversion, shown.pairs);
+    this.rowsChanged.fire();
   }
 
   /** The person has ticked changes, or left them out. */

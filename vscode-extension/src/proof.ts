@@ -16,6 +16,12 @@ import { runInTerminal } from "./terminal";
 
 const VIEW = "trainshift.proof";
 const PAGE = "proof.html";
+/** The exit statuses of `trainshift prove`, for people. */
+const ENDINGS = {
+  0: "Proven; the page has the details.",
+  1: "Not proven; the page says what fails.",
+  2: "It could not be run; the reason is above.",
+};
 
 /** Ask how, run the script at `uri`, else the one in front, and show the page about it. */
 export async function prove(
@@ -24,7 +30,7 @@ export async function prove(
   context: vscode.ExtensionContext,
   uri?: unknown,
 ): Promise<void> {
-  const document = await scriptToRun(uri);
+  const document = await scriptToRun(server, uri);
   const tool = document && (await server.ready()) && server.interpreter;
   if (document === undefined || tool === undefined) {
     return;
@@ -50,6 +56,7 @@ export async function prove(
     given.cwd,
     // It tells how far it is on one line, as in any terminal.
     { TTY_COMPATIBLE: "1" },
+    ENDINGS,
   );
   const text = await readFile(page, "utf8").catch(() => undefined);
   if (text !== undefined) {

@@ -1,8 +1,8 @@
 /** "Choose Python for Scripts…": the one that Run, Prove and Doctor use, with no extension for Python. */
 
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
-import { delimiter, isAbsolute, join, relative } from "node:path";
+import { delimiter, dirname, isAbsolute, join, relative } from "node:path";
 
 import * as vscode from "vscode";
 
@@ -88,10 +88,11 @@ async function picked(
     const known = new Set<string>();
     const told = pythons.flatMap((path, number): [string, string][] => {
       const found = answers[number];
-      if (found === undefined || known.has(found.executable)) {
+      const key = found && identity(path, found);
+      if (found === undefined || key === undefined || known.has(key)) {
         return [];
       }
-      known.add(found.executable);
+      known.add(key);
       return [[path, versions(found)]];
     });
     show(new Map(told));
@@ -118,6 +119,13 @@ export function versions({ version, hasTensorflow, hasHorovod, packages = {} }: 
     told("TensorFlow", hasTensorflow, packages.tensorflow),
     told("Horovod", hasHorovod, packages.horovod),
   ].join(", ");
+}
+
+/** The file that a Python is; one of an environment is a link, and yet not the Python that it is made from. */
+function identity(path: string, { executable }: Probe): string {
+  return isEnvironment(dirname(dirname(path))) || !existsSync(executable)
+    ? executable
+    : realpathSync(executable);
 }
 
 /** The Pythons of environments in a folder and in the usual places, then those on the path. */

@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import { DiagnosticSeverity, DocumentDiagnosticRequest, LanguageClient } from "vscode-languageclient/node";
 
-import { placed } from "./documents";
+import { notebookOf, placed } from "./documents";
 import { EXPLAIN, Note, OPEN_LINE, PROVE, RUN } from "./protocol";
 
 const VIEW = "trainshift.summary";
@@ -116,6 +116,7 @@ function html(outcome: Outcome): string {
   });
   const run = link("Run With Horovod…", RUN, [document.toString()], "button");
   const prove = link("Prove With Two Ranks…", PROVE, [document.toString()], "button");
+  const next = notebookOf(document) === undefined ? `<p>${run} ${prove}</p>` : "";
   return `<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -134,7 +135,7 @@ a:hover { text-decoration: underline; }
 <body>
 <h1>${plain(name)}</h1>
 <p>${plain(text)}</p>
-<p>${run} ${prove}</p>
+${next}
 ${body.join("\n")}
 </body>
 </html>`;

@@ -23,7 +23,7 @@ export function typed(command: CommandLine): string {
 
 /**
  * Run command lines one after the other in a terminal of their own, in the folder `cwd`; resolves to the first exit
- * status that is not 0, else to 0.
+ * status that is not 0, else to 0.  `endings` tell what exit statuses mean.
  *
  * Tasks would save the files that are open, and wait for ever where the workspace is not trusted.
  */
@@ -32,9 +32,10 @@ export function runInTerminal(
   commands: readonly CommandLine[],
   cwd: string,
   environment: Readonly<Record<string, string>> = {},
+  endings: Readonly<Record<number, string>> = {},
 ): Promise<number> {
   return new Promise((resolve) => {
-    const pty = new ProcessTerminal(commands, cwd, environment, resolve);
+    const pty = new ProcessTerminal(commands, cwd, environment, endings, resolve);
     vscode.window.createTerminal({ name, pty, iconPath: new vscode.ThemeIcon("sync") }).show(true);
   });
 }
@@ -61,6 +62,7 @@ class ProcessTerminal implements vscode.Pseudoterminal {
     private readonly commands: readonly CommandLine[],
     private readonly cwd: string,
     private readonly environment: Readonly<Record<string, string>>,
+    private readonly endings: Readonly<Record<number, string>>,
     private readonly ended: (status: number) => void,
   ) {}
 
@@ -93,7 +95,8 @@ class ProcessTerminal implements vscode.Pseudoterminal {
       }
     }
     this.child = undefined;
-    const [colour, text] = status === 0 ? [32, "Done."] : [31, `Failed with status ${status}.`];
+    const colour = status === 0 ? 32 : 31;
+    const text = this.endings[status] ?? (status === 0 ? "Done." : `Failed with status ${status}.`);
     this.write(`\n\x1b[${colour}m${text}\x1b[0m Press any key to close the terminal.\n`);
     this.finish(status);
   }

@@ -5,7 +5,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Locator } from "playwright-core";
 import type { Workbench } from "../harness/browser";
-import { PYTHON } from "../harness/paths";
+import { fixture, PYTHON } from "../harness/paths";
 import { REFUSED } from "../harness/scripts";
 import type { UiSuite } from "../harness/suite";
 import { PROJECT } from "./project/files";
@@ -43,6 +43,9 @@ const TOO_NEW = {
 };
 const [DEMAND, IMPORT] = [2, 4];
 const BATCH_SIZE = 8;
+/** A script that somebody has distributed by hand, and a line at which it is wrong. */
+const BY_HAND = fixture("readme/by_hand.py");
+const BROKEN = BY_HAND.split("\n").findIndex((line) => line.includes("tape.gradient(")) + 1;
 
 /** The dialog that is open, once it shows a text. */
 async function dialog(workbench: Workbench, text: string | RegExp): Promise<Locator> {
@@ -54,7 +57,13 @@ async function dialog(workbench: Workbench, text: string | RegExp): Promise<Loca
 export const suites: UiSuite[] = [
   {
     name: "newcomer",
-    workspace: { ...PROJECT, "refused.py": REFUSED, "conditional.py": CONDITIONAL, ...TOO_NEW },
+    workspace: {
+      ...PROJECT,
+      "refused.py": REFUSED,
+      "conditional.py": CONDITIONAL,
+      "by_hand.py": BY_HAND,
+      ...TOO_NEW,
+    },
     open: "refused.py",
     settings: { "trainshift.interpreter": [PYTHON] },
     tests(workbench) {
@@ -91,6 +100,21 @@ export const suites: UiSuite[] = [
         const titles = await workbench.quickFixes();
         assert.match(titles[0] ?? "", /^Trainshift: Make distributed: scale/);
         assert.match(titles.at(-1) ?? "", /^Trainshift: Ignore TF07 on this line/);
+      });
+
+      it("finds what is wrong with a script that was distributed by hand, and fixes it", async () => {
+        await workbench.openFile("by_hand.py");
+        await workbench.problem("HZ");
+        await workbench.screenshot("hazards");
+        await workbench.press("Control+J");
+        await workbench.placeCursor(BROKEN, 14);
+        await workbench.press("Control+.");
+        await workbench.page.locator(".action-widget .title", { hasText: "Trainshift: " }).first().waitFor();
+        await workbench.screenshot("fix");
+        await workbench.press("Escape");
+        await workbench.quickFix("Trainshift: Average the gradients of tape over all ranks");
+        assert.match(await workbench.editorText(), /tape = hvd\.DistributedGradientTape\(tape\)/);
+        await workbench.runCommand("File: Revert File");
       });
 
       it("tells at the import that the project asks for too new a version", async () => {

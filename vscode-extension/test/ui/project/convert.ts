@@ -177,6 +177,8 @@ export const convert: Part = {
       await workbench.focusEditor();
       await workbench.press("Control+Z");
       await workbench.waitForText(TRAIN);
+      await workbench.placeCursor(LOOP);
+      await lens(workbench, "Make distributed").waitFor();
       await workbench.screenshot("undo");
       assert.equal(await workbench.savedText("train.py"), TRAIN);
       assert.equal(await readFile(join(workbench.workspace, "train.py"), "utf8"), TRAIN);
