@@ -49,6 +49,8 @@ _STRATEGY_METHODS = (
     "scope", "experimental_run_v2", "experimental_distribute_dataset", "distribute_datasets_from_function",
 )  # fmt: skip
 
+_Code: TypeAlias = tuple[Script, Scope | None]
+"""A function of a script, with its lambdas, or (None) the script's own code."""
 _Sites: TypeAlias = dict[Scope | None, list[Site]]
 _Imports: TypeAlias = dict[Scope | None, list[Binding]]
 
@@ -60,6 +62,7 @@ class Loops:
         self._program = program
         self._script = program.script
         self._codes: dict[Script, tuple[_Sites, _Imports]] = {}
+        self._reached_yet: set[_Code] = set()
         self._origins = program.fact(Origins)
 
     @cached_property
@@ -93,7 +96,7 @@ class Loops:
                 if loop.likely
                 and not _is_of_script_only(loop)
                 and self._reach.runs(loop.sites[0].scope, loop.sites[0].statement)
-                and (script, loop.function) in self._reachable
+                and self._is_reachable((script, loop.function))
             ]
         self._under_strategies(found)
         return [*self.own, *found]
@@ -125,7 +128,7 @@ class Loops:
 
     def summary(self, function: Scope | None) -> frozenset[Pattern]:
         """The patterns that run when `function` of the first script (None: the script itself) is run."""
-        reached = self._reached([function])
+        reached = set(self._reached([function]))
         return frozenset(loop.pattern for loop in self.all if (loop.script, loop.function) in reached)
 
     @cached_property
@@ -156,9 +159,19 @@ class Loops:
 
     # What runs
 
+    def _is_reachable(self, code: _Code) -> bool:
+        """Test whether code may run through any function of the script, or through its own code."""
+        if code in self._reached_yet:
+            return True
+        for each in self._reachable:
+            self._reached_yet.add(each)
+            if each == code:
+                return True
+        return False
+
     @cached_property
-    def _reachable(self) -> set[tuple[Script, Scope | None]]:
-        """The code that may run through any function of the script, or through its own code."""
+    def _reachable(self) -> Iterator[_Code]:
+        """The code that may run, which is followed no further than somebody asks."""
         return self._reached([None, *self._script.scopes])
 
     @cached_property
@@ -167,13 +180,13 @@ class Loops:
         workspace = self._script.workspace
         return Reachability(workspace.reachable if workspace is not None else [self._script], seen=True)
 
-    def _reached(self, starts: Iterable[Scope | None]) -> set[tuple[Script, Scope | None]]:
-        """The code that may run: functions, and (None) the modules imported on the way.
+    def _reached(self, starts: Iterable[Scope | None]) -> Iterator[_Code]:
+        """Yield the code that may run: functions, and (None) the modules that are imported on the way.
 
         What stands behind the ``__main__`` guard of an imported file does not run.
         """
 
-        def run_by(code: tuple[Script, Scope | None]) -> Iterator[tuple[Script, Scope | None]]:
+        def run_by(code: _Code) -> Iterator[_Code]:
             script, function = code
             passive = function is None and script is not self._script
             sites, imports = self._code(script)
@@ -185,7 +198,7 @@ class Loops:
                     yield from ((imported, None) for imported in script.run_by_import(binding))
 
         run = (start for start in starts if start is None or start.kind == "function")
-        return set(reachable(((self._script, start) for start in run), run_by))
+        return reachable(((self._script, start) for start in run), run_by)
 
     def _code(self, script: Script) -> tuple[_Sites, _Imports]:
         """The calls and the imports of each function (with its lambdas), and of the module itself (None)."""
@@ -299,7 +312,7 @@ class Loops:
         others = [each for each in self._linked if any("trategy" in name for name in each.identifiers)]
         for script in others:
             for site in script.sites_calling(_strategy_calls()):
-                if (script, named_function(site.scope)) in self._reachable:
+                if self._is_reachable((script, named_function(site.scope))):
                     yield site
 
     def _uses_strategy(self, site: Site) -> bool:

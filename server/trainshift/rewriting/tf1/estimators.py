@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
-from trainshift.core.training.graph_slice import calls_behind
+from trainshift.core.training.graph_slice import is_reached
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
@@ -230,8 +230,10 @@ class Estimators:
         for current in reachable([function], called):
             if any(site.node in wanted for site in self._inside.get(current, ())):
                 return True
-        behind = (calls_behind(self._script, node, function, where) for node, where in function.returns)
-        return any(not wanted.isdisjoint(calls) for calls in behind)
+        calls = dict.fromkeys(wanted)
+        return any(
+            is_reached(self._script, calls, node, function, where) for node, where in function.returns
+        )
 
     @cached_property
     def _inside(self) -> dict[Scope, list[Site]]:
