@@ -145,7 +145,7 @@ class _Reader:
             if next(script.sites_named("GradientTape"), None)
             for gradient in self._root.linked(script).fact(Steps).gradients
         }
-        found = reaching_calls(self._script, wanted, step.pairs, step.site.scope, step.statement)
+        found = self._program.fact(Steps).reaching(step, wanted)
         return bool(wanted) and bool(found)
 
     def _is_of_custom_step(self, site: Site) -> bool:
@@ -426,7 +426,7 @@ class _Reader:
                 or self._program.fact(Steps).is_optimizers_own(site.scope)
             ):
                 continue
-            taken = reaching_calls(self._script, wanted, step.pairs, site.scope, site.statement)
+            taken = self._program.fact(Steps).reaching(step, wanted)
             if taken:
                 optimizers = [Occurrence(step.receiver, site.scope, site.statement)]
                 around = self._around(site)

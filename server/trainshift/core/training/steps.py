@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 from trainshift.core.program import Program
 from trainshift.core.training.control_flow import ControlFlow
@@ -26,6 +26,7 @@ from trainshift.python.names.values import Function, Instance, Value, Values
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, argument, dotted, last_name
 from trainshift.python.values.backward_slice import backward_slice
 
+T = TypeVar("T")
 APPLY = "apply"
 GRADIENT_METHODS = ("gradient", "jacobian", "batch_jacobian")
 VARIABLE_LISTS = ("trainable_variables", "trainable_weights", "variables", "weights")
@@ -240,7 +241,7 @@ class Steps:
             step.reduced = True
             return []
         by_node = {gradient.site.node: gradient for gradient in self.gradients}
-        found = reaching_calls(self._script, by_node, step.pairs, step.site.scope, step.statement)
+        found = self.reaching(step, by_node)
         if not found:
             home = step.site.scope.function()
             near = [each for each in self.gradients if each.site.scope.function() is home]
@@ -253,10 +254,18 @@ class Steps:
     def _reduced_by_hand(self, step: Step) -> bool:
         """Return whether the gradients pass through an allreduce of the script's own."""
         calls = {site.node: site for site in self._horovod.calls("allreduce", "grouped_allreduce")}
-        assert step.pairs is not None
-        return bool(calls) and bool(
-            reaching_calls(self._script, calls, step.pairs, step.site.scope, step.statement)
-        )
+        return bool(self.reaching(step, calls))
+
+    def reaching(self, step: Step, wanted: Mapping[ast.Call, T]) -> list[T]:
+        """Return those of the `wanted` calls whose results reach the gradients that a step applies."""
+        pairs, at = step.pairs, (step.site.scope, step.statement)
+        if pairs is None:
+            return []
+        # No gradient comes of the variables beside it, and behind a model's there may be a whole library.
+        if isinstance(pairs, ast.Call) and len(pairs.args) == 2 and not pairs.keywords:
+            if "builtins.zip" in self._script.names.full_names(pairs.func, *at):
+                pairs = pairs.args[0]
+        return reaching_calls(self._script, wanted, pairs, *at)
 
     def is_optimizers_own(self, scope: Scope) -> bool:
         """Return whether code is a method of an optimizer, which is not a loop but is called by one."""

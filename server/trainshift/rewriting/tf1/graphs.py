@@ -152,8 +152,7 @@ class Graphs:
         )
 
     def _reaching(self, step: Step, wanted: dict[ast.Call, Site]) -> list[Site]:
-        assert step.pairs is not None
-        return reaching_calls(self._script, wanted, step.pairs, step.site.scope, step.statement)
+        return self._program.fact(Steps).reaching(step, wanted)
 
     def _averaged_by_hand(self, step: Step, wanted: dict[ast.Call, Site]) -> set[Site]:
         """The calls among `wanted` whose results pass through an allreduce of the script."""
