@@ -9,8 +9,9 @@ found nowhere there, beside the file that imports it.  One that is not found is 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import partial
+from typing import Protocol, TypeVar
 
 from trainshift.libraries.roles import NOT_IN_WORKSPACES
 from trainshift.python.lazy import cached_property
@@ -21,6 +22,7 @@ from trainshift.python.names.search_path import search_path
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, for_type_checkers
 from trainshift.python.syntax.code import Code
 
+T = TypeVar("T")
 # More files than this are not looked into for one script, unless its program is to be converted.
 MOST_FILES = 100
 MOST_CONVERTED = 400
@@ -51,6 +53,9 @@ class Files(Protocol):
     def python_path(self, directory: str) -> list[str]:
         """The directories in the PYTHONPATH of the `.env` in or above `directory`."""
 
+    def once(self, question: Hashable, find: Callable[[], T]) -> T:
+        """What `find` gives, which may be kept for all who ask the same `question` of the same files."""
+
 
 class _Rewritten:
     """Files of which some read otherwise than they do."""
@@ -60,7 +65,7 @@ class _Rewritten:
         self._files = files
         self.has_file, self.has_modules = files.has_file, files.has_modules
         self.is_root, self.may_be_imported = files.is_root, files.may_be_imported
-        self.python_path = files.python_path
+        self.python_path, self.once = files.python_path, files.once
 
     def read(self, path: str) -> Code | None:
         """The file after the rewrite."""
@@ -168,8 +173,14 @@ class Workspace:
         """The packages and the module that a dotted name leads through, and the names left over."""
         key = (posixpath.dirname(script.path), full_name)
         if key not in self._modules:
-            self._modules[key] = self._find(*key)
+            find = partial(self._find, *key)
+            question = ("module", self._first_places, *key)
+            self._modules[key] = self._files.once(question, find) if self._root_is_on_disk else find()
         return self._modules[key]
+
+    @cached_property
+    def _root_is_on_disk(self) -> bool:
+        return self._files.has_file(self.root.path)
 
     def _find(self, directory: str, full_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         name = full_name.lstrip(".")
@@ -213,7 +224,7 @@ class Workspace:
         return inside if self._files.has_modules(inside) else ""
 
     @cached_property
-    def _first_places(self) -> list[str]:
+    def _first_places(self) -> tuple[str, ...]:
         """The directories that Python searches first for any import: the root's, its parent, and `sys.path`.
 
         A root that has relative imports is run as a module, for which Python does not look beside it.
@@ -229,7 +240,7 @@ class Workspace:
                 end += added
             else:
                 found[index:index] = added
-        return [*found, *behind, *self._files.python_path(posixpath.dirname(self.root.path)), *end]
+        return *found, *behind, *self._files.python_path(posixpath.dirname(self.root.path)), *end
 
     def _places(self, directory: str) -> Iterator[str]:
         for _ in range(_MOST_LEVELS):
