@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import posixpath
 
+import pytest
+
 from trainshift.engine.checking import check
 from trainshift.engine.conversion import Status, convert_program
 from trainshift.engine.live import Live
@@ -291,3 +293,64 @@ def test_what_methods_run_that_a_text_names_is_part_of_a_program() -> None:
     runs = Reachability(scripts).runs
     (train,) = (scope for facts in scripts[-1].facts for scope in facts.scopes if scope.name == "train")
     assert runs(train, None)
+
+
+DATA = """\
+import glob
+import random
+
+from sklearn.model_selection import train_test_split
+
+
+def folders(pattern):
+    return glob.glob(pattern)
+
+
+def number():
+    return random.randint(1, 9)
+
+
+def split(x):
+    return train_test_split(x)
+"""
+COUNTED = """\
+import numpy as np
+import tensorflow as tf
+from data import folders, number, split
+
+x = np.load("x.npy")
+train, test = split(x)
+model = tf.keras.Sequential([tf.keras.layers.Dense(1), tf.keras.layers.Dense(number())])
+model.compile(tf.keras.optimizers.SGD(0.1), "mse")
+model.fit(train, epochs=len(folders("*")))
+model.evaluate(test)
+"""
+LISTING = """\
+import numpy as np
+import tensorflow as tf
+from data import folders, number, split
+
+{calls}
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile(tf.keras.optimizers.SGD(0.1), "mse")
+model.fit(np.load("x.npy"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "is_refused"),
+    [
+        ('folders("*")\nnumber()\nsplit([1, 2, 3])', False),
+        ('import horovod.tensorflow as hvd\n\nhvd.init()\nif hvd.rank() == 0:\n    number()', True),
+    ],
+)
+def test_what_makes_a_draw_alike_is_no_worse_for_programs_whose_ranks_all_draw(
+    calls: str, is_refused: bool
+) -> None:
+    texts = {"/p/data.py": DATA, "/p/train.py": COUNTED, "/p/other.py": LISTING.format(calls=calls)}
+    conversion = convert_program(COUNTED, "/p/train.py", files_in_memory(texts))
+    assert (conversion.status is Status.REFUSED) is is_refused
+    if not is_refused:
+        changed = {each.path: each.text for each in conversion.files}["/p/data.py"]
+        assert "hvd.broadcast_object(random.randint(1, 9), root_rank=0)" in changed
+        assert "train_test_split(x, random_state=0)" in changed

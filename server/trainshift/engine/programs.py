@@ -21,10 +21,11 @@ from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_CONVERTED
-from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.python.source.edit import Change, Edit, Suits, Withheld
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import behind_main_guard
 from trainshift.python.syntax.code import Code
+from trainshift.rewriting.ranks.agreement import Agreement
 from trainshift.transforms import TRANSFORMS
 
 # The rules of which a program may do what another one that shares a file does without.
@@ -123,12 +124,14 @@ class Programs:
 class Claims:
     """The edits that a program needs in shared files, by place and rule, and the places that it leaves alone.
 
-    `left` are the statements that it runs as they are.
+    `left` are the statements that it runs as they are, `met` those to which all its ranks come to draw
+    something, or to ask their machine for it.
     """
 
     start: str
     wanted: Mapping[tuple[str, Span, str], tuple[Edit, ...]]
     left: frozenset[tuple[str, Span]]
+    met: frozenset[tuple[str, Span]]
 
 
 def claims_of(analysis: Analysis) -> Claims | None:
@@ -139,7 +142,8 @@ def claims_of(analysis: Analysis) -> Claims | None:
     changed = {analysis.place(change.target) for change in analysis.changes}
     own = {(script.path, span) for script, span in changed if script is analysis.scripts[0]}
     run = frozenset(map(analysis.statement_at, analysis.program.script.statements))
-    return Claims(analysis.scripts[0].path, wanted, run - own)
+    met = frozenset(map(analysis.statement_at, analysis.program.fact(Agreement).places))
+    return Claims(analysis.scripts[0].path, wanted, run - own, met)
 
 
 def claims_from(
@@ -222,8 +226,9 @@ def analyze_program(
 def _disagreements(analysis: Analysis, rival: Claims) -> Iterator[Withheld]:
     """The statements of shared files that both programs run and would change in different ways."""
     for place, (change, edits) in _wanted(analysis).items():
+        suits = change.suits is Suits.MEETING and place[:2] in rival.met
         differs = rival.wanted[place] != edits if place in rival.wanted else place[:2] in rival.left
-        if differs:
+        if differs and not suits:
             mine, other = (posixpath.basename(each) for each in (analysis.scripts[0].path, rival.start))
             reason = (
                 f"{mine} and {other} need different changes to this statement; "
@@ -237,7 +242,11 @@ def _wanted(analysis: Analysis) -> dict[tuple[str, Span, str], tuple[Change, tup
     found: dict[tuple[str, Span, str], tuple[Change, tuple[Edit, ...]]] = {}
     for change in analysis.changes:
         script, span = analysis.place(change.target)
-        if script is not analysis.scripts[0] and change.rule not in _HARMLESS:
+        if (
+            script is not analysis.scripts[0]
+            and change.rule not in _HARMLESS
+            and change.suits is not Suits.ALL
+        ):
             distance = span.start - change.target.start
             edits = tuple(edit.moved(distance) for edit in change.edits)
             found[script.path, span, change.rule] = change, edits

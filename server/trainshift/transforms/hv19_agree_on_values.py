@@ -34,7 +34,7 @@ from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.ranks.decisions import Decides, Decisions
 from trainshift.libraries.divergence import CauseKind
-from trainshift.python.source.edit import Change, Remark, innermost
+from trainshift.python.source.edit import Change, Remark, Suits, innermost
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.python.syntax.precedence import ARGUMENT, Frame, handed_to
@@ -135,13 +135,14 @@ def _split(program: Program) -> Proposals:
         else:
             edits = made_alike(program, draw)
             title = f"Split the data alike on all ranks ({draw.site.name})"
-            yield Change("HV19", title, target, edits, decisions=(said_of(draw),))
+            said = (said_of(draw),)
+            suits = Suits.MEETING if draw.remedy.is_sent else Suits.ALL
+            yield Change("HV19", title, target, edits, decisions=said, suits=suits)
     for draw in program.fact(DrawnAlike).stated:
         target = program.script.statement_span(draw.site.statement)
         title = f"Draw alike on all ranks ({draw.site.name})"
-        yield Change(
-            "HV19", title, target, made_alike(program, draw), decisions=(_STATED.format(draw.site.name),)
-        )
+        said, edits = (_STATED.format(draw.site.name),), made_alike(program, draw)
+        yield Change("HV19", title, target, edits, decisions=said, suits=Suits.ALL)
 
 
 def _change(program: Program, mend: Mend) -> Change:
@@ -165,7 +166,9 @@ def _change(program: Program, mend: Mend) -> Change:
     edits = innermost(program.fact(Layout).put(mend.node, mend.within, frame))
     statement = mend.within.statement if isinstance(mend.within, Site) else mend.within
     target = program.script.header_span(statement)
-    return Change("HV19", title, target, edits, decisions=(f"{decision}; without that {sink}",))
+    said = (f"{decision}; without that {sink}",)
+    suits = Suits.ALL if mend.form is Form.SORTED else Suits.MEETING
+    return Change("HV19", title, target, edits, decisions=said, suits=suits)
 
 
 def _by_root(hvd: str) -> Frame:

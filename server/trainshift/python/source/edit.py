@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 from trainshift.python.source.source import Span
 
@@ -46,6 +46,18 @@ class Edit:
         return (self.start, self.end, self.side, self.rank)
 
 
+class Suits(Enum):
+    """Which of the programs that run a statement a change of it suits: ONE that asks for it, or more.
+
+    ALL: it is no worse for any.  MEETING: for any whose ranks all come to the statement, since they tell each
+    other something there.
+    """
+
+    ONE = "one"
+    MEETING = "meeting"
+    ALL = "all"
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One rule applied to one statement: kept or dropped as a whole.
@@ -54,6 +66,7 @@ class Change:
     others (the Horovod import, a flag, a line split); equal ones collapse in a merge.
     `doubts` say what was assumed because the script does not show it; `decisions` what the rule
     decided that its user may want otherwise.  `optional` tells that all others are right without it.
+    `suits` says which programs that run the statement are none the worse for it.
     `former` is the statement's span in the text that a person has, where the rules read another one.
     """
 
@@ -65,6 +78,7 @@ class Change:
     doubts: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
     optional: bool = False
+    suits: Suits = Suits.ONE
     former: Span | None = None
 
 

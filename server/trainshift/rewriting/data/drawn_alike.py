@@ -19,8 +19,6 @@ from trainshift.rewriting.datasets.pipelines import Pipelines
 from trainshift.rewriting.datasets.remedies import Draw, Remedies, Remedy
 from trainshift.rewriting.datasets.splits import Splits
 
-_SENT = (Remedy.SENT, Remedy.SENT_AFTER)
-
 
 class DrawnAlike:
     """The draws of one program that are made equal on all ranks, and those that should be."""
@@ -89,4 +87,5 @@ class DrawnAlike:
     @cached_property
     def is_sent(self) -> bool:
         """Return whether rank 0 sends the values that it draws to the others."""
-        return any(each.remedy in _SENT for each in (*self.divided, *self.splitting))
+        drawn = (each.remedy for each in (*self.divided, *self.splitting))
+        return any(each is not None and each.is_sent for each in drawn)

@@ -63,6 +63,11 @@ class Remedy(Enum):
     SENT_AFTER = "sent after"
     GENERATOR = "generator"
 
+    @property
+    def is_sent(self) -> bool:
+        """Whether rank 0 draws for all, so that all ranks have to come there."""
+        return self in (Remedy.SENT, Remedy.SENT_AFTER)
+
 
 @dataclass(frozen=True, slots=True)
 class Draw:

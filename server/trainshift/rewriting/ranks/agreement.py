@@ -234,6 +234,13 @@ class Agreement:
         }
         return next(iter(tests.values())) if len(tests) == 1 else None
 
+    @property
+    def places(self) -> list[Statement]:
+        """The statements in which each rank draws, or asks its machine, and to which all ranks come."""
+        uniformity = self._program.fact(Uniformity)
+        sites = (each for each in self._script.sites if uniformity.cause(of_call(each)) is not None)
+        return [each.statement for each in sites if self._can_tell(each.scope, each.statement)]
+
     def _can_tell(self, scope: Scope, statement: Statement | None) -> bool:
         """Return whether all ranks reach a place at which objects can be sent."""
         function = scope.function()

@@ -231,9 +231,7 @@ class Estimators:
             if any(site.node in wanted for site in self._inside.get(current, ())):
                 return True
         calls = dict.fromkeys(wanted)
-        return any(
-            is_reached(self._script, calls, node, function, where) for node, where in function.returns
-        )
+        return any(is_reached(self._script, calls, node, function, where) for node, where in function.returns)
 
     @cached_property
     def _inside(self) -> dict[Scope, list[Site]]:
