@@ -341,7 +341,7 @@ model.fit(np.load("x.npy"))
     ("calls", "is_refused"),
     [
         ('folders("*")\nnumber()\nsplit([1, 2, 3])', False),
-        ('import horovod.tensorflow as hvd\n\nhvd.init()\nif hvd.rank() == 0:\n    number()', True),
+        ("import horovod.tensorflow as hvd\n\nhvd.init()\nif hvd.rank() == 0:\n    number()", True),
     ],
 )
 def test_what_makes_a_draw_alike_is_no_worse_for_programs_whose_ranks_all_draw(
