@@ -47,7 +47,7 @@ class Edit:
 
 
 class Suits(Enum):
-    """Which of the programs that run a statement a change of it suits: ONE that asks for it, or more.
+    """The programs that a change of a statement suits, among those that run it: ONE that asks, or more.
 
     ALL: it is no worse for any.  MEETING: for any whose ranks all come to the statement, since they tell each
     other something there.

@@ -65,7 +65,7 @@ class Remedy(Enum):
 
     @property
     def is_sent(self) -> bool:
-        """Whether rank 0 draws for all, so that all ranks have to come there."""
+        """Return whether rank 0 draws for all, so that all ranks have to come there."""
         return self in (Remedy.SENT, Remedy.SENT_AFTER)
 
 
