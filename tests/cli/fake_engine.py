@@ -78,6 +78,7 @@ def convert_program(
     runtime: Runtime | None = None,
     claims: KeptClaims | None = None,
     choices: Choices | None = None,
+    apart: Sequence[int] = (),
 ) -> Conversion:
     """Converts each file of the program as if it were alone; its first file names the loop."""
     texts, unresolved = linked(text, path, files)

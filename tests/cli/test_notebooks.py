@@ -609,3 +609,76 @@ def _took(*args: str) -> float:
     began = time.process_time()
     assert run(*args).exit_code == 0
     return time.process_time() - began
+
+
+TRAINER = """\
+import tensorflow as tf
+
+
+class Trainer:
+    def __init__(self, rate):
+        self.model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+        self.optimizer = tf.keras.optimizers.Adam(rate)
+
+    def run(self, data):
+        for x, y in data:
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((self.model(x) - y) ** 2)
+            grads = tape.gradient(loss, self.model.trainable_variables)
+            self.optimizer.apply_gradients(zip(grads, self.model.trainable_variables))
+"""
+USING = (
+    ("code", "import tensorflow as tf\nfrom trainer import Trainer"),
+    ("markdown", "# Data"),
+    ("code", "x = tf.ones((64, 3))\ndata = tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(8)"),
+    ("code", "%%time\ntrainer = Trainer(1e-3)\ntrainer.run(data)"),
+    ("code", "trainer.model.save('m.h5')"),
+)
+
+
+@pytest.fixture
+def using(here: Path) -> Path:
+    """use.ipynb, which trains by a class of trainer.py."""
+    path = here / "use.ipynb"
+    path.write_text(notebook(USING), encoding="utf-8")
+    (here / "trainer.py").write_text(TRAINER)
+    return path
+
+
+def test_a_notebook_is_converted_with_the_files_that_it_imports(using: Path) -> None:
+    shown = run("convert", "use.ipynb")
+    assert shown.exit_code == 0
+    assert "+++ b/use.ipynb:cell 5" in shown.stdout
+    assert "+++ b/trainer.py" in shown.stdout
+    assert "use.ipynb:cell 3:2:1: HV15 decided" in shown.stderr
+    assert run("convert", "--write", "use.ipynb").exit_code == 0
+    cells = sources(using.read_text("utf-8"))
+    assert cells[3] == USING[3][1]
+    assert cells[4] == "if hvd.rank() == 0:\n    trainer.model.save('m.h5')"
+    assert "hvd.DistributedGradientTape(tape)" in using.with_name("trainer.py").read_text()
+    assert "already distributed" in run("convert", "use.ipynb").stderr
+
+
+def test_one_statement_of_such_a_notebook_is_converted(using: Path) -> None:
+    shown = run("convert", "--at", "5:1", "use.ipynb").stdout
+    assert "cell 5" in shown
+    assert "cell 3" not in shown
+    assert "trainer.py" not in shown
+
+
+def test_such_a_notebook_is_written_below_a_directory(using: Path) -> None:
+    assert "changes together with trainer.py" in run("convert", "use.ipynb", "-o", "out.py").stderr
+    assert run("convert", "use.ipynb", "-o", "out/").exit_code == 0
+    assert "hvd.rank() == 0" in sources(Path("out/use.ipynb").read_text("utf-8"))[4]
+    assert "hvd.DistributedGradientTape(tape)" in Path("out/trainer.py").read_text()
+    assert using.with_name("trainer.py").read_text() == TRAINER
+
+
+def test_what_refuses_such_a_notebook_is_told_with_its_place(using: Path) -> None:
+    using.write_text(notebook([*USING, ("code", "# Here\nawait_all(lambda: trainer.run(")]), encoding="utf-8")
+    assert "use.ipynb:cell 6:2:" in run("convert", "use.ipynb").stderr
+    using.write_text(notebook(USING), encoding="utf-8")
+    trainer = using.with_name("trainer.py")
+    trainer.write_text(TRAINER.replace("tf.GradientTape()", "tf.distribute.MirroredStrategy().scope()"))
+    told = run("convert", "use.ipynb").stderr
+    assert "refused: trainer.py:" in told

@@ -199,7 +199,7 @@ class NotebookDocument(Document):
 
     @property
     def is_linked(self) -> bool:
-        """A notebook is no module, and is judged by itself, as in an editor."""
+        """A notebook is no module, and is checked by itself, as in an editor."""
         return False
 
     @property
@@ -220,7 +220,7 @@ class NotebookDocument(Document):
         """The outcome of a conversion, cell by cell."""
         conversion = whole(conversion, self.notebook.cells)
         conversion = replace(conversion, reason=self.nothing or conversion.reason)
-        edits = conversion.plan.edits if conversion.plan is not None else ()
+        edits = conversion.files[0].edits if conversion.plan is not None else ()
         return conversion, self.after(self.notebook.cells.edited(edits)) if edits else self
 
     def content(self, name: str) -> str:

@@ -86,11 +86,12 @@ def _process(unit: Unit, request: Request, sources: Sources) -> Outcome:
         document = Document(replace(known, path=path)) if known else read_document(item, path)
         result = _conversion(document, unit, request, sources)
         if is_program(result):
-            report = described(report, result)
-            changed = changed_files(document, result, sources)
+            result, after = document.converted(result)
+            report = described(report, document, result)
+            changed = changed_files(document, after, result, sources)
             outcome = Outcome(report, tuple(each.diff for each in changed))
             named = [item.path, *unit.modules]
-            written = deliver_program(document, changed, result, request, named, sources.parsed)
+            written = deliver_program(document, after, changed, result, request, named, sources.parsed)
             for each in changed:
                 sources.change(each.path, each.file, each.text, written and request.mode is Mode.WRITE)
         else:
@@ -134,6 +135,7 @@ def _conversion(document: Document, unit: Unit, request: Request, sources: Sourc
         runtime=runtime,
         claims=sources.claims,
         choices=choices,
+        apart=document.starts,
     )
     read = [each.path for each in result.files]
     for wanted in filter(None, (only, at[0] if at else "")):

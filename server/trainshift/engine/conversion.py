@@ -151,12 +151,14 @@ def convert_program(
     runtime: Runtime | None = None,
     claims: KeptClaims | None = None,
     choices: Choices | None = None,
+    apart: Sequence[int] = (),
 ) -> Conversion:
     """Convert the program that the file at the absolute `path` starts, which holds `text`.
 
     The rest is read from `files`.  `at` is a path ("" for the started file's) and a 1-based line, to convert
     one statement alone; `only`, unless it is "", is the path of one file whose part alone is converted.
     `claims` are those of other programs, kept for a run that converts many; `choices` are those for this one.
+    A notebook starts a program, too: what begins at the offsets in `apart` stays apart from what is before.
     """
     choices = _settled(choices, runtime)
     rivals = claims or KeptClaims(files, lambda path: choices or Choices())
@@ -168,6 +170,7 @@ def convert_program(
         runtime,
         files,
         lambda script: analyze_program(script, files, claims=rivals.of, choices=choices),
+        apart,
     )
 
 
@@ -248,14 +251,22 @@ def whole(conversion: Conversion, cells: Cells) -> Conversion:
     """The conversion of a notebook's cells; refused where one is not Python, or would lose a magic."""
     if conversion.plan is None:
         return conversion
-    found = hindrance(cells, conversion.plan.edits)
+    edits = conversion.files[0].edits
+    found = hindrance(cells, edits)
     if found is not None:
         reason, at = found
-        return Conversion(Status.REFUSED, cells.text, reason=reason, position=cells.source.position(at))
-    if not compiles(cells.edited(conversion.plan.edits).text) and compiles(cells.text):
+        return _unchanged(conversion, cells, reason, cells.source.position(at))
+    if not compiles(cells.edited(edits).text) and compiles(cells.text):
         reason = "an internal error, please report it: the cells do not compile"
-        return Conversion(Status.REFUSED, cells.text, reason=reason)
+        return _unchanged(conversion, cells, reason)
     return conversion
+
+
+def _unchanged(
+    conversion: Conversion, cells: Cells, reason: str, position: tuple[int, int] | None = None
+) -> Conversion:
+    files = tuple(replace(each, text=each.before, edits=()) for each in conversion.files)
+    return Conversion(Status.REFUSED, cells.text, reason=reason, position=position, files=files)
 
 
 def carry_out(

@@ -22,11 +22,15 @@ class ChangedFile:
     path: str
     file: SourceFile
     text: str
+    cells: tuple[bytes, ...] = ()
+    """The diffs of its cells, of a notebook."""
 
     @property
     def diff(self) -> FileDiff:
         """The diff of the two contents; raises FileProblem if the file's encoding lacks a character."""
         name = self.file.path
+        if self.cells:
+            return FileDiff(name, self.cells, self.file.encoding)
         try:
             after = self.file.encode(self.text)
         except FileProblem as problem:
@@ -39,8 +43,10 @@ def is_program(result: Conversion) -> bool:
     return len(result.files) > 1 or bool(result.path) or any(note.path for note in result.withheld)
 
 
-def changed_files(document: Document, result: Conversion, sources: Sources) -> list[ChangedFile]:
-    """The files that a conversion changes, the start file first, which is `document`'s.
+def changed_files(
+    document: Document, after: Document, result: Conversion, sources: Sources
+) -> list[ChangedFile]:
+    """The files that a conversion changes, the start file first, which is `document`'s, and then `after`'s.
 
     Raises FileProblem where one of them does not hold any more what was converted.
     """
@@ -48,14 +54,18 @@ def changed_files(document: Document, result: Conversion, sources: Sources) -> l
     def found() -> Iterator[ChangedFile]:
         start = result.files[0]
         for each in result.files:
-            if each.text != each.before:
-                file = document.file if each is start else sources.file(each.path, each.before)
-                yield ChangedFile(each.path, file, each.text)
+            if each.text == each.before:
+                continue
+            if each is start:
+                cells = document.diff(after) if document.starts else ()
+                yield ChangedFile(each.path, document.file, after.file.text, cells)
+            else:
+                yield ChangedFile(each.path, sources.file(each.path, each.before), each.text)
 
     return list(found())
 
 
-def described(report: FileReport, result: Conversion) -> FileReport:
+def described(report: FileReport, document: Document, result: Conversion) -> FileReport:
     """The report with the outcome of a program of several files, as a whole and file by file."""
     start = result.files[0].path
     notes = (*result.applied, *result.decisions, *result.doubts, *result.withheld, *result.unresolved)
@@ -64,8 +74,12 @@ def described(report: FileReport, result: Conversion) -> FileReport:
     names = {path: shown_path(path) for path in paths if path} | {start: report.path}
 
     def told(notes: tuple[Note, ...]) -> tuple[Note, ...]:
-        return tuple(replace(note, path=names[note.path or start]) for note in notes)
+        here = [document.notes((note,))[0] if note.path in ("", start) else note for note in notes]
+        return tuple(replace(note, path=names[note.path or start]) for note in here)
 
+    elsewhere = result.path if result.path != start else ""
+    position = result.position
+    spot = (Spot(*position) if elsewhere else document.spot(*position)) if position else None
     report = replace(
         report,
         status=result.status.value,
@@ -75,9 +89,9 @@ def described(report: FileReport, result: Conversion) -> FileReport:
         withheld=told(result.withheld),
         hazards=told(result.hazards),
         reason=result.reason,
-        position=Spot(*result.position) if result.position else None,
-        home=names[result.path] if result.path and result.path != start else "",
-        excerpt=_excerpt(result) if result.status is Status.REFUSED else "",
+        position=spot,
+        home=names[elsewhere] if elsewhere else "",
+        excerpt=_excerpt(document, result, spot, elsewhere) if result.status is Status.REFUSED else "",
         differs=result.status is Status.CONVERTED,
         is_unread=result.code == SYNTAX_ERROR.code,
         loops=told(result.loops),
@@ -104,10 +118,11 @@ def _of(notes: tuple[Note, ...], name: str) -> tuple[Note, ...]:
     return tuple(note for note in notes if note.path == name)
 
 
-def _excerpt(result: Conversion) -> str:
-    """The line that the position of a conversion is on."""
-    texts = {each.path: each.before for each in result.files}
-    text = texts.get(result.path or result.files[0].path)
-    if result.position is None or text is None:
+def _excerpt(document: Document, result: Conversion, spot: Spot | None, elsewhere: str) -> str:
+    """The line that a place is on, of the document or of the file elsewhere."""
+    if spot is None:
         return ""
-    return Shown(text).line(Spot(*result.position)) or ""
+    if not elsewhere:
+        return document.shown().line(spot) or ""
+    texts = {each.path: each.before for each in result.files}
+    return Shown(texts.get(elsewhere, "")).line(spot) or ""

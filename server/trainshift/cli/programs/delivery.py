@@ -48,6 +48,7 @@ def deliver_text(document: Document, after: Document, result: Conversion, reques
 
 def deliver_program(
     document: Document,
+    after: Document,
     changed: Sequence[ChangedFile],
     result: Conversion,
     request: Request,
@@ -62,7 +63,7 @@ def deliver_program(
         return False
     read = [each.path for each in result.files]
     if request.mode is Mode.OUTPUT and not is_directory(request.output, several=True):
-        _deliver_one(document, changed, result, request)
+        _deliver_one(document, after, changed, result, request)
         return True
     if not changed:
         return False
@@ -87,7 +88,11 @@ def _root(program: Sequence[str], files: ParsedFiles) -> str:
 
 
 def _deliver_one(
-    document: Document, changed: Sequence[ChangedFile], result: Conversion, request: Request
+    document: Document,
+    after: Document,
+    changed: Sequence[ChangedFile],
+    result: Conversion,
+    request: Request,
 ) -> None:
     """Write the start file, or the one that is asked for, as one text."""
     start = result.files[0].path
@@ -104,7 +109,8 @@ def _deliver_one(
     if request.output == STANDARD_STREAM:
         print_bytes(file.encode(text))
     else:
-        write_output(request.output, file, text)
+        content = after.content(request.output) if wanted == start else text
+        write_output(request.output, file, content)
 
 
 def _below(path: str, program: Sequence[str], request: Request) -> str:

@@ -18,9 +18,9 @@ _TESTS = "it is a test; name it to convert it too"
 class Unit:
     """A unit of work: the program that a file starts, or an input that is not a program.
 
-    `path` is the absolute path of the start file, "" for what is no program: standard input, a notebook, what
-    cannot be read.  `modules` are files of it that the user named in its stead.  `reason` says why an input
-    of a walked directory is left alone.
+    `path` is the absolute path of the start file, a script or a notebook, "" for what is no program: standard
+    input, what cannot be read.  `modules` are files of it that the user named in its stead.  `reason` says
+    why an input of a walked directory is left alone.
     """
 
     item: Input
@@ -45,7 +45,7 @@ def units(inputs: Sequence[Input], sources: Sources) -> list[Unit]:
             sources.read_ahead(path, item.path)
         starts = programs.starts(path) if path else []
         if not path:
-            found[str(number)] = Unit(item)
+            found[str(number)] = Unit(item, home(item.path) if _is_notebook(item) else "")
         elif item.named:
             for start in [path] if path in starts else starts:
                 unit = found.get(start) or Unit(items.get(start) or Input(shown_path(start)), start)
@@ -58,6 +58,11 @@ def units(inputs: Sequence[Input], sources: Sources) -> list[Unit]:
             whose = " and ".join(map(shown_path, starts))
             found[path] = Unit(item, path, reason=f"it belongs to the program of {whose}; convert that")
     return list(found.values())
+
+
+def _is_notebook(item: Input) -> bool:
+    special = item.problem or item.nothing or item.path == STANDARD_INPUT
+    return not special and is_notebook(item.path) and os.path.isfile(item.path)
 
 
 def is_script(item: Input) -> bool:
