@@ -1,4 +1,4 @@
-"""The engine: runs rules on a script.  What it logs is for programs that ask; it never prints by itself."""
+"""The engine: runs rules on a script. It logs for programs that ask, and never prints."""
 
 import logging
 

@@ -76,7 +76,7 @@ class Analysis:
         return tuple(each for each in found if not self._is_told(each))
 
     def _is_told(self, fault: Fault) -> bool:
-        """Return whether a doubt on its place tells a hazard already."""
+        """Return whether a doubt at its place reports a hazard already."""
         return bool(fault.code) and any(
             each.is_doubt and each.target.start <= fault.span.start <= each.target.end
             for each in self.remarks
@@ -106,7 +106,7 @@ class Analysis:
 
     @property
     def taken_out_of(self) -> frozenset[str]:
-        """The files that strategies are taken out of, which is done in all of them or in none."""
+        """The files from which strategies are removed, which happens in all of them or in none."""
         edits = self.read.origin[1].first if self.read.origin is not None else ()
         return frozenset(self.file_at(edit.start)[0].path for edit in edits)
 
@@ -121,7 +121,7 @@ class Analysis:
         return self.program.script.at(offset)
 
     def place(self, span: Span) -> tuple[Script, Span]:
-        """The script of the file that a stretch of the program's text lies in, and where it is there."""
+        """The script of the file at a span of the program's text, and the span in that file."""
         script, start = self.file_at(span.start)
         return script, Span(start, start + span.end - span.start)
 
@@ -130,11 +130,11 @@ class Analysis:
         return next(self.program.start_of(file) for file in self.program.files if file.script.path == path)
 
     def edits_by_file(self, edits: tuple[Edit, ...]) -> list[tuple[Script, tuple[Edit, ...]]]:
-        """Edits by the files that they are made in, in the files' own offsets; every file is there."""
+        """Split edits by file, with the offsets of each file; every file is included."""
         return self.program.script.parts(edits)
 
     def statement_at(self, statement: Statement) -> tuple[str, Span]:
-        """The file that a statement stands in, and its place in it."""
+        """The file of a statement, and its span there."""
         script, span = self.place(self.program.script.statement_span(statement))
         return script.path, span
 
@@ -240,7 +240,7 @@ def _brought_back(analysis: Analysis) -> Analysis:
 
 
 def _back(passage: OffsetMap, edits: tuple[Edit, ...]) -> tuple[Edit, ...] | None:
-    """Edits of what a passage leads to as edits of the text before it; None where one cannot be."""
+    """Map edits of a passage's result to the text before it; None if one cannot be mapped."""
     found: list[Edit] = []
     for edit in edits:
         moved = passage.edits(edit)
@@ -360,7 +360,7 @@ def _set_up(program: Program, changes: list[Change]) -> list[Change]:
 
 
 def _is_started(program: Program) -> bool:
-    """Return whether files of a program start Horovod and choose GPUs before anything asks for either."""
+    """Return whether a program's files start Horovod and choose GPUs before anything needs either."""
     if not program.fact(Horovod).calls("init"):
         return False
     return not hazards_of(program, ("HZ01", "HZ02")).found

@@ -54,7 +54,7 @@ class Body(Protocol):
         """The program."""
 
     def edited(self: B, edits: Iterable[Edit]) -> B:
-        """The same after disjoint edits of the program, given in text order."""
+        """A copy with disjoint edits of the program, given in text order."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Cells:
         return Source(self.text)
 
     def at(self, offset: int) -> tuple[int, int]:
-        """The index of the cell that holds an offset of the program, its end included; the offset in it."""
+        """The index of the cell at an offset of the program (its end included), and the offset in it."""
         index = max(bisect_right(self.starts, offset) - 1, 0)
         return index, min(offset - self.starts[index], len(self.texts[index]))
 
@@ -197,7 +197,7 @@ _COMMENTED = _Manner(
 
 
 def covered(cell: str) -> str:
-    """A cell's code with everything that is no Python covered, in the same length."""
+    """A cell's code with magics and shell lines replaced by text of the same length."""
     return _read(cell, _COVERED)
 
 

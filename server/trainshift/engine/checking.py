@@ -86,14 +86,14 @@ class Region:
         return cls(*source.position(span.start), *source.position(span.end))
 
     def span(self, source: Source) -> Span:
-        """The stretch of `source` that stands there, as far as it has one."""
+        """The span of the region in `source`, as far as it exists there."""
         starts, last = source.line_starts, len(source.text)
         start = min(starts[min(self.line, len(starts)) - 1] + self.column - 1, last)
         end = min(starts[min(self.end_line, len(starts)) - 1] + self.end_column - 1, last)
         return Span(start, max(start, end))
 
     def down(self, lines: int) -> Region:
-        """The region so many lines further down."""
+        """The region moved down by some lines."""
         return Region(self.line + lines, self.column, self.end_line + lines, self.end_column, self.cell)
 
     def as_json(self) -> dict[str, int]:
@@ -147,7 +147,7 @@ class Diagnostic:
 
     @property
     def is_error_of_ours(self) -> bool:
-        """Return whether the check itself came to nothing: broken syntax, or a defect of a restriction."""
+        """Return whether the check itself failed: a syntax error, or a defect of a restriction."""
         return self.code in (SYNTAX_ERROR.code, INTERNAL_ERROR.code)
 
     def __hash__(self) -> int:
@@ -185,7 +185,7 @@ class Told:
         return known[1] if known is not None else None
 
     def tell(self, finding: Finding, diagnostic: Diagnostic) -> None:
-        """Take down what is told of a finding."""
+        """Record the diagnostic of a finding."""
         self._by_finding[id(finding)] = finding, diagnostic
 
 
@@ -250,7 +250,7 @@ def check(
 
 
 def check_failed(error: Exception, path: str, settings: Settings) -> CheckReport:
-    """The report on a file of which the check itself failed, by the error that is being handled."""
+    """The report on a file whose check failed, for the exception being handled."""
     if isinstance(error, RecursionError):
         return unread(ParseFailure(_TOO_DEEP, 1, 1), path, settings)
     log.exception("the check of %s failed", path)
@@ -389,8 +389,8 @@ def _with(result: Judgement, more: Iterable[Finding]) -> Judgement:
 
 
 def _may_miss_programs(program: Program, settings: Settings, files: ParsedFiles) -> bool:
-    """Return whether hazards are asked of programs that use the script, and not all files are searched for
-    these.
+    """Return whether hazards depend on programs that use the script, and not all files have been searched for
+    them.
     """
     path = program.script.path
     is_asked = settings.is_on(UNSEARCHED_FILES.code) and not _HAZARDS.isdisjoint(settings.checked_codes)
@@ -473,7 +473,7 @@ def report_on(
 def report_of(
     result: Judgement, reported: Iterable[Diagnostic], path: str, suppressed: int = 0
 ) -> CheckReport:
-    """The report on a file of which findings are `reported` and restrictions may have failed."""
+    """The report on a file with the diagnostics `reported`, and the restrictions that failed."""
     failures = (_failure(INTERNAL_ERROR.code, _report_it(defect)) for defect in result.defects)
     return CheckReport(path, (*failures, *reported), suppressed, result.by_hand)
 

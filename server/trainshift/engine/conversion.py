@@ -153,7 +153,7 @@ def convert_program(
     choices: Choices | None = None,
     apart: Sequence[int] = (),
 ) -> Conversion:
-    """Convert the program that the file at the absolute `path` starts, which holds `text`.
+    """Convert the program that the file at the absolute `path`, with the text `text`, starts.
 
     The rest is read from `files`.  `at` is a path ("" for the started file's) and a 1-based line, to convert
     one statement alone; `only`, unless it is "", is the path of one file whose part alone is converted.
@@ -248,7 +248,7 @@ def hindrance(cells: Cells, edits: Iterable[Edit]) -> tuple[str, int] | None:
 
 
 def whole(conversion: Conversion, cells: Cells) -> Conversion:
-    """The conversion of a notebook's cells; refused where one is not Python, or would lose a magic."""
+    """The conversion of a notebook's cells; refused if one is not Python, or would lose a magic."""
     if conversion.plan is None:
         return conversion
     edits = conversion.files[0].edits
@@ -375,7 +375,7 @@ def _result(
 
 
 def _loops(analysis: Analysis) -> tuple[Note, ...]:
-    """The training loops of a program, each with its pattern, where it is."""
+    """The training loops of a program, each with its pattern and its place."""
     loops = sorted(analysis.read.fact(Loops).own, key=lambda loop: loop.span.start)
     return tuple(_note(analysis, "", analysis.given(loop.span), loop.pattern.value) for loop in loops)
 
@@ -488,7 +488,7 @@ def _touched(analysis: Analysis) -> set[Span]:
 
 
 def _parting(analysis: Analysis, remarks: Iterable[Remark]) -> tuple[Note, ...]:
-    """Notes on what is left alone and may have the ranks diverge or wait."""
+    """Notes on code left alone that may make the ranks diverge or wait."""
     return tuple(_note(analysis, each.rule, each.target, each.text) for each in remarks if each.is_doubt)
 
 

@@ -13,7 +13,7 @@ from trainshift.python.syntax.code import Code
 
 
 def edited(program: Program, edits: tuple[Edit, ...]) -> Program:
-    """The program that edits, in text order, come to; ValueError where that is not Python."""
+    """The program after edits in text order; raises ValueError if it is not Python."""
     codes = {script.path: _edited(script, own) for script, own in program.script.parts(edits)}
     workspace = program.script.scripts[0].workspace
     origin = program, OffsetMap(edits)
@@ -25,7 +25,7 @@ def edited(program: Program, edits: tuple[Edit, ...]) -> Program:
 
 
 def forget_edited(program: Program) -> None:
-    """Free at once a program that `edited` gave, and what was read anew for it.
+    """Free at once a program that `edited` returned, and everything parsed for it.
 
     That refers to itself, too, and a long file's would outlive many conversions.
     """

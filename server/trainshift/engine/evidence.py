@@ -1,4 +1,4 @@
-"""Evidence: what an answer was found by, in files as they are, and whether these still are so.
+"""Evidence: the observations of files behind an answer, and whether they are still the same.
 
 An observation asks one thing of the files of a project: what a file says, what a folder holds, who imports a
 file.  Two answers are alike where all observations of the first give what they gave.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Observation(NamedTuple):
-    """A question about files: its kind, the path that it is about, and a name, if it asks for one."""
+    """A question about files: its kind, the path concerned, and perhaps a name."""
 
     kind: str
     path: str
@@ -30,7 +30,7 @@ class Noted:
     once: dict[Hashable, Noted] = field(default_factory=dict)
 
     def add(self, other: Noted) -> None:
-        """Count all that was noted by another one as asked here."""
+        """Add all observations of another record."""
         self.paths |= other.paths
         self.others |= other.others
         self.once |= other.once
@@ -42,10 +42,10 @@ class Noted:
 
 
 def digest(text: str) -> str:
-    """A short text that stands for another one."""
+    """A short digest of a text."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def digest_of_names(names: Iterable[str]) -> str:
-    """A digest of names in their order; names hold no null byte."""
+    """A digest of names in order; names contain no null byte."""
     return digest("\0".join(names))

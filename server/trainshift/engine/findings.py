@@ -127,7 +127,7 @@ def _moved(span: Span, start: int) -> Span:
 
 
 def _of_file(change: Change, start: int, size: int) -> Change | None:
-    """A change whose edits all stand in one file, by that file's places; None if they do not."""
+    """A change whose edits are all in one file, with that file's offsets; None for any other."""
     edits = (*change.edits, *change.requires)
     if not all(start <= edit.start and edit.end <= start + size for edit in edits):
         return None

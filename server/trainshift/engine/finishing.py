@@ -126,7 +126,7 @@ class _Edited:
 def finished(
     text: str, edits: tuple[Edit, ...], manner: Manner, apart: Sequence[int] = ()
 ) -> tuple[Edit, ...]:
-    """Edits of a text, and what makes their result read well, as edits of that text.
+    """The edits, with further ones that tidy their result, all as edits of the original text.
 
     No edit joins what stands on both sides of one of the offsets in `apart`.
     """
@@ -142,7 +142,7 @@ def finished(
 
 
 def _joined_guards(edited: _Edited, manner: Manner) -> Iterator[Edit]:
-    """Edits that put what neighbouring guards hold under the first one, where edits have made one of them."""
+    """Yield edits that merge a guard with the one above it, if edits have made one of them."""
     if (
         len(re.findall(r"^[ \t]*if [\w.]+\.rank\(\) == 0:", edited.text, re.MULTILINE)) < 2
         or edited.tree is None
@@ -184,7 +184,7 @@ def _indentation(source: Source, node: ast.stmt) -> str:
 
 
 def _header(source: Source, node: ast.If) -> str:
-    """The test of a guard that stands on a row of its own; "" for any other."""
+    """The test of a guard on a row of its own; "" for any other."""
     if node.orelse or node.body[0].lineno == node.lineno:
         return ""
     start = source.line_starts[node.lineno - 1]
@@ -252,7 +252,7 @@ def _width(source: Source, row: int) -> int:
 
 
 def _row_alone(edited: _Edited, line: LogicalLine, row: int, manner: Manner) -> Edit | None:
-    """A row broken by itself, where it holds whole elements between brackets."""
+    """Break a row by itself, if it holds whole elements between brackets."""
     if not line.holds_elements(row):
         return None
     source = edited.source
@@ -263,7 +263,7 @@ def _row_alone(edited: _Edited, line: LogicalLine, row: int, manner: Manner) -> 
 def _broken(
     source: Source, start: int, end: int, manner: Manner, *, in_brackets: bool = False
 ) -> Edit | None:
-    """The edit that lays a stretch out as black does; None where it is so, or cannot be read."""
+    """The edit that formats a span as black does; None if it is so already, or cannot be parsed."""
     indent = source.indentation(start)
     start = source.line_start(start) + len(indent)
     code = source.text[start:end]

@@ -1,4 +1,4 @@
-"""Guards: what becomes of a change where a restriction that its rule relies on does not hold.
+"""Guards: the consequences for a change if a restriction that its rule relies on does not hold.
 
 The question is always whether this change could be wrong because of this finding (spec.md 1), so only a
 finding about the changed statement counts, or one that says that it concerns it.

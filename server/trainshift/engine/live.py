@@ -1,4 +1,4 @@
-"""Live: what is said of a script while it is edited, at once for the statements that changed, then in full.
+"""Live: check a script while it is edited: at once the changed statements, then all of it.
 
 A full check asks every restriction about the whole program.  While somebody types that would come too
 late in a long script, so there only the changed statements are asked about, read together with the statements
@@ -410,7 +410,7 @@ class _Moves:
         return diagnostic if is_same else diagnostic.moved(region, related, span)
 
     def _region(self, region: Region) -> Region | None:
-        """A region where it is now; None if one of its lines was edited."""
+        """A region at its new place; None if one of its lines was edited."""
         first, last = self._edited
         if region.end_line < first or (region.line > last and not self._lines):
             return region

@@ -9,7 +9,7 @@ from trainshift.python.source.source import one_line
 
 @dataclass(frozen=True, slots=True)
 class OwnCode:
-    """A code that is no restriction; `doc` is its page, whose first paragraph is its title."""
+    """A code that is not a restriction's; `doc` is its page, whose first paragraph is its title."""
 
     code: str
     name: str

@@ -1,4 +1,4 @@
-"""Packing: frozen objects of ours as lists that JSON can hold, and back, checked against their types."""
+"""Packing: convert frozen objects to lists for JSON and back, checked against their types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def packed(value: object) -> Any:
-    """A value as JSON holds it: a dataclass as the list of its fields, an enumeration as its value."""
+    """A value in JSON form: a dataclass as the list of its fields, an enumeration as its value."""
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):

@@ -40,7 +40,7 @@ _NOT_SEARCHED = (
 
 
 class Programs:
-    """The programs of a workspace, told by its files' imports; paths are absolute."""
+    """The programs of a workspace, by its files' imports; paths are absolute."""
 
     def __init__(self, files: ParsedFiles) -> None:
         self._files = files
@@ -49,7 +49,7 @@ class Programs:
         self._may_train: dict[str, bool] = {}
 
     def importers(self, path: str) -> list[str]:
-        """The files that import the one at `path` themselves, those of tests left out."""
+        """The files that directly import the one at `path`, tests excluded."""
         if path not in self._importers:
             self._importers[path] = [
                 other
@@ -96,7 +96,7 @@ class Programs:
         return code is None or _guards_code(code) or not self.importers(path)
 
     def _imported_by(self, path: str) -> frozenset[str]:
-        """The files that the one at `path` imports itself."""
+        """The files that the one at `path` directly imports."""
         if path not in self._imported:
             self._imported[path] = self._files.once(("imported by", path), partial(self._imports, path))
         return self._imported[path]
@@ -224,7 +224,7 @@ def analyze_program(
 
 
 def _disagreements(analysis: Analysis, rival: Claims) -> Iterator[Withheld]:
-    """The statements of shared files that both programs run and would change in different ways."""
+    """Yield the statements of shared files that both programs run and would change differently."""
     for place, (change, edits) in _wanted(analysis).items():
         suits = change.suits is Suits.MEETING and place[:2] in rival.met
         differs = rival.wanted[place] != edits if place in rival.wanted else place[:2] in rival.left
@@ -254,7 +254,7 @@ def _wanted(analysis: Analysis) -> dict[tuple[str, Span, str], tuple[Change, tup
 
 
 def is_test(path: str) -> bool:
-    """Return whether a file holds tests, by its name."""
+    """Return whether a file contains tests, by its name."""
     name = posixpath.basename(path)
     return name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
 

@@ -161,11 +161,11 @@ class Settings:
 
     @cached_property
     def without_hazards(self) -> Settings:
-        """These settings for a part of a program alone, which says nothing of what its ranks do."""
+        """These settings for a part of a program, for which hazards make no sense."""
         return replace(self, ignore=(*self.ignore, *_HAZARD_FAMILY))
 
     def over(self, base: Settings) -> Settings:
-        """These settings, and those of `base` where nobody chose."""
+        """These settings, with those of `base` for the ones not set."""
         own = {name: getattr(self, name) for name in self.given}
         return replace(base, **own | {"chosen": {**base.chosen, **self.chosen}})
 
@@ -189,13 +189,13 @@ class Settings:
         return replace(base, ignore=(*base.ignore, *ignore))
 
     def for_file(self, matches: Callable[[str], bool]) -> Settings:
-        """The settings of one file, of which `matches` tells whether a pattern means it."""
+        """The settings of one file; `matches` says whether a pattern matches it."""
         extra = [code for pattern, codes in self.per_file_ignores if matches(pattern) for code in codes]
         return replace(self, ignore=(*self.ignore, *extra)) if extra else self
 
 
 def read_settings(table: Mapping[str, object], where: str) -> Settings:
-    """The settings that a TOML table holds; `where` names its place in the SettingsError it may raise."""
+    """Read a TOML table; `where` is its place in a SettingsError."""
     readers: dict[str, Callable[[str, str, object], object]] = {
         "select": _codes,
         "ignore": _codes,

@@ -1,4 +1,4 @@
-"""Suppressions: comments that silence findings, and what is wrong with the comments themselves.
+"""Suppressions: comments that silence findings, and the problems with such comments.
 
 `# trainshift: ignore[TF03, TF05]` silences these codes for the statement on whose line it stands, and
 `# trainshift: ignore` every code.  `# trainshift: ignore-file[TF03]` and `# trainshift: ignore-file`
@@ -139,7 +139,7 @@ def problems(
 
 
 def silence(script: Script, finding: Finding) -> Edit | None:
-    """The edit that silences one finding by a comment; None where no comment can stand.
+    """The edit that silences one finding by a comment; None if no comment fits.
 
     A comment that silences other codes there is added to.
     """

@@ -1,4 +1,4 @@
-"""Unseen: what trains, or may train, where nothing that is here shows how; nothing of it can be changed."""
+"""Unseen: training, or possible training, in code that is not here, so that nothing can be changed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LIBRARY_STEPS = ("create_train_op", "optimize_loss")
 
 
 def unseen_run(program: Program) -> tuple[Site, str] | None:
-    """A session or an Estimator that trains, if at all, where nobody sees it."""
+    """A session or an Estimator that may train in code that is not here."""
     # Next to a tape's loop or a fit, a session is the TF1 way to set GPU options.
     if program.fact(Loops).own or _only_computes(program):
         return None
@@ -46,7 +46,7 @@ def unseen_run(program: Program) -> tuple[Site, str] | None:
 
 
 def _only_computes(program: Program) -> bool:
-    """Return whether all that sessions run is made by functions of TensorFlow that change no variable."""
+    """Return whether sessions only run operations of TensorFlow functions that change no variable."""
     script = program.script
     if any(script.sites_named(*_LOADING, *STEPPING)):
         return False
@@ -71,7 +71,7 @@ def _only_computes(program: Program) -> bool:
 
 
 def _is_computed(program: Program, at: Occurrence) -> bool:
-    """Return whether it is seen where a value comes from, and that making it changes no variable."""
+    """Return whether a value has a known source whose computation changes no variable."""
     names = program.names
     if isinstance(at.node, ast.Call):
         full = names.full_names(at.node.func, at.scope, at.statement)
@@ -100,7 +100,7 @@ def _is_computation(name: str) -> bool:
 
 
 def _hands_session_on(program: Program, site: Site) -> bool:
-    """Return whether code that is not here may run a session, which a call gives it."""
+    """Return whether a call passes a session to code that is not here."""
     names = program.names
     if names.called_functions(site) or not any(
         names.may_be(names.site_values(given, site), *api.SESSION, *MONITORED)

@@ -1,4 +1,4 @@
-"""Verdicts: what was found in files and by which observations, to be kept for a later run.
+"""Verdicts: the diagnostics of files and their evidence, kept for a later run.
 
 A verdict holds as long as all of its observations come to what they came to.  Observations are rows of one
 table, since files of a project share most of them.  What is read back is data, and never trusted: a table
@@ -64,7 +64,7 @@ class Verdicts:
         found: Verdict,
         day: int,
     ) -> None:
-        """Keep what was found in a file by what was noted of `files`."""
+        """Keep the verdict on a file, with the observations of `files` behind it."""
         rows = self._rows_of(noted, files, {})
         self.entries[path] = Entry(under, rows, demand, packed(found), day)
 
@@ -99,7 +99,7 @@ class Verdicts:
             self.entries[path] = Entry(entry.under, rows, entry.demand, entry.packed, entry.day)
 
     def as_json(self) -> dict[str, Any]:
-        """The table as JSON holds it."""
+        """The table in JSON form."""
         entries = {path: packed(each) for path, each in self.entries.items()}
         return {"format": _FORMAT, "rows": self._rows, "entries": entries}
 

@@ -1,4 +1,4 @@
-"""Links a script to the files that it imports from; reading them is somebody else's work."""
+"""Link a script to the files that it imports; others read these files."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ParsedFiles:
         """How often files have changed."""
 
     def stay(self) -> None:
-        """Count on all files to stay as they are, so that what is found `once` is found for good."""
+        """Assume that no file changes, so that results of `once` are final."""
         self._answers = {}
 
     @property
@@ -143,7 +143,7 @@ class ParsedFiles:
         return known
 
     def _keep(self, path: str, code: Code | None) -> None:
-        """Keep what a file says, and what the last ones said as far as that is not too much."""
+        """Keep a parsed file, and recent ones up to a limit."""
         self._drop(path)
         self._parsed[path] = code
         self._kept += _size_of(code)
@@ -167,14 +167,14 @@ class ParsedFiles:
             self._noted = before
 
     def know(self, path: str, code: Code) -> None:
-        """Take what a file says from whom has read it, a document that is open, if it does say that now."""
+        """Accept a parsed file from its reader, such as an open document, if it is current."""
         text = self._text(path)
         if text is not None and text.removeprefix(BOM) == code.source.text:
             self._keep(path, code)
             self._failures.pop(path, None)
 
     def note(self, paths: Iterable[str]) -> None:
-        """Count files as asked for, of which something is known already."""
+        """Record that files were used about which something is known already."""
         if self._noted is not None:
             self._noted.paths.update(paths)
 
@@ -183,7 +183,7 @@ class ParsedFiles:
         return self._failures.get(path)
 
     def forget(self, path: str, *, is_edit: bool = False) -> None:
-        """Read a file anew when it is asked for; with `is_edit` it was there before and still is.
+        """Read a file again at its next use; with `is_edit` it existed before and still does.
 
         Of one that is edited only what has changed is parsed anew.
         """
@@ -199,7 +199,7 @@ class ParsedFiles:
         self._forget_words(path)
 
     def _forget_words(self, path: str) -> None:
-        """Read the imports of a file anew when they are asked for."""
+        """Read the imports of a file again at their next use."""
         if path not in self._words:
             return
         self._naming.clear()
@@ -214,7 +214,7 @@ class ParsedFiles:
         return known is not None and known.source.text == text
 
     def survey(self, path: str, pause: Callable[[], None]) -> None:
-        """Read the imports of all files of the project that holds `path`; `pause` may raise to give up."""
+        """Read the imports of all files in the project of `path`; `pause` may raise to abort."""
         for _ in self._surveying(posixpath.dirname(path)):
             pause()
 
@@ -267,8 +267,8 @@ class ParsedFiles:
         return self._around(posixpath.dirname(path)).is_whole
 
     def is_used_beside(self, path: str, module: str) -> bool:
-        """Return whether a file that may import the one at `path`, from however far, imports a module as
-        well.
+        """Return whether a file that may import the one at `path`, however indirectly, also imports a
+        module.
         """
         self._note(Observation("used beside", path, module))
         return self._is_used_beside(path, module)
@@ -309,7 +309,7 @@ class ParsedFiles:
         return []
 
     def _telling(self, directory: str) -> list[str]:
-        """The names in a directory that tell which modules are there, and where a project begins."""
+        """The names in a directory that decide which modules exist, and where a project begins."""
         names = self._entries(directory)
         return sorted(name for name in names if name.endswith(".py") or name in _ROOT_MARKS or name == ".env")
 
@@ -382,7 +382,7 @@ def _size_of(code: Code | None) -> int:
 
 
 def _module_of(path: str) -> str:
-    """The last part of the name by which a file is imported."""
+    """The last part of a file's module name."""
     directory, name = posixpath.split(path)
     return posixpath.basename(directory) if name == "__init__.py" else name.removesuffix(".py")
 
@@ -413,7 +413,7 @@ def files_in_memory(texts: Mapping[str, str]) -> ParsedFiles:
 def read_linked(
     text: str, path: str, files: ParsedFiles | None, most: int = MOST_FILES
 ) -> Script | ParseFailure:
-    """Read the script at the absolute `path`; `text`, without byte order mark, is what it holds now."""
+    """Read the script at the absolute `path`; `text` is its current content without byte order mark."""
     chunks = parse(text, is_kept=False)
     return (
         chunks if isinstance(chunks, ParseFailure) else linked(Code(Source(text), chunks), path, files, most)

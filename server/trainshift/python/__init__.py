@@ -1,1 +1,1 @@
-"""Python code as it says itself: text, syntax, names, control flow and values.  It knows no training."""
+"""Python code: text, syntax, names, control flow and values. It does not know about training."""

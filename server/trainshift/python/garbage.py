@@ -1,4 +1,4 @@
-"""Garbage: when Python's collector searches for it."""
+"""Garbage: control of Python's garbage collector."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def uncollected() -> Iterator[None]:
 
 
 def tidy() -> None:
-    """Search for garbage, where that is not done by itself, once many objects have come."""
+    """Collect garbage after many allocations, if the collector is off."""
     if not gc.isenabled() and gc.get_count()[0] > _MANY:
         gc.collect()

@@ -1,4 +1,4 @@
-"""Lazy: a property that is computed when it is first asked for.
+"""Lazy: a property that is computed on first use.
 
 That of functools has a lock up to Python 3.11, one for all instances of a class: while one thread computes
 a property of one program, another could not ask the same of another program.

@@ -1,4 +1,4 @@
-"""Audit: whether the text that a conversion comes to trains as it must, asked of that text alone.
+"""Audit: check that a converted text trains correctly, by that text alone.
 
 Each optimizer step must be averaged exactly once, each rate scaled and all data divided at most once, and
 what is trained must start alike on all ranks.  No rule is asked, nor anything that rules ask of what they

@@ -1,4 +1,4 @@
-"""Hazards of a result: what a conversion leaves wrong of a program that uses Horovod already.
+"""Hazards of a result: the defects that a conversion leaves in a program that already uses Horovod.
 
 Such a program is not called distributed.
 """
@@ -23,7 +23,7 @@ _SERIOUS = frozenset(rule.code for rule in HAZARDS if rule.is_serious)
 
 
 def hazards_left(program: Program, changes: Iterable[Change]) -> tuple[Finding, ...]:
-    """The hazards that are violated where changes of a program are made together, by its own places.
+    """The hazards violated after the changes of a program, with places in the original.
 
     Those that merely waste work are left out, and a program without Horovod has none.
     """

@@ -1,4 +1,4 @@
-"""Effects: what the conversion of a program does because of a finding.
+"""Effects: ask the conversion of a program for the consequences of findings.
 
 A finding is worth a warning if the conversion refuses, withholds or doubts something because of it.  That
 is asked of the conversion itself: of the rules that rely on the restriction, at the place of the finding.

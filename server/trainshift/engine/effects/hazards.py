@@ -1,4 +1,4 @@
-"""Hazards: asked of the program that a script belongs to, with the changes of a conversion that fix them.
+"""Hazards of a script's programs, with the conversion's changes that fix them.
 
 Loaded only for scripts that use Horovod, since it loads the rules of the conversion.
 """
@@ -94,7 +94,7 @@ def _of_programs(wholes: Mapping[str, _Elsewhere], path: str) -> Judgement:
 
 
 def _of_some(by_start: Mapping[str, Finding], starts: Sequence[str]) -> Finding:
-    """One finding for those of several programs at one place, of the programs for which it is worst."""
+    """The finding of several programs at one place, for the programs in which it is worst."""
     worst = min(by_start.values(), key=lambda each: _BY_WEIGHT.index(each.verdict))
     having = [start for start, each in by_start.items() if each.verdict is worst.verdict]
     if len(having) == len(starts):
@@ -230,7 +230,7 @@ def _violated(judgement: Judgement) -> Counter[str]:
 
 
 def _is_of_file(change: Change, size: int) -> bool:
-    """Return whether a change is of the started file alone, which comes first in the text of a program."""
+    """Return whether a change is in the started file only, which comes first in a program's text."""
     return all(edit.end <= size for edit in (*change.edits, *change.requires))
 
 

@@ -1,4 +1,4 @@
-"""Outcomes: what a conversion does where, and what it does because of a finding.
+"""Outcomes: the effects of a conversion by place, and their causes.
 
 Apart from `effects.py`, which asks the conversion, so that who is told of outcomes loads no rules.
 """

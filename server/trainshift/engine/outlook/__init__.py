@@ -202,7 +202,7 @@ def _perhaps(program: Program) -> Outlook | None:
 
 
 def _doubted(program: Program, pause: Callable[[], None]) -> Outlook | None:
-    """A refusal where no loop is seen, and a restriction on loops tells of one anyway."""
+    """Refuse a script without a known loop in which a restriction on loops has a finding."""
     for found in find(program, ON_LOOPS, pause).found:
         if found.verdict is not Verdict.HARMLESS:
             return Outlook(False, True, f"{found.code}: {found.message}", found.span, found.code)
@@ -249,7 +249,7 @@ def _librarys_training(program: Program) -> tuple[Site, str] | None:
 
 
 def _agents(program: Program) -> tuple[Site, str] | None:
-    """An agent that trains, but not in a way that is converted."""
+    """An agent that trains in a way that Trainshift does not convert."""
     return program.fact(AgentOptimizers).problem
 
 

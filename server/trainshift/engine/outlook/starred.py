@@ -1,4 +1,4 @@
-"""Starred: what may train by names that only ``from … import *`` of a module that is not seen can give."""
+"""Starred: possible training by names that only ``from … import *`` of an unknown module can bind."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def hidden_fit(program: Program) -> tuple[Site, str] | None:
 
 
 def _is_unknown(program: Program, node: ast.expr, site: Site) -> bool:
-    """Return whether an expression may stand for anything, for all that the script shows."""
+    """Return whether the script does not show an expression's value."""
     values = program.names.site_values(node, site)
     made = [value.cls for value in values if isinstance(value, Instance)]
     unseen = not values or any(isinstance(value, Unknown) for value in values)
@@ -61,7 +61,7 @@ def _reason(script: Script, name: str) -> str:
 
 
 def _unseen(script: Script) -> list[str]:
-    """The modules that the script imports everything of, and that nobody knows."""
+    """The unknown modules that the script imports by ``*``."""
     return [
         module
         for module in script.code.star_imports

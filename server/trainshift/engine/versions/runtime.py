@@ -85,12 +85,12 @@ class Runtime:
 
     @property
     def why(self) -> str:
-        """The declaration that decides; "" where none does."""
+        """The declaration that decides; "" if there is none."""
         return self.decides or self.too_new
 
     @property
     def keras(self) -> str:
-        """The Keras that scripts are to be written for; "" where that is open."""
+        """The Keras to write for; "" if the declarations leave it open."""
         if self.is_ignored or self.is_open:
             return ""
         if self.is_legacy:
@@ -99,7 +99,7 @@ class Runtime:
 
     @property
     def if_told(self) -> Runtime | None:
-        """The same, if it says anything where it leaves the version open; else None."""
+        """The same if it has any information; None if it leaves the version open without any."""
         return self if self.problem or self.is_paddle2 or self.backend[1] else None
 
     def refusal(self, *, estimator: bool = False, fit: bool = False, newer: bool = False) -> str:
@@ -117,7 +117,7 @@ class Runtime:
 
 
 def settled(choices: Choices, runtime: Runtime | None) -> Choices:
-    """The choices for a script whose project asks for these versions.
+    """The choices for a script whose project requires these versions.
 
     What a person chose decides: a Keras, or a TensorFlow.  Else `runtime` does; without any it is open.
     Where that says otherwise than a person, it is a doubt.
@@ -324,7 +324,7 @@ def _versions(first: tuple[int, int], limit: tuple[int, int]) -> Iterator[str]:
 
 
 def _written(demand: Demand) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The versions that a constraint names, which may be of a kind that no range holds (2.16.0rc0)."""
+    """Yield the versions in a constraint, some of which no range can hold (2.16.0rc0)."""
     from packaging.version import InvalidVersion, Version
 
     for allowed in demand.allowed:

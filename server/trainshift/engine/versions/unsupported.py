@@ -1,4 +1,4 @@
-"""Unsupported: says at the TensorFlow import what is wrong with the versions that the project asks for."""
+"""Unsupported: report problems with the required versions at the TensorFlow import."""
 
 from __future__ import annotations
 

@@ -124,13 +124,15 @@ class Cfg:
         return point
 
     def place(self, node: ast.AST, start: Point, ends: Iterable[Edge]) -> None:
-        """Note where control comes to a copy of a statement, and by which edges it falls off its end."""
+        """Record the start of a copy of a statement, and the edges by which control falls off its end."""
         self._starts.setdefault(id(node), []).append(start)
         self._ends.setdefault(id(node), []).extend(ends)
         self._kept.append(node)
 
     def dissolve(self) -> None:
-        """Free the graph at once, whose points and edges refer to each other; nobody may ask for it again."""
+        """Free the graph at once, whose points and edges refer to each other; it must not be used
+        afterwards.
+        """
         for point in self.all:
             point.into.clear()
             point.out.clear()
@@ -146,7 +148,7 @@ class Cfg:
         return self._points.get(id(node), ())
 
     def starts(self, node: ast.AST) -> Sequence[Point]:
-        """Return where control comes to a statement, or to a part of one, in each copy of it."""
+        """Return the start of a statement, or of a part of one, in each copy of it."""
         return self._starts.get(id(node)) or self.points(node)
 
     def ends(self, node: ast.AST) -> Sequence[Edge]:
@@ -157,13 +159,13 @@ class Cfg:
 
     @property
     def reachable(self) -> frozenset[Point]:
-        """The points that control may come to from the entry."""
+        """The points that are reachable from the entry."""
         if self._reachable is None:
             self._reachable = frozenset(reached([self.entry]))
         return self._reachable
 
     def is_reachable(self, node: ast.AST) -> bool:
-        """Return whether control may come to a statement or a part of one."""
+        """Return whether a statement or a part of one is reachable."""
         return any(point in self.reachable for point in self.starts(node))
 
     def reverse_postorder(self) -> list[Point]:
@@ -179,8 +181,8 @@ def reached(
     implicit: bool = True,
     backward: bool = False,
 ) -> set[Point]:
-    """Return the points on the ways from some, these included; no way leads through a point of `without`
-    or along an edge of `cut`.
+    """Return the points reachable from some, these included, without passing a point of `without` or an edge
+    of `cut`.
 
     Without `implicit`, edges along which an operation fails are not taken.  `backward` goes against the
     edges.

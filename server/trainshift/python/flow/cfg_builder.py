@@ -90,8 +90,7 @@ class _Builder:
         return point
 
     def _jump(self, edge: Edge) -> None:
-        """Lead an edge of kind break, continue, return or raise to where it goes from inside of all
-        frames."""
+        """Connect an edge of kind break, continue, return or raise to its target through all frames."""
         for frame in reversed(self._frames):
             if edge.kind in frame.stops:
                 frame.pending.setdefault(edge.kind, []).append(edge)
@@ -164,7 +163,7 @@ class _Builder:
         return [self._edge(point, EdgeKind.FALL)]
 
     def _tested(self, point: Point, test: ast.expr) -> tuple[_Loose, _Loose]:
-        """Return the edges of a test that holds, and of one that does not."""
+        """Return the edges of a test that is true, and of one that is false."""
         self._fails(point, test)
         if surely_ends(self._ends, test):
             return [], []
@@ -233,7 +232,7 @@ class _Builder:
     def _left(
         self, node: ast.With | ast.AsyncWith, item: ast.withitem, loose: _Loose, kind: EdgeKind
     ) -> _Loose:
-        """Leave a manager by one way; return the edges that go on behind it."""
+        """Leave a context manager by one kind of edge; return the edges after it."""
         point = self._cfg.add(Role.LEAVE, node)
         self._link(loose, point)
         implicit = kind is EdgeKind.RAISE and all(edge.implicit for edge in loose)

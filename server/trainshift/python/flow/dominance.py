@@ -1,4 +1,4 @@
-"""Dominance: what control surely passes on its way, and which tests decide that it comes to a place.
+"""Dominance: the points that every path passes, and the tests on which a point depends.
 
 `Dominators` gives dominators from the entry, or with `post=True` post-dominators to the exits.  An operation
 that fails is left out of account unless `implicit` is set: else nearly nothing would post-dominate anything.
@@ -18,7 +18,7 @@ At = Point | ast.AST
 def on_every_path(
     cfg: Cfg, passed: At, start: At | None = None, end: At | None = None, *, implicit: bool = False
 ) -> bool:
-    """Return whether each way from one place to another passes a third one.
+    """Return whether each path from one place to another passes a third one.
 
     Ways lead from the beginning of `start` (by default the entry) to the beginning of `end` (by default any
     exit); a way that begins or ends at `passed` passes it.  Where no way leads there at all, the answer is
@@ -30,9 +30,7 @@ def on_every_path(
 
 
 def may_reach(cfg: Cfg, start: At, end: At, *, without: At | None = None, implicit: bool = True) -> bool:
-    """Return whether a way leads from behind the beginning of one place to another, not through a third
-    one.
-    """
+    """Return whether a path leads from the start of one place to another, without passing a third one."""
     beyond = [
         edge.target for point in _points(cfg, start) for edge in point.out if implicit or not edge.implicit
     ]
@@ -95,8 +93,7 @@ class Dominators:
         return found
 
     def dominates(self, above: At, below: At) -> bool:
-        """Return whether control surely passes one place before it comes to (or, `post`, after it leaves)
-        another.
+        """Return whether one place dominates another (with `post`, post-dominates it).
 
         A place dominates itself.  One that has several points, in copies of a `finally`, does so by any of
         them for each of the other's.
@@ -106,7 +103,7 @@ class Dominators:
         return all(not over.isdisjoint(self._chain(point)) or self._is_cut(over, point) for point in under)
 
     def _is_cut(self, over: set[Point], point: Point) -> bool:
-        """Return whether several points together are on every way, though none of them is alone."""
+        """Return whether every path to a point passes one of several others, though none is on all paths."""
         if len(over) < 2:
             return False
         ahead = {each: [then for then in self._ahead[each] if then not in over] for each in self._ahead}
@@ -122,7 +119,7 @@ class Dominators:
 
 
 class ControlDependence:
-    """The edges that decide whether control comes to a point (Ferrante, Ottenstein and Warren)."""
+    """The edges on which a point is control dependent (Ferrante, Ottenstein and Warren)."""
 
     def __init__(self, cfg: Cfg, *, implicit: bool = False) -> None:
         self._cfg = cfg
@@ -143,7 +140,7 @@ class ControlDependence:
                     point = post.immediate[point]
 
     def of(self, at: At) -> list[Edge]:
-        """Return the edges of tests, nearest ones only, of which one must be taken to come to a place."""
+        """Return the nearest edges of tests, one of which must be taken to reach a place."""
         found: list[Edge] = []
         for point in _points(self._cfg, at):
             found += [edge for edge in self._edges.get(point, ()) if edge not in found]

@@ -144,7 +144,7 @@ def block_may_fail(block: Sequence[ast.stmt]) -> bool:
 
 
 def outcome(test: ast.expr) -> bool | None:
-    """Return the one outcome that a test always has, or None where it may have both."""
+    """Return the constant outcome of a test, or None if it is not constant."""
     match test:
         case ast.Constant(value=value):
             return bool(value)

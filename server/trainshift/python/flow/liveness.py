@@ -38,7 +38,7 @@ class Liveness:
         )
 
     def before(self, at: Point | ast.AST) -> Names:
-        """Return the names that are live where control comes to a statement; none where it never does."""
+        """Return the names that are live at the start of a statement; none if it is unreachable."""
         return self._solution.before(at) or NONE
 
     def after(self, at: Point | ast.AST) -> Names:

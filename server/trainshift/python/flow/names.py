@@ -1,4 +1,4 @@
-"""Names in the flow of one scope: what a point reads, binds, and captures in a function inside of it.
+"""Names in the flow of one scope: the reads, bindings, and captures of inner functions at each point.
 
 A function, a lambda and a generator expression read names of the scope around them when they are *run*, which
 may be later than where they stand: these names are captured.  A list, set or dictionary comprehension and the
@@ -224,7 +224,7 @@ def _of_comprehension(
 
 
 def surely_bound_at(point: Point, used: Uses) -> Names:
-    """Return the names that are bound anew whenever a point is done without an exception.
+    """Return the names that a point binds whenever it ends without an exception.
 
     `used` is what is done to names there.
     """
@@ -236,7 +236,7 @@ def surely_bound_at(point: Point, used: Uses) -> Names:
 
 
 def surely_bound(*nodes: ast.AST) -> Names:
-    """Return the names that are bound anew whenever parts of a statement are evaluated to their end."""
+    """Return the names that parts of a statement bind whenever they are evaluated completely."""
     return frozenset[str]().union(*map(_surely_bound, nodes))
 
 
@@ -283,7 +283,7 @@ class Closures:
 
 
 def closures(cfg: Cfg, uses_at: Mapping[Point, Uses]) -> Closures:
-    """Find the functions inside of a graph's code and tell which of them escape.
+    """Find the inner functions of a graph's code, and those that escape.
 
     `uses_at` has what is done to names at each point.
     """
@@ -337,7 +337,7 @@ def _makes_function(point: Point) -> bool:
 
 
 def _function_name(point: Point) -> str | None:
-    """The name that a point gives to the one function that it makes."""
+    """The name that a point binds to the one function that it defines."""
     match point.node:
         case ast.FunctionDef(name=name, decorator_list=[], args=args):
             return None if _captures(args) or _is_generator(point.node) else name

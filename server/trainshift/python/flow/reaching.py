@@ -1,4 +1,4 @@
-"""Reaching definitions: which bindings of a name may still hold at a point.
+"""Reaching definitions: the bindings of a name that may still hold at a point.
 
 A function inside of the code may bind names of the code by `nonlocal` or `global` when it runs.  Such a
 binding reaches every point from the function's definition on, and nothing replaces it there.  `from module
@@ -70,11 +70,11 @@ class Reaching:
         self._solution: Solution[Definitions] = solve(cfg, self._analysis)
 
     def before(self, at: Point | ast.AST) -> Definitions:
-        """Return the definitions that reach a statement; none where control never comes to it."""
+        """Return the definitions that reach a statement; none if it is unreachable."""
         return self._solution.before(at) or _NONE
 
     def after(self, at: Point | ast.AST) -> Definitions:
-        """Return the definitions that hold behind a statement."""
+        """Return the definitions that hold after a statement."""
         return self._solution.after(at) or _NONE
 
     def of(self, name: str, at: Point | ast.AST) -> Definitions:

@@ -48,7 +48,7 @@ class Analysis(Generic[S]):
         raise NotImplementedError
 
     def join(self, left: S, right: S) -> S:
-        """Return the state that holds where one of two states holds."""
+        """Return the join of two states."""
         raise NotImplementedError
 
     def transfer(self, point: Point, state: S) -> S:
@@ -81,19 +81,18 @@ class Solution(Generic[S]):
         self._after = after
 
     def before(self, at: Point | ast.AST) -> S | None:
-        """Return the state where control comes to a point or a statement; None where it never does."""
+        """Return the state before a point or a statement; None if it is unreachable."""
         points = [at] if isinstance(at, Point) else self.cfg.starts(at)
         return self._joined(self._before.get(point) for point in points)
 
     def after(self, at: Point | ast.AST) -> S | None:
-        """Return the state where control falls off the end of a point or a statement; None where it never
-        does."""
+        """Return the state after a point or a statement; None if control never falls off its end."""
         if isinstance(at, Point):
             return self._after.get(at)
         return self._joined(self.along(edge) for edge in self.cfg.ends(at))
 
     def along(self, edge: Edge) -> S | None:
-        """Return the state on an edge; None where it is never taken."""
+        """Return the state on an edge; None if it is never taken."""
         if self._analysis.forward:
             return _sent(self._analysis, edge, self._before, self._after)
         state = self._before.get(edge.target)

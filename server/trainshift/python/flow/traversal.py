@@ -1,4 +1,4 @@
-"""The one traversal of graphs that are given by their successors."""
+"""The one traversal of graphs that are defined by a successor function."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Scopes, bindings, and the values that names stand for."""
+"""Scopes, bindings, and the values of names."""

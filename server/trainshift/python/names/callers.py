@@ -54,7 +54,7 @@ class Callers:
         return bind_call(site.node, node.args, self.bound_arguments(site, function)).given.get(name)
 
     def position(self, site: Site, function: Scope, name: str) -> int | None:
-        """The index that a call gives a parameter at by position; None where it does not."""
+        """The positional index of a parameter in a call; None if it has none."""
         node = function.node
         assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         positional = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
@@ -197,7 +197,7 @@ def _chosen(node: ast.expr) -> set[str]:
 
 
 def _holding(node: ast.expr) -> set[str]:
-    """The names of the lists and dictionaries that a loop goes through, perhaps several side by side."""
+    """The names of the lists and dictionaries that a loop iterates, perhaps several in parallel."""
     if not isinstance(node, ast.Call):
         return _chosen(node)
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "values"):

@@ -135,7 +135,7 @@ class ClassHierarchy:
         return frozenset(Class(each) for each in reachable([cls], heirs) if each is not cls)
 
     def fields(self, cls: Scope) -> list[str]:
-        """The fields that a dataclass, or a named tuple, is made of, in order; none for another class."""
+        """The fields of a dataclass or named tuple, in order; none for another class."""
         found: dict[str, None] = {}
         is_made_of_them = False
         for each in reversed(self.ancestry(cls)):
@@ -184,7 +184,7 @@ class ClassHierarchy:
         return own, others
 
     def is_self(self, node: ast.expr, scope: Scope) -> bool:
-        """Return whether `node` is the first parameter of the method that it stands in."""
+        """Return whether `node` is the first parameter of the method around it."""
         function = _method_around(scope)
         if function is None or not isinstance(node, ast.Name):
             return False
@@ -197,7 +197,7 @@ class ClassHierarchy:
 
 
 def class_around(scope: Scope) -> Scope | None:
-    """The class in a method of which the code stands."""
+    """The class of the method around some code."""
     method = _method_around(scope)
     return method.owner() if method is not None else None
 

@@ -147,7 +147,7 @@ class Containers:
         return Step((Occurrence(found, display.scope, display.statement),)) if found is not None else None
 
     def _held(self, display: Display) -> Step:
-        """Everything that a container holds that is written out."""
+        """The step to all elements of a literal container."""
         node, scope = display.node, display.scope
         parts: list[ast.expr] = []
         if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
@@ -162,7 +162,7 @@ class Containers:
         return Step(tuple(Occurrence(part, scope, display.statement) for part in parts))
 
     def _rest(self, node: ast.List | ast.Tuple, rest: Rest) -> ast.List:
-        """The list that a starred target takes, whose elements stand in a list that is written out."""
+        """The list for a starred target, from a literal list."""
         if (node, rest) not in self._rests:
             end = len(node.elts) - rest.after
             around = (*node.elts[: rest.before], *node.elts[end:])
@@ -232,7 +232,7 @@ class Containers:
 
 
 def _is_display(value: Value, of_dictionary: bool) -> TypeGuard[Display]:
-    """Return whether a value is a container that is written out, of the kind that is asked for."""
+    """Return whether a value is a literal container of the kind in question."""
     if not isinstance(value, Display):
         return False
     return isinstance(value.node, ast.Dict | ast.DictComp | ast.Call) is of_dictionary

@@ -17,7 +17,7 @@ _LEFT_OUT = (*_BLOCKS, ast.Name, ast.Constant, ast.expr_context, ast.operator)
 
 
 class ExpressionsByKind:
-    """The expressions of one program, each with the scope and the statement in which it is read."""
+    """The expressions of one program, each with its scope and statement."""
 
     def __init__(self, program: HasScript) -> None:
         self._script = program.script

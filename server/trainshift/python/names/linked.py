@@ -1,4 +1,4 @@
-"""Protocols by which the names of one script ask the scripts that it is linked to."""
+"""Protocols for the names of one script to query the scripts linked to it."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class LinkedNames(Protocol):
         """
 
     def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:
-        """Everything that an expression may stand for."""
+        """The possible values of an expression."""
 
     def site_values(self, node: ast.expr, site: Site) -> Values:
-        """Everything that an expression inside a call may stand for."""
+        """The possible values of an expression inside a call."""
 
     def callee(self, site: Site) -> Values:
-        """Everything that the called expression may stand for."""
+        """The possible values of the called expression."""
 
     def full_names(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> frozenset[str]:
         """The full library names that an expression may resolve to."""
@@ -69,18 +69,18 @@ class LinkedNames(Protocol):
         """Yield the later additions to the container of a name."""
 
     def bound(self, binding: Binding) -> Values:
-        """The values that one binding gives to its name."""
+        """The values of one binding."""
 
     def source_of(self, binding: Binding) -> Step:
         """The occurrences that a binding has its value from."""
 
     @property
     def steps_back(self) -> Callable[[Occurrence], Step | None]:
-        """The occurrences that may give the value of an expression, one step back."""
+        """The function from an expression to the possible sources of its value, one step back."""
 
     @property
     def lookup(self) -> Callable[[str, Scope, Statement | None], tuple[Scope | None, list[Binding]]]:
-        """The bindings that a name may have where it is read, and the scope that holds them."""
+        """The function that finds the bindings of a name where it is read, and the scope that owns them."""
 
     @property
     def callers(self) -> Callable[[Scope], tuple[list[Site], bool]]:

@@ -45,7 +45,7 @@ class LinkedProgram(Script):
         super().__init__(Code(Source(text), chunks, Reachability(scripts).runs), first.workspace, first.path)
 
     def home(self, scope: Scope) -> Script:
-        """The script of the file that the scope stands in."""
+        """The script of the scope's file."""
         assert self.workspace is not None
         return self.workspace.home(scope)
 
@@ -73,7 +73,7 @@ class LinkedProgram(Script):
         return self.starts[self._scripts.index(script)]
 
     def parts(self, edits: tuple[Edit, ...]) -> list[tuple[Script, tuple[Edit, ...]]]:
-        """Edits, in text order, by the files that they are made in, in the files' own offsets."""
+        """Split edits, in text order, by file, with the offsets of each file."""
         found: dict[Script, list[Edit]] = {script: [] for script in self._scripts}
         for edit in edits:
             script, start = self.at(edit.start)

@@ -1,4 +1,4 @@
-"""Scoping: the bindings that a name may have where it is read."""
+"""Scoping: the possible bindings of a name where it is read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Lookup:
     def lookup(
         self, name: str, scope: Scope, statement: Statement | None
     ) -> tuple[Scope | None, list[Binding]]:
-        """The bindings that `name` may have where it is read, and the scope that holds them.
+        """The possible bindings of `name` where it is read, and the scope that owns them.
 
         The scope is None for a module-level name; no bindings at all means a builtin, a name of
         a star import, or an undefined name.
@@ -44,7 +44,7 @@ class Lookup:
         return None, self._reaching(name, None, bindings, statement)
 
     def _bound_inside(self, name: str, scope: Scope) -> list[Binding]:
-        """The bindings that functions inside of a function give one of its names, by `nonlocal`."""
+        """The bindings of a function's name by inner functions, by `nonlocal`."""
         key = id(scope.facts)
         if key not in self._nonlocal:
             declaring: dict[str, list[Scope]] = {}

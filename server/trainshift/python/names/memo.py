@@ -79,7 +79,7 @@ class Questions(Generic[T]):
 
     @contextmanager
     def pausing(self, pause: Callable[[], None]) -> Iterator[None]:
-        """Until this ends `pause` is called before each new answer; it may raise to give up whatever asks."""
+        """Call `pause` before each new answer inside the block; it may raise to abort."""
         before, self._pause = self._pause, pause
         try:
             yield
@@ -87,9 +87,7 @@ class Questions(Generic[T]):
             self._pause = before
 
     def is_open(self, question: Question) -> bool:
-        """Return whether a question is being answered just now. Whoever hears so is answered anew
-        afterwards.
-        """
+        """Return whether a question is being answered now. The caller is then answered again afterwards."""
         asked = self._undecided.get(question)
         if asked is None or not asked.is_open:
             return False
@@ -129,7 +127,7 @@ class Questions(Generic[T]):
         return asked.answer
 
     def _answer(self, asked: _Undecided[T]) -> None:
-        """Answer a question by what is known so far; have its readers answered anew if that is more."""
+        """Answer a question from the current knowledge; if the answer grows, answer its readers again."""
         self._pause()
         asked.is_open, asked.is_stale, asked.has_doubts = True, False, False
         asked.turns += 1
@@ -146,7 +144,7 @@ class Questions(Generic[T]):
             asked.readers = {}
 
     def _decide(self, first: _Undecided[T]) -> None:
-        """Answer the questions of a circle, of which one was opened first, until none gives more.
+        """Answer the questions of a cycle, starting with the one opened first, until no answer grows.
 
         They stay undecided if they are found to lead to a question that was opened before.
         """
@@ -177,7 +175,7 @@ class Questions(Generic[T]):
 
 
 class Revisable(Questions[T]):
-    """Questions whose answers depend on what may grow later: they are forgotten then, and asked anew.
+    """Questions whose answers depend on facts that may grow later: they are then forgotten, and asked again.
 
     Readers are questions, and whatever asks from outside, such as a function that is read: it is `reading`.
     """
@@ -189,7 +187,7 @@ class Revisable(Questions[T]):
 
     @contextmanager
     def reading(self, reader: Hashable) -> Iterator[None]:
-        """Have a reader ask, within the block."""
+        """Ask on behalf of a reader, inside the block."""
         self._outside.append(reader)
         try:
             yield
@@ -202,7 +200,7 @@ class Revisable(Questions[T]):
         return super().ask(question, find, *given)
 
     def note(self, key: Hashable) -> None:
-        """Note that whoever asks now depends on a key: a question, or something else that may grow."""
+        """Record that the current reader depends on a key: a question, or another fact that may grow."""
         if self._open:
             self._readers.setdefault(key, set()).add(self._open[-1].question)
         elif self._outside:

@@ -1,4 +1,4 @@
-"""An expression where it is read, and one step back to the expressions that may give it its value."""
+"""An expression at its place, and one step back to the possible sources of its value."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ Keyed: TypeAlias = tuple[tuple[int, int], Occurrence]
 
 
 def of_call(site: Site) -> Occurrence:
-    """A call, where it is made."""
+    """The occurrence of a call at its place."""
     return Occurrence(site.node, site.scope, site.statement)
 
 
 class Step(NamedTuple):
-    """One step back: the occurrences that may give a value, and whether something unseen may give it too.
+    """One step back: the possible sources of a value, and whether there may be unknown ones.
 
     `within` holds the occurrences, as far as they are known, that something unseen is taken out of.
     """
@@ -51,7 +51,7 @@ UNSEEN = Step(unseen=True)
 
 
 def unseen_in(at: Occurrence) -> Step:
-    """Something unseen, taken out of an occurrence."""
+    """An unknown value, taken out of an occurrence."""
     return Step((), True, (at,))
 
 

@@ -1,4 +1,4 @@
-"""Provenance: the expressions that may give another its value, one step back from where it is read.
+"""Provenance: the possible sources of an expression's value, one step back.
 
 This is the one engine that follows values.  Whoever follows them from there on takes the steps that are given
 here, and decides only where to stop: at a call that makes a model, at a number, at what is written in a list.
@@ -63,7 +63,7 @@ class Provenance:
         self._known: dict[tuple[int, int, int, bool], tuple[Step | None, ast.expr]] = {}
 
     def steps_back(self, at: Occurrence) -> Step | None:
-        """The occurrences that may give the value of an expression, one step back.
+        """The possible sources of an expression's value, one step back.
 
         None where the value is made right there: by a call, as a number, as a list that is written out.
         """
@@ -434,7 +434,7 @@ def _one_of(ways: list[Handed]) -> Handed:
 
 
 def _choice(node: ast.expr, parts: list[ast.expr], at: Occurrence) -> Step:
-    """The parts of which an expression is one; all but the last operand of ``or`` are used only if true."""
+    """The alternatives of an expression; all but the last operand of ``or`` count only if true."""
     last = len(parts) - 1 if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) else 0
     sources = (
         Occurrence(part, at.scope, at.statement, tested=at.tested or index < last)

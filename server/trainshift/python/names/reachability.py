@@ -43,7 +43,7 @@ class Reachability:
                 self._idle.update(idle)
 
     def runs(self, scope: Scope, statement: Statement | None) -> bool:
-        """Return whether code in `scope` may run, and `statement`, where it stands in one."""
+        """Return whether code in `scope`, at `statement` if given, may run."""
         if id(scope.facts) in self._start.code.offsets:
             return True
         current: Scope | None = scope
@@ -55,7 +55,7 @@ class Reachability:
 
 
 class _Spread:
-    """From what is started to what it reads: the chunks that `run`, and the methods of theirs that wait.
+    """The spread from started code to all that it reads: chunks that `run`, and methods not called yet.
 
     A method waits until code that runs reads its name.  Where any name may be read by its text, `hides_names`
     is true, and all may run.
@@ -116,7 +116,7 @@ class _Spread:
             yield from self._defining.get(name, ())
 
     def _loads_of(self, facts: ChunkSyntax) -> Iterable[str]:
-        """The names that a chunk reads but for those that its methods read which wait to be called."""
+        """The names that a chunk reads, except in methods that are not called yet."""
         script = self._homes[facts]
         if script is self._start or self._may_call_any:
             return facts.loads
@@ -199,7 +199,7 @@ def _reflection(facts: ChunkSyntax) -> _Reflection:
 
 
 def _defined(facts: ChunkSyntax) -> list[str] | None:
-    """The names that a chunk of definitions, other names included, defines; None for one that runs anyway."""
+    """The names that a chunk only defines, including aliases; None for a chunk that runs anyway."""
     names = []
     for statement in facts.top:
         node = statement.node

@@ -33,7 +33,7 @@ _Block = tuple[Statement | None, str]
 
 
 class Reaching:
-    """The bindings of one name in one scope: `owner` holds it, which is None for a name of the module."""
+    """The bindings of one name in one scope: `owner` is the scope, or None for a name of the module."""
 
     def __init__(
         self, name: str, owner: Scope | None, top_index: Mapping[Statement, int], bindings: list[Binding]
@@ -54,7 +54,7 @@ class Reaching:
         return [each for each in self.bindings if each in held or not self._is_before(each, place)]
 
     def _is_before(self, binding: Binding, place: int) -> bool:
-        """Return whether a binding is made by the module itself, before one of its statements."""
+        """Return whether the module itself binds the name before one of its statements."""
         if binding.statement is None or binding.statement.scope.kind != "module":
             return False
         return self._place(binding.statement.top) < place
@@ -70,7 +70,7 @@ class Reaching:
         return list(self._sketch.bindings_at_end())
 
     def inside(self, statement: Statement) -> list[Binding]:
-        """The bindings that are made in a statement, or in functions that it defines."""
+        """The bindings in a statement, or in functions that it defines."""
         return [
             each
             for each in self.bindings
@@ -145,7 +145,9 @@ class _Sketch:
             self._follow(code)
 
     def _follow_in_order(self, code: list[ast.stmt]) -> None:
-        """Note what reaches statements that surely bind the name, one after the other: no graph is needed."""
+        """Record the bindings for straight-line code in which each statement binds the name: no graph is
+        needed.
+        """
         reaching = frozenset({Definition(self._name, None)} if self._bindings[None] else ())
         for node in code:
             self._before[node] = reaching
@@ -163,11 +165,11 @@ class _Sketch:
         cfg.dissolve()
 
     def bindings_before(self, statement: Statement) -> dict[Binding, None]:
-        """The bindings that may hold where control comes to a statement, the nearest first."""
+        """The bindings that may hold at the start of a statement, the nearest first."""
         return self._known(self._reaching(statement), self._position(statement))
 
     def bindings_at_end(self) -> dict[Binding, None]:
-        """The bindings that may hold where control falls off the end of the code."""
+        """The bindings that may hold when control falls off the end of the code."""
         return self._known(self._behind[self._end], ())
 
     def _reaching(self, statement: Statement) -> Reached:
@@ -253,7 +255,7 @@ def _copied(node: ast.AST, **changed: object) -> ast.AST:
 
 
 def _with_jumps(facts: ChunkSyntax) -> set[Statement]:
-    """The statements of a chunk that are jumps, or hold one of their own function."""
+    """The statements of a chunk that are jumps, or contain one of their own function."""
     found: set[Statement] = set()
     for statement in facts.statements:
         if isinstance(statement.node, _JUMPS):

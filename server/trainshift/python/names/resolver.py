@@ -141,7 +141,7 @@ class Resolver:
     # Questions about code, answered by the names of the file that it stands in
 
     def _elsewhere(self, scope: Scope) -> LinkedNames | None:
-        """The names of the file that a scope stands in, where these are others."""
+        """The names of the scope's file, if that is another one."""
         if self._script.workspace is None:
             return None
         home = self._script.home(scope)
@@ -172,18 +172,18 @@ class Resolver:
         return (self._elsewhere(at.scope) or self._containers).additions(at)
 
     def bound(self, binding: Binding) -> Values:
-        """The values that one binding gives to its name."""
+        """The values of one binding."""
         elsewhere = self._elsewhere(binding.scope)
         return self._bound(binding) if elsewhere is None else elsewhere.bound(binding)
 
     # Values
 
     def site_values(self, node: ast.expr, site: Site) -> Values:
-        """Everything that an expression inside a call may stand for."""
+        """The possible values of an expression inside a call."""
         return self.values(node, site.scope, site.statement)
 
     def callee(self, site: Site) -> Values:
-        """Everything that the called expression may stand for."""
+        """The possible values of the called expression."""
         return self.values(site.node.func, site.scope, site.statement)
 
     def full_names(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> frozenset[str]:
@@ -200,7 +200,7 @@ class Resolver:
         return not self.full_names(site.node.func, site.scope, site.statement).isdisjoint(names)
 
     def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:
-        """Everything that `node` may stand for, read in `scope` at `statement`."""
+        """The possible values of `node`, read in `scope` at `statement`."""
         question = (id(node), id(scope))
         known = self.memo.known.get(question)
         if known is not None:
@@ -355,7 +355,7 @@ class Resolver:
         return frozenset({Module(below)}) if below else ANYTHING
 
     def attribute_of(self, value: Value, name: str) -> Values:
-        """Everything that an attribute of a value may stand for."""
+        """The possible values of an object's attribute."""
         return self._attribute(value, name)
 
     def _attribute(self, value: Value, name: str) -> Values:
@@ -476,7 +476,7 @@ class Resolver:
         return _join(self._called(value, node, scope, statement) for value in made)
 
     def _base_of(self, scope: Scope) -> Scope | None:
-        """The class of the script's own that ``super()`` stands for in a method, if there is one."""
+        """The class of the script that ``super()`` refers to in a method, if there is one."""
         owner = class_around(scope)
         bases = self.ancestry(owner)[1:2] if owner is not None else []
         return next((base for base in bases if isinstance(base, Scope)), None)

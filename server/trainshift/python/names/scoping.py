@@ -1,4 +1,4 @@
-"""Scoping: the scope that holds a name where the name is read, by the rules of Python alone."""
+"""Scoping: the scope that owns a name where it is read, by the rules of Python alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, FunctionNode, 
 
 
 class NameUse(NamedTuple):
-    """A name where it is read or bound: `scope` is where it stands, `owner` holds it (None: the module)."""
+    """A use of a name, a read or a binding: `scope` contains it, `owner` owns the name (None: the module)."""
 
     node: ast.Name
     scope: Scope
@@ -19,7 +19,7 @@ class NameUse(NamedTuple):
 
 
 def owner_of(name: str, scope: Scope) -> Scope | None:
-    """The scope below the module's that holds a name which stands in `scope`; None for a global name."""
+    """The scope that owns a name used in `scope`; None for a global name."""
     current: Scope | None = scope
     first = True
     while current is not None and current.kind != "module":
@@ -46,7 +46,7 @@ def name_uses(function: FunctionNode, scope: Scope) -> Iterator[NameUse]:
 
 
 def _parts(node: ast.AST, scope: Scope) -> Iterator[tuple[ast.AST, Scope]]:
-    """The parts of a node, with the scopes that they stand in."""
+    """Yield the parts of a node, with their scopes."""
     inner = scope.facts.scope_of.get(node)
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
         arguments = node.args

@@ -35,7 +35,7 @@ class HasScript(Protocol):
 
 
 class Script:
-    """One version of a script.  Every span it hands out is in code points of `source.text`.
+    """One version of a script. All of its spans are in code points of `source.text`.
 
     With a `workspace` its names are followed into the files that it imports; `path` is its own file.
     """
@@ -108,7 +108,7 @@ class Script:
         return next((each for each, name in zip(fresh, names, strict=True) if each == name), fresh[0])
 
     def siblings(self, statement: Statement) -> tuple[list[Statement], int]:
-        """The whole block that the statement stands in, and its place there.
+        """The whole block around the statement, and the statement's index in it.
 
         A statement's own `block` ends with its chunk, which for the module is not the whole.
         """
@@ -137,7 +137,7 @@ class Script:
         return self._renamed.get(site.name, site.name) if isinstance(site.node.func, ast.Name) else site.name
 
     def sites_called(self, *names: str) -> Iterator[Site]:
-        """The calls by one of some names, those that imports have renamed included."""
+        """Yield the calls of functions with one of some names, including renamed imports."""
         yield from self.sites_named(*names, *(given for given, own in self._renamed.items() if own in names))
 
     @cached_property
@@ -179,7 +179,7 @@ class Script:
 
     @cached_property
     def _bound_names(self) -> frozenset[str]:
-        """The names that the script, or one that it is linked to, gives to something."""
+        """The names that the script, or a script linked to it, binds."""
         scripts = [self] if self.workspace is None else [self, *self.workspace.reachable]
         return frozenset().union(*(script.code.bound_names for script in scripts))
 
@@ -194,7 +194,7 @@ class Script:
         return site
 
     def home(self, scope: Scope) -> Script:
-        """The script that the scope stands in: this one, or one that it is linked to."""
+        """The script of the scope: this one, or a linked one."""
         if self.workspace is None or id(scope.facts) in self.code.offsets:
             return self
         return self.workspace.home(scope)
@@ -233,7 +233,7 @@ class Script:
         return 0
 
     def parts(self, edits: tuple[Edit, ...]) -> list[tuple[Script, tuple[Edit, ...]]]:
-        """Edits, in text order, by the files that they are made in, in the files' own offsets."""
+        """Split edits, in text order, by file, with the offsets of each file."""
         return [(self, edits)]
 
     @property
@@ -251,7 +251,7 @@ class Script:
 
     @cached_property
     def star_paths(self) -> list[str]:
-        """The files of the workspace of which the script imports everything."""
+        """The files of the workspace that the script imports by ``*``."""
         if self.workspace is None:
             return []
         found = (self.workspace.locate(self, module) for module in self.code.star_imports)

@@ -72,7 +72,7 @@ class _Reader:
         return f"{known}.{rest}" if rest else known
 
     def _text(self, node: ast.expr, seen: frozenset[str]) -> str | None:
-        """The path that an expression gives; None where its text does not tell."""
+        """The path that an expression evaluates to; None if it is unknown."""
         if isinstance(node, ast.Constant):
             return node.value if isinstance(node.value, str) else None
         if isinstance(node, ast.Name):

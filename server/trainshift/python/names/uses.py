@@ -1,4 +1,4 @@
-"""Uses of names: every place where one is read, for edits that rename it and rules that follow it."""
+"""Uses of names: every read of a name, for edits that rename it and rules that follow it."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class NameUses:
         self._chunks: dict[ChunkSyntax, dict[str, list[NameUse]]] = {}
 
     def of(self, name: str) -> list[NameUse]:
-        """Every place where a name of this spelling is read, whatever it stands for there."""
+        """Every read of a name with this spelling, whatever it refers to."""
         chunks = (facts for facts in self._script.facts if facts.loads.get(name))
         return [reading for facts in chunks for reading in self._of_chunk(facts).get(name, ())]
 
     def _of_chunk(self, facts: ChunkSyntax) -> dict[str, list[NameUse]]:
-        """The readings of one chunk by name, found when one of them is first asked for."""
+        """The reads in one chunk by name, collected on first use."""
         if facts not in self._chunks:
             found: dict[str, list[NameUse]] = {}
             for statement in facts.statements:
@@ -83,7 +83,7 @@ def readings_in(statement: Statement) -> Iterator[NameUse]:
 
 
 def parts_of(statement: Statement) -> Iterator[tuple[ast.AST, Scope, ast.JoinedStr | None]]:
-    """Every node of a statement itself, with its scope and the f-string that it stands in.
+    """Yield every node of a statement itself, with its scope and the f-string around it.
 
     What stands in the blocks of a compound statement belongs to the statements there.
     """

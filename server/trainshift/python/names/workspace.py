@@ -1,4 +1,4 @@
-"""The workspace: the scripts that one script is linked to by imports, found and read when asked for.
+"""The workspace: the scripts linked to one script by imports, found and read on demand.
 
 Modules are looked for as Python would find them if the script were run from its own directory or
 from one above it, up to the workspace's root: relative imports, packages with and without an
@@ -58,7 +58,7 @@ class Files(Protocol):
 
 
 class _Rewritten:
-    """Files of which some read otherwise than they do."""
+    """Files of which some have a different text."""
 
     def __init__(self, files: Files, codes: Mapping[str, Code]) -> None:
         self._codes = codes
@@ -94,12 +94,12 @@ class Workspace:
 
     @property
     def scripts(self) -> list[Script]:
-        """The scripts that were read so far."""
+        """The scripts read so far."""
         return [script for script in self._scripts.values() if script is not None]
 
     @property
     def paths(self) -> frozenset[str]:
-        """The files that were looked into so far, also those that are not Python."""
+        """The files examined so far, including those that are not Python."""
         return frozenset(self._scripts)
 
     @cached_property
@@ -115,7 +115,7 @@ class Workspace:
 
     @cached_property
     def root_is_imported(self) -> bool:
-        """Return whether a script that the root imports, directly or not, imports from the root in turn."""
+        """Return whether a script that the root imports, directly or not, imports the root."""
         others = (script for script in self.reachable if script is not self.root)
         return any(self.root.path in self.imported_by(script) for script in others)
 
@@ -125,7 +125,7 @@ class Workspace:
             yield from self.run_by_import(script, binding)
 
     def run_by_import(self, script: Script, binding: Binding) -> Iterator[str]:
-        """The files that one import runs: packages on the way, then the module; none for type checkers."""
+        """Yield the files that one import runs: packages first, then the module; none for type checkers."""
         if binding.statement is None or for_type_checkers(binding.statement):
             return
         # `import a.b` binds `a`, and runs the file of `a.b` too.
@@ -158,7 +158,7 @@ class Workspace:
         return self._files.may_be_imported(self.root.path)
 
     def home(self, scope: Scope) -> Script:
-        """The script that a scope stands in."""
+        """The script of a scope."""
         return self._homes[id(scope.facts)]
 
     def locate(self, script: LinkedScript, full_name: str) -> tuple[str, tuple[str, ...]]:

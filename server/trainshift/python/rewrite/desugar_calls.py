@@ -26,7 +26,7 @@ def desugar_calls(
     taken: Iterable[str],
     is_pure: Callable[[str], bool],
 ) -> ast.FunctionDef:
-    """Return a function in which such calls are lines of their own: itself, where there are none.
+    """Return a function in which such calls are statements of their own; the same function if it has none.
 
     `dotted` gives the full name of what an expression of the function stands for, if a library has it,
     `is_pure` tells by such a name that calls change nothing, and `taken` are the names that are not free.
@@ -78,8 +78,8 @@ class _Acting(ast.NodeTransformer):
         return changes and self.dotted(call.func) is None
 
     def has_variable_defaults(self, node: ast.AST) -> bool:
-        """Return whether a variable is a lambda with defaults that no call gives another value, and that may
-        depend on the parameters of the function.
+        """Return whether a variable is always a lambda with defaults that may depend on the function's
+        parameters.
         """
         match node:
             case ast.Assign([ast.Name(name)], ast.Lambda(ast.arguments(defaults=[_, *_]) as given)):
@@ -119,7 +119,7 @@ class _Acting(ast.NodeTransformer):
         return None
 
     def visit(self, node: ast.AST) -> Any:
-        """The lines that stand for one; in expressions, names for functions that act."""
+        """The statements that replace a node; in expressions, names for mutating functions."""
         match node:
             case ast.Return() if self.acts(node):
                 assert node.value is not None

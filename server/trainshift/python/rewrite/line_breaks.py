@@ -29,7 +29,7 @@ _VALUE_WORDS = ("None", "True", "False")
 
 
 class _CannotSplit(Exception):
-    """A line that one way of breaking does not fit."""
+    """A line to which one way of breaking does not apply."""
 
 
 @dataclass(eq=False, slots=True)
@@ -396,7 +396,7 @@ def width(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LogicalLine:
-    """A simple statement, or the header of a compound one: where it is, its tokens and their rows from 0."""
+    """A simple statement, or the header of a compound one: its span, its tokens and their rows from 0."""
 
     first: int
     last: int
@@ -456,7 +456,7 @@ def logical_lines(text: str) -> list[LogicalLine]:
 def relaid(
     code: str, indent: str, unit: str, limit: int, newline: str = "\n", *, in_brackets: bool = False
 ) -> str | None:
-    """The rows of one logical line, the first without its indentation; None where it cannot be read.
+    """The rows of one logical line, the first without its indentation; None if it cannot be parsed.
 
     `code` is a simple statement, the header of a compound one with its colon, or, with `in_brackets`, a row
     of whole elements between brackets; with the comment behind it.
@@ -505,7 +505,7 @@ def _is_whole(leaves: list[_Leaf]) -> bool:
 
 
 def _leaves(code: str) -> list[_Leaf]:
-    """The tokens of a logical line; none where it cannot be read, or has a backslash that joins rows."""
+    """The tokens of a logical line; none if it cannot be parsed, or has a backslash at a line end."""
     starts = [0]
     for row in io.StringIO(code, newline=""):
         starts.append(starts[-1] + len(row))
@@ -574,7 +574,7 @@ def _ends_value(leaf: _Leaf) -> bool:
 
 
 def _space(leaves: list[_Leaf], leaf: _Leaf) -> str:
-    """The space between two tokens that stand on two rows."""
+    """The space between two tokens on different rows."""
     before = next((each for each in reversed(leaves) if not each.stands_alone), None)
     if before is None or before.opens or leaf.closes or leaf.text in (",", ".", ":"):
         return ""
@@ -623,7 +623,7 @@ def _with_unseen(leaves: list[_Leaf]) -> list[_Leaf]:
 
 
 def _enclosed(leaves: list[_Leaf], start: int, end: int) -> list[_Leaf]:
-    """The leaves with unseen parentheses around some of them; those that are there are not seen either."""
+    """The leaves with invisible parentheses around some of them; existing ones become invisible too."""
     inside = leaves[start:end]
     if not inside or inside[0].text in ("yield",):
         return leaves
@@ -667,7 +667,7 @@ def _mark(leaves: list[_Leaf], in_brackets: bool) -> None:
 
 
 def _priority(leaves: list[_Leaf], place: int, leaf: _Leaf, before: _Leaf, comprehends: bool) -> int:
-    """The priority of a break in front of a leaf, or 0; `comprehends` tells of a `for` in its brackets."""
+    """The priority of a break before a leaf, or 0; `comprehends` says that its brackets contain a `for`."""
     text = leaf.text
     if leaf.kind == "string":
         return _STRING if before.kind == "string" else 0
@@ -747,7 +747,7 @@ def _enclose_conditionals(leaves: list[_Leaf], in_brackets: bool) -> None:
 
 
 def _around(inside: list[_Leaf]) -> list[_Leaf]:
-    """Leaves between parentheses that are not seen."""
+    """Leaves between invisible parentheses."""
     opening = _Leaf("", inside[0].space, "open")
     closing = _Leaf("", "", "close", pair=opening)
     opening.pair = closing

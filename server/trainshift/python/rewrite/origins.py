@@ -1,4 +1,4 @@
-"""Origins: where the statements of rewritten code come from, as far as rewriting and printing ask for it."""
+"""Origins: the original statements behind rewritten code, for rewriting and printing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def origin(node: ast.stmt) -> Origin:
 
 
 def comes_from(made: Sequence[ast.stmt], node: ast.stmt) -> None:
-    """Have the comments of a statement go with the first and the main line that is made of it."""
+    """Attach the comments of a statement to the first and the main line made from it."""
     if not made or not hasattr(node, "lineno") or origin(node).is_inline:
         return
     origin(made[0]).above = node.lineno

@@ -1,4 +1,4 @@
-"""Renaming: gives variables of a function other names, scope by scope, in a copy of it."""
+"""Renaming: rename a function's variables, scope by scope, in a copy of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, imported_names
 
 
 class Renaming:
-    """New names for what stands in a function, whose scope is `scope`.
+    """New names for the variables in a function, whose scope is `scope`.
 
     `uses` are the names in it, `scopes` its scopes and those inside of it, each before those inside it.
     """

@@ -9,7 +9,7 @@ from trainshift.python.rewrite import terms
 
 
 def separate_targets(statements: Sequence[ast.stmt], fresh: Callable[[str], str]) -> list[ast.stmt]:
-    """Return statements in which every assignment has one target; `fresh` gives names that are free.
+    """Return statements in which every assignment has one target; `fresh` returns unused names.
 
     Bodies of functions and classes stay as they are.
     """

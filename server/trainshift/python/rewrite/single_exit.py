@@ -90,7 +90,7 @@ class SingleExit(Generic[S]):
         return [*starts, *inner, *self.guarded(node, flags, rest, leave)]
 
     def flags(self, node: S, own: Mapping[str, Leave[S]]) -> dict[str, str]:
-        """Return the flags that a statement may set, with the kinds of exits that they tell of."""
+        """Return the flags that a statement may set, with the kinds of their exits."""
         return {own[kind].flag: kind for kind in sorted(self.exits([node]) & own.keys())}
 
     def is_empty(self, rest: Sequence[S]) -> bool:
@@ -114,7 +114,7 @@ class SingleExit(Generic[S]):
         raise NotImplementedError
 
     def leaves(self, block: Sequence[S]) -> bool:
-        """Return whether control never comes to the end of a block."""
+        """Return whether control never reaches the end of a block."""
         raise NotImplementedError
 
     def arms(self, node: S) -> list[list[S]] | None:

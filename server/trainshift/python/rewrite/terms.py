@@ -1,4 +1,4 @@
-"""Terms: builds, copies and simplifies parts of the syntax tree, and asks which names they read."""
+"""Terms: build, copy and simplify parts of the syntax tree, and find the names that they read."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ def walk(node: ast.AST) -> list[ast.AST]:
 
 
 def inside(statements: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes of some code, those of functions in it as well."""
+    """Yield all nodes of some code, including inner functions."""
     return (node for each in statements for node in walk(each))
 
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """The nodes right below a node, but for contexts and operators."""
+    """The direct children of a node, without contexts and operators."""
     found: list[ast.AST] = []
     for field in _INSIDE[node.__class__]:
         value = getattr(node, field, None)
@@ -126,7 +126,7 @@ def own_nodes(statements: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 class _Inside(dict[type[ast.AST], tuple[str, ...]]):
-    """The fields of a class of nodes in which `children` are."""
+    """The fields with `children` in a class of nodes."""
 
     def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
         no_nodes = (
@@ -373,7 +373,7 @@ def with_value(node: ast.stmt, value: ast.expr) -> ast.stmt:
 
 
 def with_blocks(node: ast.If | ast.For | ast.While, body: list[ast.stmt], orelse: list[ast.stmt]) -> ast.stmt:
-    """A statement that holds others, with others; itself, if they are the very ones that it has."""
+    """A copy of a statement with other blocks; the same statement if the blocks are its own."""
     if same_block(body, node.body) and same_block(orelse, node.orelse):
         return node
     made: ast.stmt

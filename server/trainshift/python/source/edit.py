@@ -111,7 +111,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The outcome of a merge: disjoint edits in text order, and the changes they come from."""
+    """The result of a merge: disjoint edits in text order, and their changes."""
 
     edits: tuple[Edit, ...]
     changes: tuple[Change, ...]
@@ -227,7 +227,7 @@ def _part(source: Span | Edit, start: int, first: int, last: int) -> Span | Edit
 
 
 def apply(text: str, edits: Iterable[Edit]) -> str:
-    """The text after disjoint edits given in text order."""
+    """The text after disjoint edits in text order."""
     pieces: list[str] = []
     at = 0
     for edit in edits:

@@ -15,7 +15,7 @@ from trainshift.python.source.source import Span
 
 
 class OffsetMap:
-    """The way between the text before some disjoint `edits`, given in text order, and the text after them."""
+    """A map between the text before disjoint `edits`, in text order, and the text after them."""
 
     def __init__(self, edits: Sequence[Edit]) -> None:
         self.first = tuple(edits)

@@ -67,15 +67,15 @@ class Source:
         return match.group() if match else "\n"
 
     def line_of(self, offset: int) -> int:
-        """0-based number of the line that holds `offset`."""
+        """0-based number of the line at `offset`."""
         return bisect_right(self.line_starts, offset) - 1
 
     def line_start(self, offset: int) -> int:
-        """Offset of the first code point of the line that holds `offset`."""
+        """Offset of the first code point of the line at `offset`."""
         return self.line_starts[self.line_of(offset)]
 
     def line_end(self, offset: int) -> int:
-        """Offset of the line ending (or the end of the text) of the line that holds `offset`."""
+        """Offset of the line ending (or the end of the text) of the line at `offset`."""
         match = _NEWLINE.search(self.text, offset)
         return match.start() if match else len(self.text)
 

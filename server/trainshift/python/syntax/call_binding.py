@@ -33,7 +33,7 @@ class BoundCall:
 
 
 def parameters(arguments: ast.arguments) -> list[ast.arg]:
-    """The parameters of a function that have a name, but for `*args` and `**kwargs`, in order."""
+    """The named parameters of a function, without `*args` and `**kwargs`, in order."""
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
 
 
@@ -55,7 +55,7 @@ def defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
 def bind_values(
     arguments: ast.arguments, given: Sequence[T], words: Mapping[str, T], first: int = 0
 ) -> tuple[dict[str, T], list[T]]:
-    """Bind what is given by place and by name to parameters; also return what none of these takes."""
+    """Bind positional and keyword values to parameters; also return the values that none of these takes."""
     places = [each.arg for each in (*arguments.posonlyargs, *arguments.args)][first:]
     names = {each.arg for each in parameters(arguments)[first:]}
     names -= {each.arg for each in arguments.posonlyargs}

@@ -113,7 +113,7 @@ class Statement:
         yield from self.ancestors()
 
     def walk(self) -> Iterator[Statement]:
-        """This statement and all that stand in its blocks, in text order."""
+        """Yield this statement and all in its blocks, in text order."""
         yield self
         for block in self.branches.values():
             for each in block:
@@ -125,19 +125,19 @@ class Statement:
 
     @property
     def top(self) -> Statement:
-        """The module's own statement that this one is, or stands in."""
+        """The module's own statement around this one, or this one."""
         *_, top = self.path()
         return top
 
     @property
     def is_nested(self) -> bool:
-        """Return whether a compound statement of its own scope stands around it."""
+        """Return whether a compound statement of its own scope is around it."""
         return self.parent is not None and self.parent.scope is self.scope
 
 
 @dataclass(eq=False, slots=True)
 class Binding:
-    """One way in which a name, an attribute or an item comes by its value.
+    """One binding of a name, an attribute or an item to a value.
 
     `value` is the bound expression ("value"), what is iterated ("element"), the context manager
     ("context") or a parameter's default; `path` holds the slots that tuple unpacking takes, outermost first.
@@ -154,7 +154,7 @@ class Binding:
 
     @property
     def taken(self) -> ast.expr | None:
-        """The expression that is taken out of `value`, where every tuple on the path is written out."""
+        """The part of a literal `value` that the path selects; None if a tuple on the path is not literal."""
         value = self.value
         for slot in self.path:
             if not isinstance(value, ast.Tuple | ast.List) or isinstance(slot, Rest):
@@ -219,7 +219,7 @@ class ChunkSyntax:
 
     @cached_property
     def bindings(self) -> list[Binding]:
-        """Every way in which a name, an attribute or an item comes by a value, in this order."""
+        """Every binding of a name, an attribute or an item, in this order."""
         scopes = (self.module, *self.scopes)
         named = [each for scope in scopes for bindings in scope.bindings.values() for each in bindings]
         held = (each.binding for given in self.attributes.values() for each in given)
@@ -243,7 +243,7 @@ class ChunkSyntax:
         return self._readings[read]  # type: ignore[return-value]
 
     def dissolve(self) -> None:
-        """Free all of it at once; nobody may ask for any of it again."""
+        """Free everything at once; it must not be used afterwards."""
         for scope in (self.module, *self.scopes, *self.scope_of.values()):
             scope.bindings.clear()
             scope.returns.clear()
@@ -287,7 +287,7 @@ def dotted(expression: ast.expr) -> str:
 
 
 def element_at(elements: list[ast.expr], index: int) -> ast.expr | None:
-    """The element at an index; None where there is none, or a starred one before it hides which it is."""
+    """The element at an index; None if it does not exist, or is hidden by a starred one before it."""
     if not -len(elements) <= index < len(elements):
         return None
     passed = elements[: index + 1] if index >= 0 else elements[index:]
@@ -295,7 +295,7 @@ def element_at(elements: list[ast.expr], index: int) -> ast.expr | None:
 
 
 def alternatives(node: ast.expr) -> list[ast.expr]:
-    """The parts of which an expression gives one: ``a if c else b``, ``a or b``, ``(x := a)``; else none."""
+    """The alternatives of an expression: ``a if c else b``, ``a or b``, ``(x := a)``; else none."""
     if isinstance(node, ast.IfExp):
         return [node.body, node.orelse]
     if isinstance(node, ast.BoolOp):
@@ -340,7 +340,7 @@ def own_parts(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 def targets_of(node: ast.AST) -> list[ast.expr]:
-    """The targets that an assignment of any kind gives a value; none of anything else."""
+    """The targets of an assignment of any kind; none for other nodes."""
     if isinstance(node, ast.Assign):
         return node.targets
     if isinstance(node, ast.AugAssign | ast.AnnAssign) and node.value is not None:
@@ -391,7 +391,7 @@ def imported_name(binding: Binding) -> str:
 
 
 def argument(call: ast.Call, position: int | None, *keywords: str) -> ast.expr | None:
-    """The expression given at the 0-based `position` or under one of `keywords`; None if there is none.
+    """The argument at the 0-based `position` or with one of `keywords`; None if there is none.
 
     A `position` of None stands for a keyword-only parameter.  None too where a starred argument hides it.
     """
@@ -430,7 +430,7 @@ def hides_arguments(call: ast.Call) -> bool:
 
 
 def is_main_guard(statement: Statement) -> bool:
-    """Return whether the statement is ``if __name__ == "__main__":`` and nothing more, which is no
+    """Return whether the statement is exactly ``if __name__ == "__main__":``, which does not count as a
     condition.
     """
     return isinstance(statement.node, ast.If) and _tests_main(statement.node.test)
@@ -445,7 +445,7 @@ def behind_main_guard(statement: Statement) -> bool:
 
 
 def for_type_checkers(statement: Statement) -> bool:
-    """Return whether the statement stands under ``if TYPE_CHECKING:``, and is never run."""
+    """Return whether the statement is under ``if TYPE_CHECKING:``, and never runs."""
     return any(
         below.branch == "body"
         and isinstance(above.node, ast.If)
@@ -455,7 +455,7 @@ def for_type_checkers(statement: Statement) -> bool:
 
 
 def _conjuncts(node: ast.stmt) -> list[ast.expr]:
-    """The test of an `if`, and the parts that all must hold."""
+    """The operands that must all be true for an `if` to be entered."""
     if not isinstance(node, ast.If):
         return []
     both = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)

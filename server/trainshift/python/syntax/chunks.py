@@ -41,14 +41,14 @@ class ParseFailure:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Whole lines of a script: offset in the text, the text itself, and what was read from it."""
+    """Whole lines of a script: the offset, the text, and its parsed syntax."""
 
     offset: int
     text: str
     facts: ChunkSyntax
 
     def moved(self, distance: int) -> Chunk:
-        """The same chunk so many code points further on."""
+        """The same chunk, moved by some code points."""
         return Chunk(self.offset + distance, self.text, self.facts)
 
 
@@ -64,7 +64,7 @@ class ChunkCache:
 
 
 class _Readings:
-    """Readings of chunks by their text, each handed out once."""
+    """Parsed chunks by their text, each used once."""
 
     def __init__(self, chunks: list[Chunk]) -> None:
         self._known: dict[str, list[ChunkSyntax]] = {}
@@ -101,7 +101,7 @@ def parse(text: str, cache: ChunkCache | None = None, *, is_kept: bool = True) -
 
 
 def _edited(text: str, old: list[Chunk]) -> tuple[int, int, int, int]:
-    """The first old chunk that has to be read anew and its offset, and the first after it that has not."""
+    """The first old chunk to parse again, with its offset, and the first after it to keep."""
     first = at = 0
     while first < len(old) and text.startswith(old[first].text, at):
         at += len(old[first].text)
@@ -133,7 +133,7 @@ def _tail(chunks: list[Chunk], start: int) -> list[Chunk]:
 
 
 def _cut(text: str, known: _Readings, *, is_edit: bool) -> list[Chunk] | None:
-    """Chunks cut at lines that may begin a statement; None where that does not compute.
+    """Cut the text into chunks at lines that may begin a statement; None if that is impossible.
 
     What `is_edit` is read in haste: it stays until the next one, and how much memory it takes does not count.
     """

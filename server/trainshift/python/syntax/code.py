@@ -90,7 +90,7 @@ class Code:
 
     @cached_property
     def sites_by_statement(self) -> dict[Statement, list[Site]]:
-        """The calls that stand in each statement itself, not in its blocks."""
+        """The calls in each statement itself, not in its blocks."""
         found: dict[Statement, list[Site]] = {}
         for site in self.sites:
             found.setdefault(site.statement, []).append(site)
@@ -98,7 +98,7 @@ class Code:
 
     @cached_property
     def sites_by_function(self) -> dict[Scope | None, list[Site]]:
-        """The calls that stand in each function, not in functions inside it; None is for code outside."""
+        """The calls in each function, not in inner functions; None is for code outside."""
         found: dict[Scope | None, list[Site]] = {}
         for site in self.sites:
             found.setdefault(site.scope.function(), []).append(site)
@@ -172,7 +172,7 @@ class Code:
 
     @cached_property
     def star_imports(self) -> list[str]:
-        """The modules of which the script imports everything."""
+        """The modules that the script imports by ``*``."""
         bindings = self.module_bindings.get("*", [])
         modules = [binding.full_name.removesuffix("*") for binding in bindings]
         return [module.rstrip(".") or module for module in modules]
@@ -232,7 +232,7 @@ class Code:
         return self._that_run(_merged(facts.items for facts in self.facts))
 
     def _that_run(self, bound: dict[str, list[B]]) -> dict[str, list[B]]:
-        """The bindings of attributes or items, by name, that are made by code that runs."""
+        """The bindings of attributes or items in code that runs, by name."""
         runs = self._runs
         if runs is None:
             return bound

@@ -1,4 +1,4 @@
-"""Fresh names: the one rule by which a name is found that nothing else has."""
+"""Fresh names: the one rule for finding an unused name."""
 
 from __future__ import annotations
 

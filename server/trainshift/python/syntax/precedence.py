@@ -93,7 +93,7 @@ _ASKED: dict[tuple[type[ast.AST], str], Level] = {
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Code with a place for an expression: what stands before it and after it.
+    """Code with a hole for an expression: the text before it and after it.
 
     `asks` is what the place asks of the expression, `level` what the whole then is.  A frame that begins with
     a star makes elements of a list, around which there can be no parentheses.
@@ -136,14 +136,14 @@ def handed_to(function: str, more: str = "") -> Frame:
 
 
 def of_each(node: ast.expr, name: str, made: str) -> Frame:
-    """``[made for name in expression]``, where Python lets `node` stand there: not if it binds a name."""
+    """``[made for name in expression]``, if Python allows `node` there: not if it binds a name."""
     if any(isinstance(part, ast.NamedExpr) for part in ast.walk(node)):
         return Frame(f"list(map(lambda {name}: {made}, ", "))", ARGUMENT)
     return Frame(f"[{made} for {name} in ", "]", ITERATED)
 
 
 def level(node: ast.expr, code: str) -> Level:
-    """Return how tightly the expression `node` holds together, of which `code` is the text."""
+    """Return the precedence of the expression `node` with the text `code`."""
     if isinstance(node, ast.BoolOp | ast.BinOp | ast.UnaryOp):
         return _LEVELS[kind_of(node.op)]
     if isinstance(node, ast.Tuple | ast.GeneratorExp) and not _is_enclosed(code):
@@ -171,7 +171,8 @@ def asked(parent: ast.AST, node: ast.expr) -> Level:
 
 
 def assigned(code: str) -> str:
-    """An expression's code as it stands right of an assignment, where only a call's parentheses held it.
+    """An expression's code on the right of an assignment, if it was only held together by a call's
+    parentheses.
 
     It gets parentheses where its lines would come apart, or Python asks for them.
     """
@@ -183,7 +184,7 @@ def assigned(code: str) -> str:
 
 
 def parentheses(text: str, span: Span, bounds: Span) -> list[Span]:
-    """The pairs of parentheses within `bounds` that stand around nothing but `span`, inside out.
+    """The pairs of parentheses within `bounds` directly around `span`, inside out.
 
     `bounds` begins where an expression or a statement does.
     """
@@ -203,16 +204,14 @@ def parentheses(text: str, span: Span, bounds: Span) -> list[Span]:
 
 
 def does_more(node: ast.expr | ast.stmt) -> bool:
-    """Return whether code does more than give a value, whatever it calls: it binds a name, awaits or
-    yields.
-    """
+    """Return whether code has an effect apart from its calls: it binds a name, awaits or yields."""
     return any(
         isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for part in ast.walk(node)
     )
 
 
 def comments(text: str) -> list[str]:
-    """The comments that stand in the code of an expression or a statement, in order."""
+    """The comments in the code of an expression or a statement, in order."""
     if "#" not in text:
         return []
     return [token.string.rstrip() for _, token in _tokens(text) if token.type == tokenize.COMMENT]

@@ -57,7 +57,7 @@ def kind_of(node: ast.AST) -> type[ast.AST]:
 
 
 def for_lean(table: dict[type[ast.AST], Callable[..., None]]) -> dict[type[ast.AST], Callable[..., None]]:
-    """A table by classes of `ast` that may be asked by `type`, which is quicker than `kind_of`."""
+    """A table by classes of `ast` that can be indexed by `type`, which is faster than `kind_of`."""
     return table | {lean: table[kind] for lean, kind in _KINDS.items() if kind in table}
 
 
@@ -68,7 +68,7 @@ def lean(tree: ast.Module) -> ast.Module:
 
 
 def _below(node: Any) -> Any:
-    """Make all below a node lean that stays what it is."""
+    """Convert all nodes below a node that stays unchanged."""
     above = node
     while isinstance(node, ast.BinOp):  # A long sum nests to the left, deeper than Python recurses.
         node.right = _MAKING[type(node.right)](node.right)

@@ -1,4 +1,4 @@
-"""The backward slice of an expression: everything that may give it its value."""
+"""The backward slice of an expression: all possible sources of its value."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from trainshift.python.names.occurrence import Occurrence, Step
 
 
 class Provenance(Protocol):
-    """Names that tell where a value comes from, one step back."""
+    """Names with `steps_back`: the sources of a value, one step back."""
 
     def steps_back(self, at: Occurrence) -> Step | None:
-        """The occurrences that may give an expression its value; None where it is made right there."""
+        """The possible sources of an expression's value; None if it is created right there."""
 
 
 def backward_slice(
     names: Provenance, start: Occurrence, stop: Callable[[Occurrence], bool] = lambda at: False
 ) -> Iterator[Occurrence]:
-    """Yield an expression, then all that may give it its value through names, attributes, calls and files.
+    """Yield an expression, then all possible sources of its value through names, attributes, calls and files.
 
     Nothing is looked for behind an occurrence at which `stop` holds; it is still part of the slice.
     """
@@ -27,12 +27,12 @@ def backward_slice(
 
 
 def sliced(start: Occurrence, behind: Callable[[Occurrence], Iterable[Occurrence]]) -> Iterator[Occurrence]:
-    """Yield an occurrence and all that leads to it, each expression once; `behind` gives one step back."""
+    """Yield an occurrence and all that leads to it, each expression once; `behind` returns one step back."""
     return reachable([start], behind, _key)
 
 
 def sources(names: Provenance, at: Occurrence) -> tuple[Occurrence, ...]:
-    """The occurrences that may give an expression its value, as far as they are seen."""
+    """The possible sources of an expression's value, as far as they are known."""
     step = names.steps_back(at)
     return step.sources if step is not None else ()
 

@@ -12,19 +12,19 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argume
 
 
 class CallGraph(Protocol):
-    """Names that tell which calls may run a function."""
+    """Names with `callers`: the calls that may run a function."""
 
     def callers(self, function: Scope) -> tuple[list[Site], bool]:
         """The calls that may run a function, and whether it may be run from elsewhere."""
 
 
 def calls_leading_to(names: CallGraph, *sites: Site) -> Iterator[Site]:
-    """Yield calls, then the calls of the functions that they stand in, and so on outwards, each once."""
+    """Yield calls, then the calls of the functions around them, and so on outwards, each once."""
     return reachable(sites, lambda site: callers_around(names, site))
 
 
 def callers_around(names: CallGraph, site: Site) -> list[Site]:
-    """The calls of the function that a call stands in."""
+    """The calls of the function around a call."""
     function = site.scope.function()
     return names.callers(function)[0] if function is not None else []
 
@@ -60,7 +60,7 @@ def statements_around(names: CallGraph, statement: Statement) -> set[Statement]:
 
 
 def functions_handed_to(script: LinkedScript, *names: str) -> dict[Scope, Site]:
-    """Return the functions that are arguments of calls with one of some names, with the first such call."""
+    """The functions among the arguments of calls with one of some names, with the first such call."""
     found: dict[Scope, Site] = {}
     for site in script.sites_named(*names):
         for given in arguments(site.node):

@@ -1,4 +1,4 @@
-"""Side effects: what code does besides giving a value, itself or through the functions that it calls.
+"""Side effects: the effects of code beside its value, directly or through its callees.
 
 What calls of libraries do is the client's to say; a function of the workspace does what its body does, and
 what the functions do that it calls.  One that changes only what it has made itself is pure.
@@ -152,7 +152,7 @@ class EffectAnalysis:
         return self._script.home(function).code.sites_by_function.get(function, [])
 
     def _bindings_of(self, function: Scope) -> list[tuple[ast.expr, Binding]]:
-        """Return how the function binds attributes and items: of which object, and the binding."""
+        """Return the bindings of attributes and items by a function, each with its object."""
         home = self._script.home(function)
         if home not in self._bindings:
             found = self._bindings[home] = {}
@@ -202,7 +202,7 @@ class EffectAnalysis:
 
 
 def worst(effects: Iterable[SideEffect | None]) -> SideEffect | None:
-    """The most telling of some side effects, the first among equals."""
+    """The most serious of some side effects, the first among equals."""
     found: SideEffect | None = None
     for each in effects:
         if each is not None and (found is None or each.effect > found.effect):

@@ -1,4 +1,6 @@
-"""Objects of a points-to analysis, and the state at a point: what variables may be, what objects may hold."""
+"""Abstract objects of a points-to analysis, and the state at a point: values of variables, contents of
+objects.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,7 @@ def elements_of(cells: Cells, but: Hashable = ANY) -> Bits:
 
 
 def repeated_in(cells: Cells) -> Bits:
-    """The objects that stand in two cells, or where places are not told apart."""
+    """The objects in two cells, or in a cell that stands for several places."""
     seen, found = 0, cells.get(ANY, 0)
     for key, bits in cells.items():
         if not isinstance(key, Attribute):
@@ -154,7 +156,7 @@ class State:
 
 
 def united(one: Mapping[K, Bits], other: Mapping[K, Bits]) -> dict[K, Bits]:
-    """Cells, or variables, that may be what either says."""
+    """The union of two sets of cells or variables."""
     found = dict(one)
     for key, bits in other.items():
         found[key] = found.get(key, 0) | bits
@@ -278,11 +280,11 @@ class Heap:
         return State(dict(self.variables), dict(self.heap), dict(self.twice), self.escaped, self.shared)
 
     def join(self, state: State) -> None:
-        """Have what may not have run leave the state as it was, too."""
+        """Join another state, for code that may not have run."""
         self.restore(self.state().joined(state))
 
     def spread(self, bits: Bits) -> Bits:
-        """A set of objects with all that `UNKNOWN` stands for."""
+        """A set of objects with all that `UNKNOWN` may be."""
         return bits | self.objects.outer | self.escaped if bits & UNKNOWN else bits
 
     def held(self, bits: Bits, key: Hashable = ANY) -> Bits:
@@ -325,7 +327,7 @@ class Heap:
         return found
 
     def closure(self, bits: Bits) -> Bits:
-        """Objects with all that they may hold, at any depth."""
+        """Objects with all their possible contents, at any depth."""
         objects, heap = self.objects, self.heap
         filled = union(1 << index for index in heap)
         found = waiting = bits
@@ -384,19 +386,19 @@ class Heap:
         return found
 
     def share(self, value: Bits, heap: Mapping[int, Cells] | None = None) -> None:
-        """Note which of some objects, that are put into a container, another one has already."""
+        """Record which of some objects, that are put into a container, another one contains already."""
         for index in bits_of(value & ~self.shared & self.objects.outer):
             self.shared |= 1 << index if self.objects[index].of is not None else 0
         for cells in (self.heap if heap is None else heap).values() if value & ~self.shared else ():
             self.shared |= value & union(cells.values())
 
     def double(self, bits: Bits, again: Bits) -> None:
-        """Note that containers may hold objects at two places."""
+        """Record that containers may hold objects at two places."""
         for index in bits_of(bits if again else 0):
             self.twice[index] = self.twice.get(index, 0) | again
 
     def store(self, bits: Bits, key: Hashable, value: Bits, *, weak: bool = False) -> None:
-        """Put objects into others; where it is `weak`, perhaps."""
+        """Put objects into others; if `weak`, they may also stay out."""
         if bits & (self.escaped | UNKNOWN) or (self.escaped & UNKNOWN and bits & self.objects.outer):
             self.escape(value)
         is_element = not isinstance(key, Attribute)
@@ -416,7 +418,7 @@ class Heap:
             self.double(1 << index, self.common(value, others))
 
     def fill(self, made: Bits, inside: Bits, again: Bits) -> None:
-        """Have a new container hold objects, some of them at two places."""
+        """Put objects into a new container, some of them at two places."""
         self.share(inside)
         for index in bits_of(made if inside else 0):
             cells = self.heap.get(index, NO_CELLS)
@@ -424,7 +426,7 @@ class Heap:
         self.double(made, again)
 
     def copy(self, made: Bits, source: Bits) -> None:
-        """Have a new container hold what others hold, at the same places."""
+        """Copy the contents of containers into a new one, at the same places."""
         cells: dict[Hashable, Bits] = {ANY: 0}
         own = (key for index in bits_of(source) for key in self.heap.get(index, NO_CELLS))
         for key in {*self.objects.keys, *own, REST} - {ANY}:
@@ -446,7 +448,7 @@ class Heap:
             self.heap[index] = {key: cells[key] for key in cells if isinstance(key, Attribute)} | {ANY: mixed}
 
     def escape(self, bits: Bits) -> None:
-        """Note that unknown code has got hold of objects."""
+        """Record that unknown code may access objects."""
         self.escaped |= self.closure(bits)
 
     def make(self, node: ast.AST, of: int | None = None, *, earlier: bool = False, depth: int = 0) -> Bits:
@@ -461,7 +463,7 @@ class Heap:
             self._rename(1 << index, old)
 
     def _rename(self, bits: Bits, other: Bits) -> None:
-        """Have one object stand for another one, everywhere."""
+        """Replace one object by another one, everywhere."""
         index, onto = bits.bit_length() - 1, other.bit_length() - 1
         everywhere = self.escaped | self.shared | union(self.variables.values()) | union(self.twice.values())
         everywhere |= union(union(cells.values()) for cells in self.heap.values())

@@ -1,4 +1,4 @@
-"""Made objects: the calls of a program that give objects of classes, each with what it may give."""
+"""Made objects: the calls of a program that return objects, with the possible objects of each."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _OBJECTS = (Instance, UserInstance)
 
 
 class MadeObjects:
-    """The objects that the calls of one program give; a few of all calls give any."""
+    """The objects that the calls of one program return; only few calls return any."""
 
     def __init__(self, program: HasScript) -> None:
         self._script = program.script
 
     @cached_property
     def all(self) -> list[tuple[Site, Values]]:
-        """Every call that may give an object, with all that it may give."""
+        """Every call that may return an object, with the possible objects."""
         values = self._script.names.site_values
         found = ((site, values(site.node, site)) for site in self._script.sites)
         return [(site, given) for site, given in found if any(isinstance(each, _OBJECTS) for each in given)]

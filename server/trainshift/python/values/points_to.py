@@ -1,4 +1,4 @@
-"""Points-to: the objects that names, elements and attributes may be, where control comes to a point.
+"""Points-to analysis: the possible objects of names, elements and attributes at each point.
 
 An object is known by the place that makes it.  In a loop the object of the last turn is told from those of
 earlier turns, so that a change of the one is a change of no other.  What a function gets from outside
@@ -55,7 +55,7 @@ _MOST_KEYS = 24
 
 
 class PointsTo:
-    """The objects of some functions and of those inside of them.  All is computed when first asked for."""
+    """The objects in some functions and their inner functions, computed on first use."""
 
     def __init__(self, functions: Iterable[FunctionNode], policy: Policy) -> None:
         self.policy = policy
@@ -227,7 +227,7 @@ class FunctionPoints(Analysis[State]):
         return Summary(self.returned, changed & (self.whole.objects.outer | UNKNOWN), state)
 
     def _left(self, state: State) -> State:
-        """A last state without the objects that nobody has when the function has ended."""
+        """The final state without objects that are unreachable once the function has ended."""
         objects = self.whole.objects
         foreign = union(bits for key, bits in state.variables.items() if key[0] is not self.scope.node)
         known = objects.outer | objects.functions | UNKNOWN | state.escaped | self.returned | foreign
@@ -254,7 +254,7 @@ class FunctionPoints(Analysis[State]):
         return state.variables.get(self.scope.variable(name), 0)
 
     def of(self, state: State, node: ast.expr) -> Bits:
-        """The objects that the value of an expression may be, where it is evaluated in a state."""
+        """The possible objects of an expression, evaluated in a state."""
         return Transfer(self, state, None).value(node)
 
     def within_value(self, state: State, node: ast.expr) -> Bits:
@@ -265,7 +265,7 @@ class FunctionPoints(Analysis[State]):
         return turn.heap.closure(turn.value(node))
 
     def spread(self, state: State, bits: Bits) -> Bits:
-        """A set of objects with all that `UNKNOWN` stands for."""
+        """A set of objects with all that `UNKNOWN` may be."""
         return self._heap(state).spread(bits)
 
     def may_be_one(self, state: State, one: Bits, other: Bits) -> bool:
@@ -274,7 +274,7 @@ class FunctionPoints(Analysis[State]):
         return bool(heap.spread(one) & heap.spread(other))
 
     def within(self, state: State, bits: Bits) -> Bits:
-        """Objects with all that they may hold, at any depth."""
+        """Objects with all their possible contents, at any depth."""
         return self._heap(state).closure(bits)
 
     def held(self, state: State, bits: Bits, key: Hashable = ANY) -> Bits:
@@ -282,7 +282,7 @@ class FunctionPoints(Analysis[State]):
         return self._heap(state).held(bits, key)
 
     def held_twice(self, state: State, bits: Bits) -> Bits:
-        """The objects to which one of some may lead on two ways."""
+        """The objects reachable from one of some by two paths."""
         return self._heap(state).reached_twice(bits)
 
     def _heap(self, state: State) -> Heap:
@@ -299,7 +299,7 @@ class FunctionPoints(Analysis[State]):
         return left.joined(right)
 
     def refine(self, edge: Edge, state: State) -> State:
-        """A loop over one element comes to its body as it is first come to, and never again."""
+        """Let a loop over a single element enter its body once, in the first state."""
         if edge.target.role is Role.NEXT and not edge.back:
             known = self._entered.get(edge.target)
             self._entered[edge.target] = state if known is None else known.joined(state)

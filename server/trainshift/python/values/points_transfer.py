@@ -70,7 +70,7 @@ class Policy(Protocol):
     """The client's knowledge beside the language: functions of the file, libraries, kinds of values."""
 
     def function(self, name: str) -> FunctionNode | None:
-        """The function that a name of the module stands for."""
+        """The function behind a name of the module."""
 
     def is_object(self, node: ast.expr, function: FunctionNode) -> bool:
         """Return whether the value of an expression in a function may be something that can be changed."""
@@ -91,7 +91,7 @@ class Policy(Protocol):
         """The statements of a function."""
 
     def callees(self, node: ast.Call, function: FunctionNode) -> Sequence[FunctionNode]:
-        """The functions that the called value may be, where that is known; none where it is not."""
+        """The possible functions of a called value; none if they are unknown."""
 
     def call(self, node: ast.Call, function: FunctionNode) -> Gives | None:
         """The result of calling a function whose code is not available; None if it is unknown."""
@@ -138,7 +138,7 @@ class FunctionScope:
 
 
 class Whole(Protocol):
-    """The analysis of all functions, as that of one point asks it."""
+    """The analysis of all functions, as seen from one point."""
 
     policy: Policy
     catches: bool
@@ -153,7 +153,7 @@ class Whole(Protocol):
 
 
 class Flow(Protocol):
-    """The analysis of one function, as that of one point asks it and notes things in it."""
+    """The analysis of one function, as seen from one point, which also records facts in it."""
 
     scope: FunctionScope
     moves: set[int]
@@ -237,7 +237,7 @@ class Transfer:
     # Points.
 
     def pass_point(self, point: Point) -> None:
-        """Do what a point does."""
+        """Apply the effects of a point."""
         node = point.node
         match point.role, node:
             case Role.ITERABLE, ast.For(iter=source):
@@ -405,7 +405,7 @@ class Transfer:
     # What loops go through.
 
     def _iterate(self, source: ast.expr, loop: ast.AST, path: str) -> None:
-        """Evaluate what a loop goes through, whose elements are asked for later."""
+        """Evaluate a loop's iterable; its elements are taken later."""
         if parts := _paired(source):
             for place, each in enumerate(parts):
                 self._iterate(each, loop, f"{path}.{place}")
@@ -681,7 +681,7 @@ class Transfer:
         return found, union(1 << at for at in bits_of(found) if self.objects[at].where is node)
 
     def _hold_views(self, made: Bits, views: Bits) -> None:
-        """Have a new container hold, at each place, what shares its memory with its elements."""
+        """Put views into a new container, at each place those that share memory with its elements."""
         if views:
             keys = [each for each in self.objects.keys if not isinstance(each, Attribute)]
             index = made.bit_length() - 1
@@ -902,7 +902,7 @@ class Transfer:
         return again
 
     def _assign_outer(self, variable: Variable, bits: Bits) -> None:
-        """Note what a call gives a variable around the function that is called, in whatever activation."""
+        """Record the values that a call assigns to a callee's outer variable, in any activation."""
         if self.point is not None:
             self.flow.assigned.setdefault(self.point, set()).add(variable)
         ended = self.keepers(variable)
@@ -947,11 +947,11 @@ class _Replaced:
         self._first = dict(turn.heap.variables)
 
     def forget(self) -> None:
-        """Have placeholders computed anew: the heap has grown."""
+        """Compute placeholders again, since the heap has grown."""
         self._known = {}
 
     def of(self, bits: Bits) -> Bits:
-        """The objects that stand for those of the called function."""
+        """The caller's objects for those of the called function."""
         found = 0
         for index in bits_of(bits):
             if index not in self._known:
@@ -1044,7 +1044,9 @@ def _same(one: ast.expr, other: ast.expr) -> bool:
 
 
 def _is_taken_from(targets: list[ast.expr], value: ast.expr) -> bool:
-    """Return whether a value is taken out of the container that gets it, so that it is not there twice."""
+    """Return whether a value comes out of the container that it is put into, so that it is not there
+    twice.
+    """
     match targets, value:
         case [ast.Subscript(base) | (ast.Name() as base)], ast.Call(ast.Attribute(other, "pop"), [] | [_]):
             return ast.unparse(base) == ast.unparse(other)
