@@ -47,7 +47,7 @@ Context: TypeAlias = Callable[[Term], Work[Term]]
 
 
 def identity(value: Term) -> Work[Term]:
-    """The context in which nothing follows."""
+    """The empty context, after which nothing follows."""
     return done(value)
 
 
@@ -66,7 +66,7 @@ def eta(name: str, code: Term) -> Term:
 
 
 class Substitution:
-    """Names that stand for other variables: what `let!` leaves out."""
+    """Names that stand for other variables: the lets that `let!` leaves out."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
@@ -77,7 +77,7 @@ class Substitution:
         return self._meant.get(term.name, term)
 
     def let(self, name: str, value: Term, body: Callable[[], Work[Term]]) -> Work[Term]:
-        """`let! name = value in body`; the body is transformed when it is known what the name means."""
+        """`let! name = value in body`; the body is transformed once the meaning of the name is known."""
         if isinstance(value, Var):
             self._meant[name] = value
             rest: Term = yield body()
@@ -117,7 +117,7 @@ class Cps(Substitution):
     def operands(
         self, term: Add | Mul | Pair | App | Assign, both: Callable[[Term, Term], Work[Term]]
     ) -> Work[Term]:
-        """Two operands, the left one first, and what is made of them."""
+        """Evaluate two operands, the left one first, and combine them."""
 
         def with_left(left: Term) -> Work[Term]:
             def with_right(right: Term) -> Work[Term]:
@@ -157,7 +157,7 @@ class Cps(Substitution):
         return self.operands(term, both)
 
     def named(self, term: Let, context: Context) -> Work[Term]:
-        """A let stays one, but for variables."""
+        """A let stays a let, except for variables."""
 
         def with_value(value: Term) -> Work[Term]:
             return self.let(term.name, value, lambda: self.translate(term.body, context))
@@ -219,7 +219,7 @@ class Cps(Substitution):
         return self.translate(term.of, with_value)
 
     def branches(self, term: Case, value: Term, k: Var) -> Work[Term]:
-        """The case, both of whose branches give their value to k."""
+        """The case, both of whose branches pass their value to k."""
         k = self.meaning(k)
 
         def answer(value: Term) -> Work[Term]:
@@ -230,7 +230,7 @@ class Cps(Substitution):
         return Case(value, term.left_name, left, term.right_name, right)
 
     def shift(self, term: Shift, context: Context) -> Work[Term]:
-        """Shift gives what follows a name, and nothing follows its own term.
+        """Shift binds the continuation to a name, and its own term has no continuation.
 
             ⟦shift k in e⟧κ = let k = λa. λk1. k1 κ(a) in ⟦e⟧(m ↦ m)
 

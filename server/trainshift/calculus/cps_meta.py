@@ -100,7 +100,7 @@ class CpsMeta(Substitution):
         return trampoline.shift(body)
 
     def named(self, term: Let) -> Work[Term]:
-        """A let stays one, but for variables."""
+        """A let stays a let, except for variables."""
 
         def body(resume: Resume) -> Work[Term]:
             value: Term = yield self.translate(term.value)
@@ -124,7 +124,7 @@ class CpsMeta(Substitution):
         return name
 
     def bound(self, code: Term) -> Work[Term]:
-        """The name that a let gives to the value of a code."""
+        """The name of a let for the value of a code."""
 
         def body(resume: Resume) -> Work[Term]:
             r = self.names.fresh("r")
@@ -146,14 +146,14 @@ class CpsMeta(Substitution):
         return trampoline.shift(body)
 
     def branches(self, term: Case, value: Term, k: Var) -> Work[Term]:
-        """The case, both of whose branches give their value to k."""
+        """The case, both of whose branches pass their value to k."""
         k = self.meaning(k)
         left: Term = yield trampoline.reset(self.delimited(term.left, k))
         right: Term = yield trampoline.reset(self.delimited(term.right, k))
         return Case(value, term.left_name, left, term.right_name, right)
 
     def shift(self, term: Shift) -> Work[Term]:
-        """Shift gives what follows a name."""
+        """Shift binds the continuation to a name."""
 
         def body(resume: Resume) -> Work[Term]:
             a, k1 = self.names.fresh("a"), self.names.fresh("k")

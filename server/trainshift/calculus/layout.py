@@ -1,4 +1,4 @@
-"""Layout: a text with places where it may be broken, set in lines of some width."""
+"""Layout: a text with possible breaks, set in lines of some width."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def together(*parts: Text) -> Text:
 
 
 def group(*parts: Text) -> Text:
-    """A text whose lines are all broken, or none where it fits into one."""
+    """A text whose lines are all broken, or none if it fits into one."""
     return _Text("group", parts, _width(parts))
 
 

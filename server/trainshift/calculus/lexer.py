@@ -1,4 +1,4 @@
-"""Lexer: the words and signs of a text, and where they stand."""
+"""Lexer: the words and signs of a text, with their places."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Arithmetic(Protocol):
     """The arithmetic of reals: their representation, addition and multiplication."""
 
     def constant(self, value: Real) -> Value:
-        """The number that a constant stands for."""
+        """The number of a constant."""
 
     def add(self, left: Value, right: Value) -> Value:
         """The sum."""
@@ -135,7 +135,7 @@ _NOTHING: Any = object()
 
 
 class _Machine:
-    """The state: a term that is evaluated in an environment, or a value that is given to the topmost frame.
+    """The state: a term to evaluate in an environment, or a value for the topmost frame.
 
     `frames` are those up to the nearest reset; `resets` holds those below, for each reset.
     """
@@ -187,7 +187,7 @@ class _Machine:
             self.frames = None
 
     def apply(self, function: Value, argument: Value, call: Term) -> None:
-        """Call a function, as the last thing that is done here."""
+        """Call a function, as a tail call."""
         if function.__class__ is Closure:
             self.environment = function.environment.extended(function.name, argument)
             self.term = function.body

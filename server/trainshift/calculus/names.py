@@ -41,7 +41,7 @@ class Names:
         self._next: dict[tuple[str, str], int] = {}
 
     def fresh(self, wanted: str) -> str:
-        """`wanted`, or that name with another number where it is in use."""
+        """`wanted`, or the name with another number if it is in use."""
         return self._fresh(wanted, lambda name: [name])
 
     def fresh_pair(self, wanted: str) -> tuple[str, str, str]:
@@ -156,7 +156,7 @@ def apart(term: Term) -> tuple[Term, Names]:
 
 
 def parts_of_pair(term: Let) -> tuple[Let, Let] | None:
-    """The two lets which give names to the parts of a pair, where `term` is `let ŷ = e1 in e2` in full."""
+    """The two lets that bind the parts of a pair, if `term` is `let ŷ = e1 in e2` in full."""
     first = term.body
     if not (isinstance(first, Let) and isinstance(first.value, Fst) and isinstance(first.body, Let)):
         return None
@@ -169,7 +169,7 @@ def parts_of_pair(term: Let) -> tuple[Let, Let] | None:
 
 
 def difference(one: Term, other: Term) -> tuple[Term, Term] | None:
-    """The first parts in which two terms differ, but for the names that they bind; None without any."""
+    """The first parts in which two terms differ, apart from bound names; None if there are none."""
     for (here, said), (there, also_said) in zip(_outline(one), _outline(other), strict=True):
         if said != also_said:
             return here, there
@@ -177,12 +177,12 @@ def difference(one: Term, other: Term) -> tuple[Term, Term] | None:
 
 
 def alpha_equal(one: Term, other: Term) -> bool:
-    """Return whether two terms differ in nothing but the names that they bind."""
+    """Return whether two terms differ only in bound names."""
     return difference(one, other) is None
 
 
 def _outline(term: Term) -> Iterator[tuple[Term, object]]:
-    """A term from its root, left to right: equal for terms that are equal but for bound names."""
+    """Yield a term from its root, left to right: equal for terms that are equal apart from bound names."""
     numbers: dict[str, Any] = {}
     waiting: list[Any] = [term]
     count = 0

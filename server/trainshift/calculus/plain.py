@@ -1,4 +1,4 @@
-"""A transformation goes through a term construct by construct.
+"""The identity transformation, construct by construct.
 
     ⟦c⟧ = c      ⟦x⟧ = x      ⟦e1 + e2⟧ = ⟦e1⟧ + ⟦e2⟧      ⟦λy. e⟧ = λy. ⟦e⟧
 
@@ -20,7 +20,7 @@ class Refused(Exception):
 
 
 class Plain:
-    """The transformation that changes nothing, from which others differ in a few constructs."""
+    """The transformation that changes nothing; others override a few constructs."""
 
     def __init__(self, names: Names) -> None:
         self.names = names

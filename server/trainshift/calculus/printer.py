@@ -95,7 +95,7 @@ class _Printer:
         return together("(", text if isinstance(term, Lam) else nested(text), ")")
 
     def follow(self, term: Term, renamed: Renamed) -> Work[Text]:
-        """The term after a let or `;`: another let or `;` is broken into lines where the one before is."""
+        """The term after a let or `;`: another let or `;` is broken into lines if the one before is."""
         text, _ = yield self.show(term, renamed)
         return text if isinstance(term, Let) else group(text)
 

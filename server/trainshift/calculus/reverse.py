@@ -1,4 +1,4 @@
-"""Reverse mode: each real goes with a reference to which what follows adds its derivative.
+"""Reverse mode: each real has a reference, to which the continuation adds its derivative.
 
 Three ways lead there; they differ in who holds what follows.
 """
@@ -194,7 +194,7 @@ def _operation(
 
 
 def _computed(names: Names, kind: type[Add | Mul], y1: str, y2: str) -> tuple[_Triple, Term]:
-    """New names for the result with its reference, and what it is."""
+    """New names for the result and its reference, and the term of the result."""
     return names.fresh_pair("y"), Pair(kind(Var(y1), Var(y2)), Ref(Const(0)))
 
 

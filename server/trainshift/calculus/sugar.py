@@ -100,7 +100,7 @@ Binder = tuple[int, str]
 
 
 class Folding:
-    """Finds the sugar in a term, which it is made of."""
+    """Find the syntactic sugar in a term."""
 
     def __init__(self, term: Term) -> None:
         self._uses: dict[Binder | None, int] = {}

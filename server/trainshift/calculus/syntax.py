@@ -180,7 +180,7 @@ def rebuilt(term: Term, changed: dict[str, Any]) -> Term:
 
 
 def size(term: Term) -> int:
-    """Return how many constructs a term is made of."""
+    """Return the number of constructs in a term."""
     count, waiting = 0, [term]
     while waiting:
         each = waiting.pop()

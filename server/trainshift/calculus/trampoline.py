@@ -38,7 +38,7 @@ def run(work: Work[T]) -> T:
 
 
 def done(value: T) -> Work[T]:
-    """Work that is nothing but its result."""
+    """Work that only returns its result."""
     return value
     yield
 

@@ -1,4 +1,4 @@
-"""Values: what terms evaluate to, and how a value is shown.
+"""Values: the results of terms, and their display.
 
 A real is a number of Python (`Real`), or a dual number; `UNIT` is itself.
 """
@@ -35,7 +35,7 @@ class Kind:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Cell:
-    """A reference, which holds a value."""
+    """A mutable reference."""
 
     content: Value
 
@@ -93,7 +93,7 @@ class Continuation:
 
 
 def show_value(value: Value) -> str:
-    """A value as a term would be written, where one can write it; dual numbers as pairs."""
+    """A value in the notation of terms, if it has one; dual numbers as pairs."""
     return set_in_lines(run(_shown(value, set())))
 
 

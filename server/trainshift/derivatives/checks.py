@@ -262,7 +262,7 @@ class Checks:
         return bool(own)
 
     def _joined(self, reader: Reader, node: ast.BinOp) -> None:
-        """`+` and `*` of what may be a list or a number, as where a list holds both."""
+        """Check `+` and `*` on values that may be lists or numbers, as from a list that contains both."""
         for each in (node.left, node.right):
             kind = reader.kind(each)
             mixed = kind.has("list", "tuple") and kind.has("number", "scalar")
@@ -374,7 +374,8 @@ class Checks:
             self.refuse(node, f"{text} may be a function that returns a function, or one that does not")
 
     def _shared(self, function: Function, among: set[str] | None = None) -> None:
-        """Two names for what is changed: which of them a change on the way back belongs to is not known.
+        """Refuse two names for a mutated object: the adjoint pass does not know which of them a mutation
+        belongs to.
 
         Tangents share what values share, so in forward mode both names have only to have one.  Where a value
         has none yet, its tangent begins as zeros in its structure, which share nothing.  With `among`, both

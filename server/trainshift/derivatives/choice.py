@@ -1,4 +1,4 @@
-"""Choice of parameters to differentiate by, where none are named."""
+"""Choose the parameters to differentiate by, if none are named."""
 
 from __future__ import annotations
 
@@ -88,8 +88,9 @@ class _Uses:
         self.names, (self.dotted, self.bound) = outer, around
 
     def _is_part(self, node: ast.expr) -> bool:
-        """Return whether an expression is the parameter or a part of it, or holds it or is computed from it:
-        it is used as that is."""
+        """Return whether an expression is the parameter or a part of it, or contains it or depends on it: its
+        uses are the parameter's.
+        """
         match node:
             case ast.Name() | ast.Subscript():
                 return root_of(node) in self.names

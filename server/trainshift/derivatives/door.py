@@ -188,7 +188,7 @@ def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made
 
 
 def _ask_apart(found: Made) -> Made:
-    """Have a derivative ask first that what it changes of its arguments is in one place of them only.
+    """Make a derivative check first that the argument objects which it mutates occur at one place only.
 
     Who calls it may give one list twice, or one that the file has and the function reads; neither adjoints
     nor tangents would follow both.
@@ -214,7 +214,7 @@ def _ask_apart(found: Made) -> Made:
 
 
 def _asked_apart(build: Analysis, further: set[str]) -> list[ast.stmt]:
-    """The line that asks, if any has to; `further` are the parameters that the derivative adds."""
+    """The checking statements, if any are needed; `further` are the parameters that the derivative adds."""
     start = build.start
     kinds = {each: start.kind(each) for each in start.params}
     names = [each for each, kind in kinds.items() if build.arrays or not kind.numeric]
@@ -237,7 +237,7 @@ def _asked_apart(build: Analysis, further: set[str]) -> list[ast.stmt]:
 
 
 def _taken(module: Module, helpers: Collection[str]) -> tuple[Refusal, ...]:
-    """The places where the file gives something of its own the name of a helper that it needs."""
+    """The places where the file uses the name of a needed helper for something else."""
     if module.script.code.bound_names.isdisjoint(helpers):
         return ()
     found = []
@@ -304,7 +304,7 @@ def _is_made(module: Module, name: str) -> bool:
 def _edits(
     module: Module, node: ast.FunctionDef, helpers: dict[str, str], made: dict[str, str], needs: set[str]
 ) -> list[Edit]:
-    """The new functions below the one that they come from, those made before replaced, and imports."""
+    """The edits: new functions below the original, replacements of earlier ones, and imports."""
     source = module.source
     new: list[str] = []
     edits: list[Edit] = []

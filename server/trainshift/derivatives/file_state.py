@@ -1,4 +1,4 @@
-"""Refuses functions that change what they read of their file: going back, they would read its last value."""
+"""Refuse functions that mutate file variables which they read: the adjoint pass would read the last value."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ _CHANGING = CHANGING_METHODS | LOSING | {"add", "discard"}
 
 @dataclass(frozen=True)
 class _Globals:
-    """The names of the file that a function reads and changes, where it does so; `alone` are calls that are
-    statements."""
+    """The file's names that a function reads and mutates, with the places; `alone` are calls that are
+    statements.
+    """
 
     read: dict[str, ast.Name]
     changed: dict[str, ast.Name]
@@ -82,7 +83,7 @@ def _is_variable(module: Module, name: str) -> bool:
 
 
 def _is_number(module: Module, name: str) -> bool:
-    """Return whether all values that the file gives a name are written down as numbers or texts."""
+    """Return whether all bindings of a file's name are literal numbers or texts."""
     values = [each.taken for each in module.script.module_bindings[name] if each.kind == "value"]
     parts = (ast.Constant, ast.UnaryOp, ast.BinOp)
     known = [

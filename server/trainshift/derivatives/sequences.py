@@ -52,8 +52,7 @@ def _changed(reader: Reader, loop: ast.For, source: ast.expr) -> Iterator[ast.AS
 
 
 def _copied_views(reader: Reader, loop: ast.For) -> Iterator[tuple[ast.AST, str]]:
-    """A dict may not get another key while a copy of its items is gone through: these are asked for again on
-    the way back."""
+    """Yield loops over a copy of a dict's items that add keys: the adjoint pass iterates the items again."""
     keys = terms.names_bound([loop.target])
     for each in terms.walk(loop.iter):
         match each:

@@ -1,4 +1,4 @@
-"""Refuses derivatives that need a name which the file, or a function of it, gives to something else."""
+"""Refuse derivatives that need a name which the file, or a function in it, uses for something else."""
 
 from __future__ import annotations
 

@@ -8,9 +8,7 @@ _NO_RESULTS = {"str": "a string", "function": "a function", "layer": "a layer", 
 
 
 def difference(one: AbstractValue, other: AbstractValue) -> str:
-    """Return how two values differ so that a graph cannot have both; empty where they do not, or nobody can
-    see.
-    """
+    """Return the difference of two values that prevents a graph from having both; empty if none is known."""
     if one.unknown or other.unknown or one.is_nothing or other.is_nothing:
         return ""
     if one.is_none != other.is_none and "None" not in (one.python & other.python):
@@ -42,7 +40,7 @@ def _number(number: int) -> str:
 
 
 def mixture(one: AbstractValue, other: AbstractValue) -> str:
-    """Return how the values that a name gets in two branches differ so that a graph has no type for it."""
+    """Return the difference of a name's values in two branches for which a graph has no type."""
     if one.unknown or other.unknown or one.is_nothing or other.is_nothing:
         return ""
     for value, another in ((one, other), (other, one)):

@@ -1,4 +1,4 @@
-"""The codes of static graphs, in the order in which they are documented; each is loaded when it is asked."""
+"""The codes of static graphs, in the order of the docs; each is imported on first use."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def needs(function: StaticFunction, statement: Statement) -> Iterator[Need]:
 def names_asked(
     node: ast.AST, is_size: Callable[[ast.AST], bool], has_size: Callable[[ast.AST], bool]
 ) -> frozenset[str]:
-    """The names of which a condition asks the number or the size, as one does before indexing."""
+    """The names whose number or size a condition tests, as before indexing."""
     if isinstance(node, ast.Name):
         return frozenset({node.id})
     if isinstance(node, ast.Subscript) and not is_size(node):

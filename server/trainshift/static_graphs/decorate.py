@@ -26,7 +26,7 @@ _SPEC = "InputSpec"
 
 @dataclass(frozen=True, slots=True)
 class InTheWay:
-    """A finding that stands in the way of the full graph: its code, its place (offset), its text."""
+    """A finding that prevents the full graph: its code, its offset, its text."""
 
     code: str
     offset: int
@@ -64,7 +64,7 @@ class Made:
 
 
 def makeable(script: Script, line: int) -> Scope | None:
-    """The function that a line (from 1) is of: of a layer's class its `forward`; None where there is none."""
+    """The function at a line (from 1): in a layer's class its `forward`; None if there is none."""
     found: Scope | None = None
     for scope in script.scopes:
         if scope.kind in ("function", "class") and isinstance(scope.node, ast.stmt):
@@ -96,7 +96,7 @@ def _function_of(script: Script, scope: Scope) -> Scope | None:
 
 
 def make_static(program: Program, function: Scope, read: Callable[[str], Program]) -> Made:
-    """Make a function of a program's file static; `read` gives the program of another text of this file."""
+    """Make a function of a program's file static; `read` parses another text of this file."""
     script = program.script
     made = Made(script.code.source.text)
     made.function = title_of(function)

@@ -1,4 +1,4 @@
-"""Effects: what a statement of a static function changes besides its own names."""
+"""Effects: the mutations of a statement in a static function beside its own names."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[as
 def _changed_by(
     function: StaticFunction, call: ast.Call, method: ast.Attribute
 ) -> Iterator[tuple[ast.AST, str, bool]]:
-    """Yield the call of a method that changes a container, or may, where that is not the function's own."""
+    """Yield the call of a method that mutates a container, or may, if that is not the function's own."""
     base = function.kind(method.value)
     is_held = bool(base.python & _CONTAINERS)
     may_be_held = base.unknown and not base.things and method.attr in _OF_CONTAINERS_ALONE
@@ -81,7 +81,7 @@ def _is_carried(function: StaticFunction, statement: Statement, target: ast.Attr
 
 
 def _is_known_before(function: StaticFunction, statement: Statement, node: ast.expr) -> bool:
-    """Return whether a name holds a tensor already before the control flow on tensors around a statement."""
+    """Return whether a name already has a tensor before the control flow on tensors around a statement."""
     around = function.graph_around(statement)
     before = function.before.get(around[-1], {}) if around else {}
     value = before.get(getattr(node, "id", ""))
@@ -115,7 +115,7 @@ def changed_default(function: StaticFunction, node: ast.Name) -> bool:
 
 
 def _changed_names(function: StaticFunction) -> set[str]:
-    """The names of the containers of which a function changes the elements."""
+    """The names of the containers whose elements a function changes."""
     found: set[str] = set()
     for statement in function.statements:
         held = [each.value for each in targets_of(statement.node) if isinstance(each, ast.Subscript)]

@@ -1,4 +1,4 @@
-"""Explain what the statements of static functions become in a graph, for `--show`, hovers and hints."""
+"""Explain the graph operations of statements in static functions, for `--show`, hovers and hints."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _operator(node: ast.BoolOp) -> str:
 
 
 def _because(program: Program, function: StaticFunction, test: ast.AST) -> tuple[str, int]:
-    """The first name of a condition that is a tensor, and the line where it came to be."""
+    """The first tensor name in a condition, and the line where it was created."""
     for node in ast.walk(test):
         value = function.kind(node) if isinstance(node, ast.Name) else None
         if not isinstance(node, ast.Name) or value is None or value.tensor is None:

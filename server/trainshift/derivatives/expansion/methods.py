@@ -19,7 +19,7 @@ _ASKING = (ast.IfExp, ast.Compare, ast.BoolOp)
 
 
 def write_out(whole: Analysis) -> None:
-    """Rewrites the bodies of all functions where that is needed, and computes anew what is active."""
+    """Rewrite the bodies of all functions where needed, and recompute the active variables."""
     rewritten = False
     for function in whole.every():
         reader = Reader(function)
@@ -50,7 +50,7 @@ def _block(reader: Reader, statements: Sequence[ast.stmt], shared: set[frozenset
 
 
 def _told(reader: Reader, node: ast.stmt) -> list[ast.stmt]:
-    """A statement that asks a condition first, behind the calls that change something and are asked first."""
+    """A statement with a condition, after the mutating calls of the condition."""
     value = node if isinstance(node, ast.If) else getattr(node, "value", None)
     test = value.test if isinstance(value, ast.If | ast.IfExp) else value
     assert isinstance(test, ast.expr)

@@ -1,5 +1,6 @@
-"""A loop that changes elements of a list or dict by the name that it gives them, written with their places:
-so they have one name (AD37)."""
+"""Rewrite loops that mutate elements by the loop variable: the elements' places become their only names
+(AD37).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def shared_names(reader: Reader) -> set[frozenset[str]]:
 
 
 def by_place(reader: Reader, node: ast.For, shared: set[frozenset[str]]) -> ast.For:
-    """The loop, with the place of each element for its name where it changes elements by that name."""
+    """The loop, with each element's place instead of its name if the loop mutates elements by that name."""
     function = reader.function
     match node.target, node.iter:
         case ast.Name(name), ast.Name() | ast.Subscript() as source if _can(
@@ -83,7 +84,7 @@ class _Named(ast.NodeTransformer):
 
 
 def _can(reader: Reader, node: ast.For, name: str, source: ast.expr, shared: set[frozenset[str]]) -> bool:
-    """Return whether an element of a loop can be asked for by its place wherever the loop names it."""
+    """Return whether an element of a loop can be read by its place wherever the loop names it."""
     function, base = reader.function, root_of(source)
     if not isinstance(source, ast.Name | ast.Subscript) or base is None or any(once(reader, source)):
         return False
@@ -135,9 +136,7 @@ def _only_gone_through(given: Sequence[ast.AST]) -> bool:
 
 
 def _read_outside(nodes: Sequence[ast.AST], loop: ast.For, name: str) -> bool:
-    """Return whether a variable is read elsewhere than in a loop, or in another that gives it a value
-    first.
-    """
+    """Return whether a variable is read outside a loop, except in loops that assign it first."""
     for node in nodes:
         inner = terms.children(node)
         match node:

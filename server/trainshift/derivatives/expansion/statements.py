@@ -30,7 +30,7 @@ ORDERED = {"builtins.sorted": {"key", "reverse"}, "builtins.max": {"key"}, "buil
 
 
 def expand(whole: Analysis) -> None:
-    """Rewrites the bodies of all functions, and computes anew what is active."""
+    """Rewrite the bodies of all functions, and recompute the active variables."""
     known: dict[Function, set[str]] = {}
     # A lambda becomes a function, so what it calls may only then be active.
     while waiting := [each for each in whole.every() if known.get(each) != _active_names(each)]:
@@ -52,7 +52,7 @@ def _active_names(function: Function) -> set[str]:
 
 
 class Expander:
-    """Rewrites one function; `before` is what has to precede the statement."""
+    """Rewrite one function; `before` are the statements that must precede the current one."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -72,7 +72,7 @@ class Expander:
                 self.asked.setdefault(id(each.alias.node), []).append(each.alias.asked())
 
     def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """Statements, with what has to precede each."""
+        """Statements, each after those that must precede it."""
         made: list[ast.stmt] = []
         for node in statements:
             outer, self.before = self.before, []
@@ -162,7 +162,7 @@ class Expander:
         return [node]
 
     def _at_place(self, node: ast.stmt, call: ast.Call, name: str = "") -> ast.stmt:
-        """A `pop` or `insert`, whose value a variable may get, at a place that the way back can ask for."""
+        """A `pop` or `insert`, perhaps assigned to a variable, at a place that the adjoint pass can read."""
         if not self.function.whole.reverse or self.function.dotted(call.func) is not None:
             return node
         place = place_told(self.reader, call, name)
@@ -186,7 +186,7 @@ class Expander:
         return self.function.whole.reverse and kind.has("list") and not kind.has("tuple")
 
     def _placed(self, node: ast.Assign | ast.AugAssign, place: ast.Subscript) -> list[ast.stmt]:
-        """A store at a place that the store itself may move: it is told before."""
+        """A store at a place that the store itself may move: the place is saved before."""
         moved = not isinstance(place.slice, ast.Slice) and root_of(place) in asked_by(place.slice)
         held = self._held(place.slice) if moved else self._told(place.slice)
         target = ast.Subscript(place.value, held, ast.Store())
@@ -370,7 +370,7 @@ class Expander:
         return ast.DictComp(key, each, [ast.comprehension(target, pairs, [], 0)])
 
     def _got(self, base: ast.expr, key: ast.expr, default: list[ast.expr]) -> ast.expr:
-        """`d.get(key, default)` is an element where there is one."""
+        """Rewrite `d.get(key, default)` as an element, if there is one."""
         if root_of(base) is None or any(once(self.reader, base)):
             base = self._held(base)
             self.function.varied |= terms.names_read(base)
@@ -385,7 +385,7 @@ class Expander:
         return len(node.args) > 2 and not node.keywords and self.reader.value(node)
 
     def _orders(self, node: ast.Call) -> bool:
-        """Return whether a call takes active elements by an order that is no value of its own."""
+        """Return whether a call selects active elements by an order that is not an active value."""
         dotted = self.function.dotted(node.func) or ""
         given = {each.arg for each in node.keywords}
         ordered = dotted in ORDERED and given <= ORDERED[dotted] and self.reader.value(node)

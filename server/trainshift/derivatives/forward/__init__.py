@@ -1,1 +1,1 @@
-"""Forward mode: the derivative of each line, written beside it (AD31)."""
+"""Forward mode: each line's derivative next to the line (AD31)."""

@@ -1,4 +1,4 @@
-"""Functions of forward mode: the jvp of the one that was asked for, and of those that it calls."""
+"""Functions of forward mode: the jvp of the requested function, and of its callees."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Tangents(Analysis):
         return [self.jvp(function)]
 
     def _is_a_value(self, function: Function) -> bool:
-        """Return whether the value of a function is asked for, though it ends without one."""
+        """Return whether the result of a function is used, although it ends without one."""
         alone = set[int]()
         for node in (each for one in self.every() for line in one.body for each in terms.walk(line)):
             value = getattr(node, "value", None)

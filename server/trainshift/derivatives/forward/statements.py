@@ -1,4 +1,4 @@
-"""Forward mode of statements: each active variable beside its tangent, changed together (AD31)."""
+"""Forward mode of statements: each active variable has a tangent, and both change together (AD31)."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ class Forward:
             self.values.out += [line, dot]
 
     def _with_names(self, names: set[str | None]) -> set[str]:
-        """Variables with their other names: what is read by these must be read before it is changed.
+        """Variables with their aliases: reads through these must precede a mutation.
 
         Two parameters, or a captured variable, may be one thing whenever their kinds let them.
         """
@@ -305,7 +305,7 @@ class Forward:
         self.values.out.append(ast.copy_location(made, node))
 
     def _dot_source(self, target: ast.expr, source: ast.expr) -> tuple[ast.expr, ast.expr] | None:
-        """Targets and source of the tangents of what a loop goes through."""
+        """The targets and the iterable for the tangents of a loop."""
         if not self.nodes.reader.value(source) or not self._is_active(target):
             return None
         if self.nodes.reader.goes_through_keys(target, source):

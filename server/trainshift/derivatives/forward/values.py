@@ -1,4 +1,4 @@
-"""Forward mode of expressions: the tangent beside the value (AD31)."""
+"""Forward mode of expressions: the value with its tangent (AD31)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainshift.python.rewrite.terms import rebuilt
 
 
 class Values(Writer):
-    """The values and tangents of expressions of one function; `out` are its statements so far."""
+    """The values and tangents of one function's expressions; `out` are the statements so far."""
 
     def __init__(self, function: Function) -> None:
         super().__init__(function)
@@ -90,7 +90,7 @@ class Values(Writer):
         return made
 
     def called(self, node: Node) -> ast.expr:
-        """The call of a function that gives the value and its tangent."""
+        """The call of a function that returns the value and its tangent."""
         expr = node.expr
         assert isinstance(expr, ast.Call)
         new: dict[int, ast.expr] = {}
@@ -123,7 +123,7 @@ class Values(Writer):
         return ast.Call(self.made_function(node), arguments, keywords)
 
     def still(self, call: ast.Call) -> list[ast.keyword]:
-        """The keywords of a call whose tangent is not asked for."""
+        """The keywords of a call without a tangent."""
         given = super().still(call)
         target = self.nodes.reader.target(call)
         if target is None:
@@ -239,15 +239,13 @@ class Values(Writer):
         return self.whole.dot_names.get((self.function.owner(name), name))
 
     def wide(self, value: ast.expr) -> ast.expr:
-        """Zeros of the shape of an array, by which a tangent gets that shape."""
+        """Zeros of an array's shape, which give a tangent that shape."""
         if self.whole.tensors:
             return self.helper("_zeros", value)
         return terms.call("np.zeros", terms.call("np.shape", value))
 
     def fills_itself(self, expr: ast.expr) -> bool:
-        """Return whether an expression makes a dict that begins each element that is asked for with
-        nothing.
-        """
+        """Return whether an expression creates a dict with default elements."""
         match expr:
             case ast.Call(func, [ast.Name("float" | "int" | "list" | "dict")], []):
                 return self.nodes.function.dotted(func) == "collections.defaultdict"

@@ -1,1 +1,1 @@
-"""Reading: the functions of a file, what is active in them, and of what kind values are."""
+"""Reading: the functions of a file, their active variables, and the kinds of values."""

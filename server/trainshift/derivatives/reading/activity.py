@@ -1,5 +1,5 @@
-"""Activity of variables: varied, as they depend on what is differentiated by, and useful, as the result
-depends on them.
+"""Activity of variables: varied if they depend on the parameters to differentiate by, and useful if the
+result depends on them.
 
 Varied goes forward and useful backward.  Both are known of a variable as a whole, since it has one tangent or
 adjoint wherever it stands.  So they are sparse analyses: variables are the nodes of the graph, and its edges
@@ -34,20 +34,20 @@ def is_useful(function: Function, name: str) -> bool:
 
 
 def make_useful(function: Function, name: str) -> None:
-    """Make a variable useful, but nothing that it is made of."""
+    """Mark a variable as useful, but not its sources."""
     owner = function.owner(name)
     if owner is not None:
         owner.useful.add(name)
 
 
 def use(function: Function, node: ast.expr) -> None:
-    """Make useful what an expression reads, and what goes into that."""
+    """Mark the variables that an expression reads as useful, and their sources."""
     for owner, name in reachable(_read_by(function, node), _behind):
         owner.useful.add(name)
 
 
 def _behind(variable: Variable) -> list[Variable]:
-    """Return the variables that go into one, as it becomes useful: they are asked for once."""
+    """Return the sources of a variable that becomes useful; they are requested once."""
     owner, name = variable
     return [each for inner, node in owner.feeding.pop(name, ()) for each in _read_by(inner, node)]
 
@@ -65,7 +65,7 @@ def _read_by(function: Function, node: ast.expr) -> list[Variable]:
 
 
 def feed(function: Function, name: str, *nodes: ast.expr) -> None:
-    """Note that expressions go into a variable: what they read is useful as soon as that is."""
+    """Record the sources of a variable: the variables they read are useful as soon as it is."""
     owner = function.owner(name)
     if owner is None:
         return
@@ -82,7 +82,7 @@ def spread_to_aliases(
     changed: set[str],
     shows: Callable[[str, str], bool],
 ) -> bool:
-    """Make active what may be one object with a name by which something active is stored.
+    """Make variables active that may be aliases of a name through which something active is stored.
 
     `pairs` are the names that may be one object, `changed` those by which one is changed; `shows` tells that
     the first of two names may show what is changed by the second.  Return whether that is news.

@@ -62,7 +62,7 @@ class Analysis:
         self.settle()
 
     def function(self, name: str) -> Function:
-        """A function of the file, read when it is first asked for."""
+        """A function of the file, read on first use."""
         if name not in self.functions:
             if self.module.helpers.get(name) in OF_TAPES:
                 node = self.module.functions[name]
@@ -75,7 +75,7 @@ class Analysis:
         return self.functions[name]
 
     def settle(self) -> None:
-        """Works out anew what is active and of what kind, until nothing changes."""
+        """Recompute activity and kinds until nothing changes."""
         readings = 0
         while readings <= READINGS_FOR_A_NAME * (1 + sum(len(each.local) for each in self.every())):
             readings += 1
@@ -104,7 +104,9 @@ class Analysis:
             raise refused_at(node, said)
 
     def _changed_together(self, function: Function) -> bool:
-        """Notes what a function changes by whatever name, and what is active by it; whether that is news."""
+        """Record a function's mutations through all aliases, and the activity they cause; return whether it
+        is new.
+        """
         aliases = self.aliases(function)
         around = {each for each in aliases.altered() if each not in function.local}
         found = not around <= function.altered
@@ -227,7 +229,7 @@ class Analysis:
         raise NotImplementedError
 
     def signature(self, function: Function) -> tuple[list[str], set[str]]:
-        """The parameters that have a derivative, and those whose adjoints so far are given."""
+        """The parameters with a derivative, and those whose adjoints so far are passed in."""
         raise NotImplementedError
 
     def outer_bar(self, owner: Function, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Evaluation order: refuses lines that read what a call in them changes, where that is read too late (AD40).
+"""Evaluation order: refuse lines that read an object too late, after a call in them has mutated it (AD40).
 
 A derivative calls functions ahead of the rest of their line.  What Python reads before such a call would be
 read behind it.
@@ -50,7 +50,7 @@ def _active_in(reader: Reader) -> Callable[[str], bool]:
 def out_of_order(
     function: Function, reader: Reader, inside: Iterable[ast.AST]
 ) -> Iterator[tuple[ast.expr, str]]:
-    """The calls in a function that have to stand on a line of their own, each with the reason.
+    """Yield the calls in a function that need a line of their own, each with the reason.
 
     `inside` are all nodes of the function. Calls of functions are done before the rest of their line, and are
     not gone back through in a condition.
@@ -152,8 +152,9 @@ def _in_turn(reader: Reader, part: ast.AST, paths: dict[int, _Path], call: ast.C
 
 
 def _shows_result(reader: Reader, part: ast.AST, call: ast.Call, shown: set[str]) -> bool:
-    """Returns True where the value of an earlier call of a line shows what a call changes, and is read by the
-    line itself: that is done behind all calls."""
+    """Return whether the result of an earlier call shows the mutations of a call, and the line reads it after
+    all calls.
+    """
     sources = Sources(reader)
     for node in terms.walk(part):
         # What a call of the file is given, it reads in its turn.
@@ -203,7 +204,7 @@ def _moved(function: Function, reader: Reader, part: ast.AST) -> Iterator[tuple[
 
 
 def _parts(reader: Reader, inside: Iterable[ast.AST]) -> Iterator[tuple[ast.AST, bool]]:
-    """The lines of a function, and the conditions that are asked in it."""
+    """Yield the lines of a function, and the conditions in it."""
     for node in inside:
         match node:
             case ast.If() | ast.While():
@@ -250,7 +251,7 @@ def _conditions(part: ast.AST) -> Iterator[ast.AST]:
 
 
 def _read(part: ast.AST) -> Iterator[ast.Name]:
-    """The variables that a line reads, also by an augmented assignment; not where it stores into one."""
+    """Yield the variables that a line reads, also by an augmented assignment; not those it stores into."""
     parts: list[ast.AST] = [part]
     if isinstance(part, ast.Assign):
         parts = [part.value]

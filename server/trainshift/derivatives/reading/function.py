@@ -45,7 +45,7 @@ class Alias:
         return id(self.node), self.name, self.other, self.unless is None
 
     def asked(self) -> ast.stmt:
-        """Asks whether what may be one thing is two."""
+        """A run-time check that two possible aliases are different objects."""
         assert self.unless is not None
         names = f"{self.name} and {self.other} are one array"
         if self.name == self.other:
@@ -150,7 +150,7 @@ class Whole(Protocol):
         """The name of a function's derivative."""
 
     def signature(self, function: Function) -> tuple[list[str], set[str]]:
-        """The parameters that have a derivative, and those whose adjoints so far are given."""
+        """The parameters with a derivative, and those whose adjoints so far are passed in."""
 
     def outer_bar(self, owner: Function, name: str) -> str:
         """The name of the adjoint of a captured variable."""
@@ -286,7 +286,7 @@ class Function:
 
     @property
     def gives_functions(self) -> bool:
-        """Return whether its value is a function, or holds some."""
+        """Return whether its result is or contains a function."""
         return any(each.has("function") for each in self.value.with_elements())
 
     @property
@@ -327,8 +327,9 @@ class Function:
         return not call.keywords and self.required == len(call.args) and given == self.handed()
 
     def handed(self) -> list[str]:
-        """The parameters that have a derivative where it is called by who has it as a value: all that it must
-        be given, and what else is active."""
+        """The parameters with a derivative if it is called as a value: all required ones, and other active
+        ones.
+        """
         own = [each for each in self.params if not self.kind(each).has("function")]
         required = self.params[: self.required]
         return [each for each in own if each in required or self.active(each)]
@@ -369,7 +370,7 @@ class Function:
     def _around(
         self, look: Callable[[Function], tuple[set[str], list[Function]]]
     ) -> frozenset[tuple[Function, str]]:
-        """The variables around it that it, or a function to follow, has to do with: both as `look` tells."""
+        """The outer variables that it, or a function to follow, uses: `look` returns both."""
         found: set[tuple[Function, str]] = set()
         seen: set[Function] = set()
         waiting = [self]
@@ -453,7 +454,7 @@ class Function:
         return not own or any(name in each.foreign for each in self.whole.inside(self))
 
     def assignments(self, name: str) -> Sequence[ast.AST]:
-        """The statements, loops and definitions that give a variable a value."""
+        """The statements, loops and definitions that bind a variable."""
         return self._assigned.get(name, ())
 
     @cached_property
@@ -488,13 +489,14 @@ class Function:
         return found
 
     def fills(self, name: str) -> ast.stmt | None:
-        """The statement that gives a parameter an empty container where the call gives none, if that is all
-        that is assigned to it: who calls the function has no part in that container."""
+        """The statement that replaces a missing argument by an empty container, if that is its only
+        assignment: the caller does not share that container.
+        """
         called = name in self._filled and not self.escapes and self.whole.is_called(self)
         return self._filled[name] if called else None
 
     def is_rebound(self, name: str) -> bool:
-        """Return whether a variable is given another value, and not by `+=` and its like alone."""
+        """Return whether a variable is rebound, other than by `+=` and the like."""
         return self.fills(name) is None and not all(
             isinstance(each, ast.AugAssign) for each in self.assignments(name)
         )

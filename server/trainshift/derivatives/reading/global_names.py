@@ -24,7 +24,7 @@ FunctionNode = ast.FunctionDef | ast.Lambda
 
 @dataclass(frozen=True)
 class Meaning:
-    """The one thing that a global name stands for whenever the derivative may be called.
+    """The only meaning of a global name whenever the derivative may be called.
 
     `library` is a full name; that of something of the file itself, or of a file beside it, begins with a dot.
     `function` is a function of the file.  `unknown` tells why there may be several things.  A value, which is
@@ -155,7 +155,7 @@ class GlobalNames:
         return [each for each in self.script.top[self.start + 1 :] if _calls(each.node)]
 
     def _is_sure(self, binding: Binding, place: int) -> bool:
-        """Return whether a binding is made whatever happens, before the module's statement at a place."""
+        """Return whether a binding certainly precedes the module's statement at a place."""
         statement = binding.statement
         if statement is None or statement.parent is not None or statement.scope.kind != "module":
             return False

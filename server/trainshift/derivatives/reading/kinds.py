@@ -1,4 +1,4 @@
-"""The kinds of values of variables, found by how they are made and used: numbers, arrays, containers,
+"""The kinds of variables' values, inferred from their creation and uses: numbers, arrays, containers,
 functions.
 
 Kinds are unified wherever one value may be another (assignments, arguments, results), element by element.
@@ -131,36 +131,35 @@ class Kind:
 
     @property
     def container(self) -> bool:
-        """Return whether the value has elements that are asked for."""
+        """Return whether elements of the value are read."""
         return self.has("box", "list", "tuple", "dict")
 
     @property
     def holds_numbers(self) -> bool:
-        """Return whether all elements, where there are no arrays, are numbers."""
+        """Return whether all elements are numbers, if there are no arrays."""
         inside = self.with_elements() - {self.found()}
         return bool(inside) and all(each.has("number", "scalar") and not each.container for each in inside)
 
     @property
     def arrayish(self) -> bool:
-        """Return whether the value may be an array, where there are any."""
+        """Return whether the value may be an array, if there are any."""
         return not self.has("list", "tuple", "dict", "function")
 
     def listed(self, arrays: bool) -> bool:
-        """Return whether the value is a list or tuple, or has elements and can be nothing else where there
-        are no `arrays`."""
+        """Return whether the value is a list or tuple, or has elements and nothing else fits without
+        `arrays`.
+        """
         return self.has("list", "tuple") or (self.container and not arrays and not self.has("dict", "array"))
 
     @property
     def numeric(self) -> bool:
-        """Return whether the value is calculated with and never asked for an element, nor whether it is
-        None.
-        """
+        """Return whether the value is used in arithmetic, and never indexed or compared with None."""
         return self.has("number", "scalar") and not self.container and not self.has("optional")
 
 
 @contextmanager
 def read_only() -> Iterator[None]:
-    """Have nobody learn from how a value is asked for its kind."""
+    """Suspend inference while a value's kind is read."""
     around, Kind.is_read_only = Kind.is_read_only, True
     try:
         yield
@@ -169,7 +168,7 @@ def read_only() -> Iterator[None]:
 
 
 def reaches(arrays: bool, kind: Kind, wanted: Kind) -> bool:
-    """Return whether a value of a kind may be, or hold, one of another kind, where there may be `arrays`."""
+    """Return whether a value of a kind may be, or contain, one of another kind, if there may be `arrays`."""
     arrays = arrays and wanted.arrayish
     return any(each is wanted.found() or (arrays and each.arrayish) for each in kind.with_elements())
 

@@ -1,5 +1,6 @@
-"""Concatenation of lists: infers which `+` and `*` join or repeat lists, and asserts it where only the values
-of arguments tell (AD36)."""
+"""Concatenation of lists: infer which `+` and `*` join or repeat lists, and assert it if only the arguments
+decide (AD36).
+"""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ def tell_joined(function: Function) -> bool:
 
 
 def no_lists(function: Function, node: ast.stmt) -> list[ast.stmt]:
-    """Asserts that what a statement adds or repeats is no list, and what repeats a list no array, as is
-    assumed, where only the values tell.
+    """Assert at run time that an added or repeated value has the assumed type, list or array, if only values
+    decide.
 
     The former for the way back alone, since tangents are joined as values are.
     """

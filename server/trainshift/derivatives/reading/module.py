@@ -77,7 +77,7 @@ class Module:
                 origin(statement.node).is_verbatim = True
 
     def _read_functions(self) -> None:
-        """Finds the functions of the file, with a name for each, and what has a builtin's name."""
+        """Find the functions of the file, with a name for each, and redefined builtins."""
         bound = dict.fromkeys((*self.script.module_bindings, *self.globals.starred_builtins))
         meanings = {name: self.globals.meaning(name) for name in bound if name not in self._known_helpers}
         named = {name: each.function for name, each in meanings.items() if each.function is not None}
@@ -202,7 +202,7 @@ class Module:
         )
 
     def _classes(self, node: ast.expr | None) -> list[ast.ClassDef]:
-        """The classes of the file that a name, or an annotation that is a string, may stand for."""
+        """The classes of the file behind a name, or behind an annotation that is a string."""
         name = getattr(node, "id", None) or getattr(node, "value", None)
         bound = self.script.module_bindings.get(name, ()) if isinstance(name, str) else ()
         return [each.target for each in bound if isinstance(each.target, ast.ClassDef)]

@@ -147,7 +147,7 @@ class Nodes:
         return Node("row", expr, params, row)
 
     def _call_of_value(self, expr: ast.Call) -> Node:
-        """A call of a function that is a value: by place, or by the names of the one that it must be."""
+        """A call of a function that is a value: by position, or by the names of its only candidate."""
         possible = self.reader.possible(expr)
         if not possible:
             raise self.unknown(expr.func)
@@ -235,7 +235,7 @@ class Nodes:
         return False
 
     def certain(self, expr: ast.expr) -> bool:
-        """Return whether an expression is no array and no container for certain."""
+        """Return whether an expression is certainly neither an array nor a container."""
         return self.settled(expr) if self.whole.arrays else self.numeric(expr)
 
     def _scalars(self) -> set[str]:
@@ -286,8 +286,9 @@ class Nodes:
     # What the way back needs.
 
     def mark(self, node: Node) -> None:
-        """Notes in all operations below which values the way back asks for, and which cotangents may be
-        too large."""
+        """Mark the values that the adjoint pass needs in all operations below, and the cotangents that may be
+        too large.
+        """
         if node.sort == "row" and node.row is not None:
             operands = dict(node.params)
             used: set[str] = set()
@@ -321,7 +322,9 @@ class Nodes:
                 self.mark(child)
 
     def by_part(self, row: table.Row, node: Node, value: ast.expr) -> ast.expr:
-        """The value or tangent of an operand: an array, where it is a list that NumPy takes part by part."""
+        """The value or tangent of an operand: converted to an array if it is a list that NumPy takes
+        elementwise.
+        """
         listed = self.reader.kind(node.expr).has("list", "tuple")
         of_numpy = row.elementwise and row.name.startswith("numpy.")
         return terms.call("np.array", value) if listed and of_numpy else value
@@ -332,7 +335,7 @@ class Nodes:
         return node.sort == "display" and not any(self.reader.kind(each).container for each in inside)
 
     def want(self, node: Node) -> None:
-        """Notes that the value of an operation is needed on the way back."""
+        """Mark the value of an operation as needed in the adjoint pass."""
         if (
             node.sort in ("row", "call", "display", "joined", "repeated")
             or (node.sort == "still" and not cheap(node.expr))

@@ -1,4 +1,4 @@
-"""Policy: what the points-to analysis has to know of the functions and libraries of a derivative."""
+"""Policy: the knowledge of the points-to analysis about a derivative's functions and libraries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARTS = frozenset(("get", "items", "values", "keys", "copy"))
 
 
 class ArrayPolicy:
-    """Calls of libraries give new objects, or views of arrays; parts of arrays may be views.
+    """Library calls return new objects, or views of arrays; parts of arrays may be views.
 
     A function is analysed in the form that its derivative is made of.
     """
@@ -39,7 +39,9 @@ class ArrayPolicy:
                 self._enter(line, ())
 
     def _enter(self, node: ast.AST, around: tuple[Comprehension, ...] | None) -> None:
-        """Note what comprehensions the expressions of a statement are in; None of what a lambda has."""
+        """Record the comprehensions around a statement's expressions; None for those with a lambda's
+        names.
+        """
         waiting = [(node, around)]
         while waiting:
             node, around = waiting.pop()
@@ -73,7 +75,7 @@ class ArrayPolicy:
             return nodes.reader.kind(node)
 
     def function(self, name: str) -> FunctionNode | None:
-        """The function that a name of the file stands for."""
+        """The function behind a name of the file."""
         if name in self.whole.functions:
             return self.whole.functions[name].node
         return self.whole.module.functions.get(self.whole.module.aliases.get(name, name))
@@ -110,12 +112,12 @@ class ArrayPolicy:
         return not known and self.has_views(node.value, function)
 
     def is_copy(self, node: ast.Subscript, function: FunctionNode) -> bool:
-        """Return whether a part is made anew, of the elements that an index picks."""
+        """Return whether a subscript creates a copy of the selected elements."""
         nodes = self._read(node, function)
         return nodes is not None and Sources(nodes.reader).picks(node, node.slice)
 
     def has_views(self, node: ast.expr, function: FunctionNode) -> bool:
-        """Return whether an expression may be an array, of which a loop gets views."""
+        """Return whether an expression may be an array, of which a loop yields views."""
         if not self.whole.arrays:
             return False
         nodes = self._read(node, function)

@@ -531,7 +531,7 @@ class Reader:
         return node is not None and terms.same(node, base)
 
     def _given_once(self, name: str) -> ast.AST | None:
-        """The one statement or loop that gives a variable its value, if there is but one."""
+        """The only statement or loop that binds a variable, if there is just one."""
         given = self.function.assignments(name) if name not in self.function.params else ()
         return given[0] if len(given) == 1 else None
 
@@ -789,7 +789,7 @@ class Reader:
         return made
 
     def gives_keys(self, node: ast.Call, dotted: str | None) -> bool:
-        """Return whether a call gives the keys of a dict, or one of them."""
+        """Return whether a call returns the keys of a dict, or one of them."""
         if dotted not in _OF_KEYS or len(node.args) != 1:
             return False
         first = node.args[0]
@@ -819,12 +819,12 @@ class Reader:
         return [each for each in self.whole.escaping() if each in known and each.takes(node)]
 
     def possible(self, node: ast.Call) -> list[Function]:
-        """The functions that a called value may be: all that take its arguments, where none is known."""
+        """The possible functions of a called value: all with fitting parameters, if none is known."""
         return self.known(node) or [each for each in self.whole.escaping() if each.takes(node)]
 
 
 def loses(call: ast.Call) -> bool:
-    """Return whether a method changes a container so that the way back cannot undo it."""
+    """Return whether a method mutates a container irreversibly for the adjoint pass."""
     assert isinstance(call.func, ast.Attribute)
     if call.func.attr == "pop":
         return len(call.args) > 1
@@ -850,7 +850,7 @@ def _behind(name: str, target: ast.expr, source: ast.expr) -> ast.expr | None:
 
 
 def _new_list(*parts: Kind) -> Kind:
-    """The kind of a list or tuple that is made of others, whose elements it has."""
+    """The kind of a list or tuple with the elements of others."""
     made = Kind("tuple" if parts[0].has("tuple") and not parts[0].has("list") else "list")
     for each in parts:
         made.element().unify(each.element())
@@ -858,7 +858,7 @@ def _new_list(*parts: Kind) -> Kind:
 
 
 def _another(base: Kind) -> Kind:
-    """The kind of a copy: the same elements, changed by itself."""
+    """The kind of a copy: the same elements, mutated separately."""
     made = Kind(*(base.words - {"changed"}), "box")
     made.element().unify(base.element())
     return made

@@ -1,4 +1,4 @@
-"""Alpha renaming: gives each name in a function one meaning.
+"""Alpha renaming: give each name in a function one meaning.
 
 All that differentiates a function reads it as it is here. A variable of a comprehension or lambda has a name
 that nothing around it has, no variable has the name of a builtin or of a module that derivatives call, and a
@@ -24,7 +24,7 @@ MODULES = {"np": "numpy", "math": "math", "tf": "tensorflow"}
 
 
 def rename_bound(function: ast.FunctionDef, module: Module) -> ast.FunctionDef:
-    """A function with one meaning for each name: itself, where it is so already.
+    """A function in which each name has one meaning; the same function if that is so already.
 
     Raises `Impossible` where a name may mean several things.
     """
@@ -164,8 +164,8 @@ class _Renaming:
         return any(each.kind == "import" for each in scope.bindings[name])
 
     def _is_module_here(self, scope: Scope, name: str) -> bool:
-        """Return whether a function imports the module that derivatives call so, and the file has no other
-        thing.
+        """Return whether a function imports the module that derivatives use under this name, and the file has
+        no other object of the name.
         """
         outside = self.module.script.module_bindings
         if name not in MODULES or (name in outside and self.module.meaning(name).library != MODULES[name]):

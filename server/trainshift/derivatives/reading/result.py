@@ -34,7 +34,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Impossible(Exception):
-    """There is no derivative, for these reasons."""
+    """The function has no derivative, for these reasons."""
 
     refusals: tuple[Refusal, ...]
 
@@ -45,12 +45,12 @@ def refused_at(node: ast.stmt | ast.expr, said: str) -> Impossible:
 
 
 class Shared(Impossible):
-    """There is no adjoint for each name, only since names share what is changed."""
+    """Names share mutated objects, so that they have no separate adjoints."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotFound(Exception):
-    """There is no such function or parameter, or the text is no Python: the caller's mistake."""
+    """There is no such function or parameter, or the text is not Python: an error of the caller."""
 
     message: str
 

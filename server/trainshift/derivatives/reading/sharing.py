@@ -1,4 +1,4 @@
-"""Sharing: the names of a function that may be one container or array, where one of them is changed (AD37).
+"""Sharing: the names of a function that may be one container or array that is mutated (AD37).
 
 A change through one name that another one shows later cannot be followed: which adjoint it belongs to is
 unknown.  This is a view on the points-to analysis.  Two names share something where what they may be, or
@@ -70,7 +70,7 @@ class Sharing(Analysis[Pairs]):
             self._solve()
 
     def _solve(self) -> None:
-        """Work out who shares what at each point, then note the changes of that.
+        """Find the aliases at each point, then record the mutations of shared objects.
 
         Where no function changes anything, nothing of this matters.
         """
@@ -128,7 +128,7 @@ class Sharing(Analysis[Pairs]):
         return self.objects.intern(Object(Sort.OUTER, variable))
 
     def within(self, state: State, name: str) -> Bits:
-        """The objects that a variable may be, with all that is in them, but for functions."""
+        """The possible objects of a variable with all their contents, without functions."""
         return self._closures(state).get(name, 0)
 
     def _closures(self, state: State) -> dict[str, Bits]:
@@ -155,7 +155,7 @@ class Sharing(Analysis[Pairs]):
         return self.flow.held_twice(state, self._bits(state, name)) & ~self.objects.functions
 
     def _shared(self, state: State) -> set[frozenset[str]]:
-        """The pairs of names that may share something, and the names that may hold one thing twice."""
+        """The pairs of names that may share an object, and the names that may contain an object twice."""
         closures = self._closures(state)
         found = {
             frozenset((one, other))
@@ -221,7 +221,7 @@ class Sharing(Analysis[Pairs]):
         return found
 
     def _exchanged(self, bound: frozenset[str], before: State, after: State) -> None:
-        """Note the names to which a statement gives values, where one gets what the other had."""
+        """Record the names that a statement rebinds, if one gets the former object of another."""
         mine, theirs = (self._closures(before), self._closures(after)) if len(bound) > 1 else ({}, {})
         for one, other in permutations(bound, 2):
             if theirs.get(one, 0) & mine.get(other, 0):
@@ -315,7 +315,7 @@ class Sharing(Analysis[Pairs]):
     # Changes.
 
     def _note(self, point: Point) -> None:
-        """Note what is changed at a point."""
+        """Record the mutations at a point."""
         node, state = point.node, self.flow.before(point)
         if not isinstance(node, ast.stmt) or state is None or isinstance(node, ast.FunctionDef):
             return
@@ -581,7 +581,7 @@ class Sharing(Analysis[Pairs]):
             self.found.setdefault((id(asked.node), name, other), Conflict(asked, node, itself))
 
     def _conflict(self, shared: Alias, node: ast.stmt, whole: bool = False) -> None:
-        """Notes a change of what is shared, once for what makes it so."""
+        """Record a mutation of a shared object, once for each reason."""
         key = (id(shared.node), shared.name, shared.other)
         known = self.found.get(key)
         if known is None or (known.alias.unless is not None and shared.unless is None):
@@ -665,7 +665,7 @@ class Sharing(Analysis[Pairs]):
         return meet(self.whole.arrays, self.function.kind(one), self.function.kind(other))
 
     def with_names(self, names: set[str]) -> set[str]:
-        """Names with all that were ever one with them, or ever got what they had."""
+        """Names with all that were ever their aliases, or ever got their values."""
         found, waiting = set(names), list(names)
         while waiting:
             each = waiting.pop()
@@ -753,7 +753,7 @@ def common(one: tuple[Alias, ...], other: tuple[Alias, ...]) -> tuple[Alias, ...
 
 
 def _bound_at(point: Point) -> frozenset[str]:
-    """The names that a point gives values."""
+    """The names that a point binds."""
     match point.role, point.node:
         case Role.TARGET, ast.For(target=target):
             return frozenset(each.id for each in terms.leaves(target) if isinstance(each, ast.Name))

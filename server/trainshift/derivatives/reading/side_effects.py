@@ -1,4 +1,4 @@
-"""Side effects: what calls change, and calls in indices that must not be evaluated twice (AD39, AD40).
+"""Side effects: mutations by calls, and calls in indices that must not be evaluated twice (AD39, AD40).
 
 Values, tangents and adjoints have the same index.  So a call in it that has an effect is evaluated once,
 ahead of all of them.
@@ -25,8 +25,9 @@ _METHODS = READING - {"pop", "setdefault"} | {"index", "count", "astype", "item"
 
 
 def once(reader: Reader, node: ast.AST) -> Iterator[ast.expr]:
-    """The calls in a node that give something else, or do something, when they are done again: not those
-    inside one, and with the comprehension that one stands in."""
+    """Yield the calls in a node whose result or effect differs when repeated: the outermost, with
+    comprehensions around them.
+    """
     waiting = [node]
     while waiting:
         each = waiting.pop()
@@ -72,9 +73,7 @@ def changed_by_call(reader: Reader, call: ast.Call) -> set[str]:
 
 
 def asks(function: Function) -> bool:
-    """Return whether a function, or one that it calls, asks when it runs whether it changes an array in
-    place.
-    """
+    """Return whether a function, or a callee, checks at run time whether it mutates an array in place."""
     conflicts = (
         one for each in reachable([function], _called) for one in each.whole.aliases(each).conflicts()
     )
@@ -114,8 +113,9 @@ def moving(reader: Reader, node: ast.For) -> tuple[set[str], set[str]]:
 
 
 def _reassigned(reader: Reader, node: ast.For) -> set[str]:
-    """The variables whose sequences a loop's body may replace: by assignments, stores and calls. Where a copy
-    is gone through, so may any change."""
+    """The variables whose sequences a loop's body may replace by assignments, stores and calls; if a copy is
+    iterated, also by mutations.
+    """
     found = terms.names_bound([node.target, *node.body])
     if changed_inside(reader, node):
         found |= {name for each in terms.walk(node.iter) if (name := _copied(each)) is not None}
@@ -162,7 +162,7 @@ def _copied(node: ast.AST) -> str | None:
 
 
 def gone_through(source: ast.expr) -> list[ast.expr]:
-    """The variables and elements that a loop goes through as they are, without a copy."""
+    """The variables and elements that a loop iterates directly, without a copy."""
     match source:
         case ast.Name() | ast.Subscript():
             return [] if isinstance(getattr(source, "slice", None), ast.Slice) else [source]
@@ -174,8 +174,9 @@ def gone_through(source: ast.expr) -> list[ast.expr]:
 
 
 def resized_by_call(reader: Reader, call: ast.Call, source: ast.expr) -> bool:
-    """Return whether a call of a function of the file may make a list or dict longer or shorter, or may give
-    what is an element of something other elements."""
+    """Return whether a call of the file's function may resize a list or dict, or replace the elements of an
+    element.
+    """
     name = root_of(source)
     target = reader.target(call)
     for each in [target] if target else reader.possible(call):
@@ -232,7 +233,7 @@ def place_told(reader: Reader, call: ast.Call, rebound: str) -> ast.expr | None:
 
 
 def _from_start(reader: Reader, index: ast.expr, known: frozenset[str] = frozenset()) -> bool:
-    """Return whether an index is no negative number for certain."""
+    """Return whether an index is certainly not negative."""
     match index:
         case ast.Constant(int(value)):
             return value >= 0
@@ -254,7 +255,7 @@ def _from_start(reader: Reader, index: ast.expr, known: frozenset[str] = frozens
 
 
 def _counts(reader: Reader, node: ast.AST, name: str, known: frozenset[str]) -> bool:
-    """Return whether a statement gives a variable no negative number for certain."""
+    """Return whether a statement certainly assigns a variable a number that is not negative."""
     match node:
         case ast.Assign([ast.Name(_)], value):
             return _from_start(reader, value, known)
@@ -268,8 +269,9 @@ def _counts(reader: Reader, node: ast.AST, name: str, known: frozenset[str]) -> 
 
 
 def keys_named(reader: Reader, node: ast.For) -> ast.expr:
-    """The target of a loop, with a name of its own for each key of a dict, by which adjoints are found: not
-    `_`, which is given other values, and no name that the target has twice."""
+    """The target of a loop with a unique name for each key of a dict, by which adjoints are found: not `_`,
+    nor a repeated name.
+    """
     views = (
         each for each in terms.walk(node.iter) if isinstance(each, ast.Attribute) and each.attr == "items"
     )
@@ -286,7 +288,7 @@ def keys_named(reader: Reader, node: ast.For) -> ast.expr:
 
 
 def unvaried(reader: Reader, target: ast.expr, source: ast.expr) -> set[str]:
-    """The variables of a loop to which it gives counts, keys or other values that do not vary."""
+    """The loop variables that get counts, keys or other values that do not vary."""
     match target, source:
         case ast.Tuple([first, second]), ast.Call(ast.Name("enumerate"), [inner, *_]):
             return terms.names_bound([first]) | unvaried(reader, second, inner)
@@ -304,7 +306,7 @@ def unvaried(reader: Reader, target: ast.expr, source: ast.expr) -> set[str]:
 
 
 def asked_by(index: ast.expr) -> set[str]:
-    """The variables whose elements an index asks for: not those whose length it reads."""
+    """The variables whose elements an index reads: not those whose length it reads."""
     found = terms.names_read(index)
     for each in terms.walk(index):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "len":
@@ -337,9 +339,7 @@ def changed_as_given(reader: Reader, name: str, asked: frozenset[str] = frozense
 
 
 def _given_on(reader: Reader, line: ast.stmt, name: str, asked: frozenset[str]) -> bool:
-    """Return whether a line gives a variable to the function itself, by a parameter whose argument that
-    changes.
-    """
+    """Return whether a line passes a variable to the function itself, for a parameter that it mutates."""
     function = reader.function
     bound_anew = terms.names_bound(function.body)
     for each in terms.walk(line):

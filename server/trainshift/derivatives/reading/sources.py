@@ -219,7 +219,7 @@ def may_follow(reader: Reader, value: ast.expr, targets: ast.expr) -> bool:
 
 
 def is_no_part(held: str, value: ast.expr) -> ast.stmt:
-    """Asks whether what was read is no part of an array, which the next store may change."""
+    """Assert that a value that was read is not a view of an array, which the next store may change."""
     assert isinstance(value, ast.Subscript)
     array = terms.call("hasattr", terms.copied(value.value), terms.constant("shape"))
     said = f"{ast.unparse(value)} is a part of an array, which is changed"

@@ -1,5 +1,4 @@
-"""Functions of reverse mode: the gradient of the one that was asked for, and the vjp of those that it
-calls."""
+"""Functions of reverse mode: the gradient of the requested function, and the vjp of its callees."""
 
 from __future__ import annotations
 
@@ -68,8 +67,7 @@ class Build(Analysis):
         return self.names[function]
 
     def signature(self, function: Function) -> tuple[list[str], set[str]]:
-        """The parameters whose adjoints a pullback gives back, and those whose adjoints so far it is
-        given."""
+        """The parameters whose adjoints a pullback returns, and those whose adjoints so far it gets."""
         if function.escapes:
             return function.handed(), set()
         own = [each for each in function.params if not function.kind(each).has("function")]
@@ -89,7 +87,7 @@ class Build(Analysis):
     # Functions.
 
     def way(self, function: Function, first: str | None = None) -> Ways:
-        """Both ways through a function, run until it is known what the way back reads."""
+        """Both passes of a function, repeated until the reads of the adjoint pass are known."""
         # What it assigns of the variables around it, the ways back of the functions around it may read.
         kept = function.foreign & set[str]().union(*self._kept_around.values())
         aliases = self.aliases(function)
@@ -168,7 +166,7 @@ class Build(Analysis):
                     self.outer_bar(function, name)
 
     def _finish(self, way: Ways, outermost: bool) -> None:
-        """The adjoints that are given back; containers that the way back changes are copied before."""
+        """Finish the returned adjoints; containers that the adjoint pass mutates are copied before."""
         function = way.function
         before, after = self._left(way, function.params) if outermost else ([], [])
         bars: list[ast.expr] = []
@@ -349,8 +347,9 @@ class Build(Analysis):
         return function_of(self.made, arguments, said, body)
 
     def _is_held(self, function: Function, name: str) -> bool:
-        """Return whether a variable of which nothing is known is an element of another one, whose adjoint has
-        lists for tuples."""
+        """Return whether an untyped variable is an element of another one, whose adjoint has lists instead of
+        tuples.
+        """
         kind = function.kind(name).found()
         others = (each for other, each in function.kinds.items() if other not in (name, function.result))
         return not kind.words and any(kind in each.with_elements() for each in others if each.container)
@@ -510,7 +509,7 @@ class Build(Analysis):
 
 
 def _mark() -> ast.stmt:
-    """The comment between both ways."""
+    """The comment between the two passes."""
     made = ast.Pass()
     origin(made).begins_adjoint = True
     return made

@@ -1,4 +1,4 @@
-"""Reversal of changes in place: the primal pass keeps what is lost, the adjoint pass restores it (AD37)."""
+"""Reversal of mutations: the primal pass saves lost values, the adjoint pass restores them (AD37)."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Changes:
     def _unpack_place(
         self, node: ast.stmt, target: ast.Tuple | ast.List, root: Node, backs: list[Back], active: list[str]
     ) -> Back | None:
-        """Unpacking a variable or an element: what is unpacked carries the adjoints of its parts (AD36).
+        """Unpack a variable or an element: the unpacked object carries the adjoints of its parts (AD36).
 
         None where what follows adds to the adjoint of the whole as well.
         """
@@ -161,7 +161,7 @@ class Changes:
         return back
 
     def _take(self, target: ast.Tuple | ast.List, expr: ast.expr) -> None:
-        """`left_bar, value_bar, right_bar = tree_bar`, where the way back through a block begins."""
+        """Emit `left_bar, value_bar, right_bar = tree_bar` at the start of a block's adjoint pass."""
         place = (
             self.pull.place(expr) if not isinstance(expr, ast.Name) else terms.name(self.pull.start(expr.id))
         )
@@ -432,7 +432,7 @@ class Changes:
         return back
 
     def pop(self, node: ast.stmt, name: str, value: ast.expr) -> Back:
-        """`x = xs.pop()`: on the way back x and its adjoint are appended, or inserted at the place given."""
+        """Reverse `x = xs.pop()`: x and its adjoint are appended, or inserted at the given place."""
         assert isinstance(value, ast.Call)
         assert isinstance(value.func, ast.Attribute)
         owner = value.func.value

@@ -13,7 +13,7 @@ SHAPES = frozenset(("_cells", "_zeros", "len"))
 
 
 def reads_of(way: Ways) -> tuple[set[str], set[str]]:
-    """The names that the way back reads, and those whose contents it reads."""
+    """The names that the adjoint pass reads, and those whose contents it reads."""
     reads: set[str] = set()
     inside: set[str] = set()
     waiting: list[ast.AST] = [*way.passes.out, way.bars_back]

@@ -1,4 +1,4 @@
-"""Two passes through one function: their statements, and what the primal keeps for the adjoint one."""
+"""Two passes through one function: their statements, and the values that the primal pass saves."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class Passes:
         self.block = Block([])
 
     def hold(self, held: str, value: ast.expr) -> None:
-        """A line `held = value` of the way forward."""
+        """Emit `held = value` in the primal pass."""
         self.function.local.add(held)
         after = self.keep(held, fresh=True)
         self.forward.append(terms.assign(held, value))
         after()
 
     def keep(self, name: str, fresh: bool = False, backs: list[Back] | None = None) -> Callable[[], None]:
-        """Keeps the old value of a variable that is about to be assigned, if the way back reads it.
+        """Save the old value of a variable about to be assigned, if the adjoint pass reads it.
 
         What is to follow the assignment is done by the function that comes back; what the way back has to
         do at this place is added to `backs`.
@@ -138,14 +138,14 @@ class Passes:
         return terms.counted(self.function.body)
 
     def inner(self, back: Back) -> list[ast.stmt]:
-        """The statements that a part of the way back makes."""
+        """The statements of a part of the adjoint pass."""
         outer, self.out = self.out, []
         back()
         made, self.out = self.out, outer
         return made
 
     def emit(self, *statements: ast.stmt) -> None:
-        """Adds statements to the way back."""
+        """Add statements to the adjoint pass."""
         self.out.extend(statements)
 
 
@@ -154,7 +154,7 @@ def nothing() -> None:
 
 
 def simple(node: ast.stmt) -> bool:
-    """Return whether a statement holds no others."""
+    """Return whether a statement contains no others."""
     return not isinstance(node, ast.If | ast.For | ast.While | ast.FunctionDef)
 
 
@@ -165,7 +165,7 @@ def line_of(
     made: ast.expr,
     augmented: ast.AugAssign | None,
 ) -> ast.stmt:
-    """The user's own statement where nothing in it had to change, else one of the new value."""
+    """The user's own statement if nothing in it had to change, otherwise one with the new value."""
     if augmented is not None:
         assert isinstance(value, ast.BinOp)
         if made is value:

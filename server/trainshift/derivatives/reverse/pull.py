@@ -1,4 +1,5 @@
-"""Reverse mode within one statement: from the cotangent of its value to terms of what it reads (AD32).
+"""Reverse mode within one statement: from the cotangent of its value to terms for the variables it reads
+(AD32).
 
 A call of a function of the file gives a pullback beside its value (AD36).
 """
@@ -23,7 +24,7 @@ Term = tuple[ast.expr, bool]
 
 
 class Pull(Writer):
-    """Takes expressions apart: `ahead` gives their text in the primal pass, `send` the adjoint pass.
+    """Split expressions: `ahead` returns their text in the primal pass, `send` emits the adjoint pass.
 
     `present` are the variables whose adjoint has been started, `handed` what calls that have a pullback are
     given, but for numbers.
@@ -83,8 +84,9 @@ class Pull(Writer):
         return self.helper("_zeros" if self.exact(name) else "_cells", terms.name(name))
 
     def exact(self, name: str) -> bool:
-        """Return whether a variable holds nodes of a linked structure, which are unpacked and made anew as
-        tuples."""
+        """Return whether a variable holds nodes of a linked structure, which are unpacked and rebuilt as
+        tuples.
+        """
         return self.function.kind(name).has("linked")
 
     def ahead(self, node: Node, lines: list[tuple[str, Node]], top: bool = False) -> ast.expr:
@@ -157,7 +159,9 @@ class Pull(Writer):
             self.push(child, made, pending or child.pending if row.elementwise else False)
 
     def _item(self, node: Node, bar: ast.expr, pending: bool) -> None:
-        """An element of a variable goes to its adjoint; one of another value to an adjoint made for it."""
+        """Add an element's cotangent to the adjoint of its variable, or to a new adjoint for another
+        value.
+        """
         base = node
         while base.sort == "item":
             base = base.params[0][1]
@@ -265,14 +269,14 @@ class Pull(Writer):
         return self.bar(name)
 
     def ask_length(self, name: str) -> None:
-        """Notes that the way back asks how long a container is, which may be longer or shorter there."""
+        """Record that the adjoint pass needs the length of a container, which may differ there."""
         aliases = self.whole.aliases(self.function)
         resized = self.resized | (self.followed - {name})
         if resized and resized & aliases.with_names({name}):
             self.lengths.add(name)
 
     def place(self, expr: ast.expr) -> ast.expr | None:
-        """The place of the adjoint that belongs to an element: None, where nothing is active there."""
+        """The place of an element's adjoint: None if nothing there is active."""
         root, indices = self.path(expr)
         if not isinstance(root, ast.Name):
             return None
@@ -320,7 +324,7 @@ class Pull(Writer):
         return isinstance(index, ast.Slice | ast.Constant) or self.nodes.settled(index)
 
     def flush(self) -> None:
-        """Adds the terms that a statement gave to the adjoints of variables."""
+        """Add the terms of a statement to the adjoints of variables."""
         last: list[tuple[str, ast.expr]] = []
         for name, found in self.terms.items():
             bar = self.total(found, terms.name(name))
@@ -399,7 +403,7 @@ class Pull(Writer):
         return aliases.sources(expr)
 
     def must(self, root: Node) -> bool:
-        """Return whether a call has to be gone back through even where nothing depends on its value."""
+        """Return whether a call needs an adjoint pass even if nothing depends on its result."""
         waiting = [root]
         while waiting:
             node = waiting.pop()
@@ -427,7 +431,7 @@ class Pull(Writer):
         return aliases.showing(changed)
 
     def asks_for_value(self, node: Node) -> bool:
-        """Return whether a pullback asks for an adjoint in the structure of a call's value, even if it is
+        """Return whether a pullback needs a cotangent in the structure of the call's result, even if it is
         zero.
         """
         return any(each.value.container or each.value.has("array") for each in self._called(node))
@@ -455,7 +459,7 @@ class Pull(Writer):
         return terms.name(held)
 
     def call_line(self, node: Node, lines: list[tuple[str, Node]], base: str) -> ast.expr:
-        """The call of the function that gives the value and the pullback."""
+        """The call of the function that returns the value and the pullback."""
         expr = node.expr
         assert isinstance(expr, ast.Call)
         pullback = self.function.fresh(f"{base}_pullback")
@@ -571,7 +575,7 @@ class Pull(Writer):
         return self.function.fresh(f"{base}_bar")
 
     def _empty_for(self, child: Node | None, target: Function | None, param: str) -> ast.expr:
-        """An adjoint that a pullback asks for, though nothing comes of it."""
+        """A zero adjoint for a pullback that requires one."""
         if child is None and target is not None and target.fills(param):
             return terms.constant(None)
         return self.helper("_cells", terms.constant(0.0) if child is None else self.value(child))
@@ -579,7 +583,7 @@ class Pull(Writer):
     def _handed_over(
         self, child: Node, others: Sequence[ast.expr], target: Function | None, param: str
     ) -> ast.expr | None:
-        """The adjoint of an argument itself, which a pullback adds to; None where it gets one of its own.
+        """The adjoint of an argument itself, which a pullback adds to; None if it gets a separate one.
 
         `others` are the places that the call has to do with as well.
         """
@@ -618,7 +622,7 @@ class Pull(Writer):
         return self.helper("_add", start, self.total(found, self.value(child))) if found else start
 
     def _before_pullback(self, node: Node, called: Sequence[Function]) -> None:
-        """Bring to an end what the adjoint pass has read of values that the pullback of a call undoes."""
+        """Finish the reads of values that the pullback of a call undoes."""
         undone = self._undone_by(node)
         undoes_value = any(map(self._undoes_its_value, called))
         for each in (self.terms, self.held_terms):
@@ -637,7 +641,9 @@ class Pull(Writer):
     def send(
         self, root: Node, bar: ast.expr | None, lines: list[tuple[str, Node]], pending: bool = False
     ) -> None:
-        """The way back through the lines that one statement was split into, from the last to the first."""
+        """Emit the adjoint pass of the lines that one statement was split into, from the last to the
+        first.
+        """
         own = id(root) in self.pullbacks and all(node is not root for _, node in lines)
         self.waiting = {held for held, _ in lines}
         self.held_terms = {}
@@ -660,8 +666,9 @@ class Pull(Writer):
         self.flush()
 
     def pulls(self, root: Node, lines: list[tuple[str, Node]]) -> bool:
-        """Return whether the way back through a statement calls pullbacks, which may add to adjoints of
-        variables that functions capture."""
+        """Return whether the adjoint pass of a statement calls pullbacks, which may add to captured
+        variables' adjoints.
+        """
         return any(id(each) in self.pullbacks for each in (root, *(node for _, node in lines)))
 
     def _line_back(self, held: str, node: Node, found: list[tuple[ast.expr, bool]]) -> None:
@@ -730,7 +737,7 @@ def source_of(term: ast.expr) -> str:
 
 
 def as_value(index: ast.expr) -> ast.expr:
-    """An index as it can be handed to a function."""
+    """An index as an argument of a function."""
     match index:
         case ast.Slice(lower, upper, step):
             return terms.call("slice", *(each or terms.constant(None) for each in (lower, upper, step)))

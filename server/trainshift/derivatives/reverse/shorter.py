@@ -1,4 +1,4 @@
-"""Lines of the way back that are one line: what begins an adjoint and what is added to it next."""
+"""Merge lines of the adjoint pass: the initialization of an adjoint and the first addition to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BEGINNING = frozenset(("_cells", "_zeros"))
 
 
 def shorter(statements: Sequence[ast.stmt], arrays: bool) -> list[ast.stmt]:
-    """Statements, with neighbours made one where that changes nothing; `arrays`: whether there may be any."""
+    """Statements with neighbours merged if that changes nothing; `arrays`: whether there may be any."""
     made: list[ast.stmt] = []
     for node in statements:
         if isinstance(node, ast.If | ast.For | ast.While):

@@ -19,7 +19,7 @@ AGAIN = frozenset(("len", "isinstance"))
 
 
 class Ways:
-    """Both ways through one function: `passes` has their statements, `pull` the adjoints.
+    """Both passes through one function: `passes` has their statements, `pull` the adjoints.
 
     `idle` are the conditionals that have nothing to do on the way back, as an earlier run has found.
     `bars_back` is what the pullback returns.
@@ -43,7 +43,7 @@ class Ways:
         self._places: dict[int, str] = {}
 
     def run(self) -> None:
-        """Reads the function's statements: `forward` and, from `out`, the way back."""
+        """Read the function's statements into `forward` and, from `out`, the adjoint pass."""
         back = self._block(self.function.body)
         ahead = self.passes.forward
         self.passes.forward = []
@@ -253,8 +253,8 @@ class Ways:
         return self.pull.zero(name, name in known)
 
     def _asks_again(self, node: ast.If) -> bool:
-        """Return whether the way back may ask the same: nothing that the test reads is assigned in the
-        branches.
+        """Return whether the adjoint pass may repeat a test: the branches assign no variable that it
+        reads.
         """
         read = terms.names_read(node.test)
         changed = self._reassigned([*node.body, *node.orelse])
@@ -349,8 +349,7 @@ class Ways:
         return back
 
     def _keep_outside(self, name: str, backs: list[Back]) -> None:
-        """Keeps a loop's variable as it was before the loop, if something before the loop is read on the
-        way back."""
+        """Save a loop's variable as it was before the loop, if the adjoint pass needs it."""
         if name in self.passes.maybe and name in self.passes.kept and name in self._read_elsewhere(name):
             self.passes.keep(name, backs=backs)
         self.passes.maybe.add(name)
@@ -523,7 +522,7 @@ def _ranged(source: ast.expr) -> bool:
 
 
 def _plain_source(source: ast.expr) -> bool:
-    """Return whether a loop's sequence may be asked for again: names, elements, and views of them."""
+    """Return whether a loop's iterable may be evaluated again: names, elements, and views of them."""
     for each in terms.walk(source):
         if isinstance(each, ast.Call):
             known = ("range", "enumerate", "zip", "reversed", "list", "tuple", "len")

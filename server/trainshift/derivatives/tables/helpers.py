@@ -234,7 +234,7 @@ def text_of_variant(name: str, variant: int) -> str:
 
 
 def is_of_tensors(variant: int | None) -> bool:
-    """Return whether a variant is of tensors, where arrays and numbers have another one."""
+    """Return whether a variant is for tensors, if arrays and numbers have another one."""
     return variant is not None and _VARIANTS[variant] is OF_TENSORFLOW
 
 

@@ -63,7 +63,7 @@ def _put_right(held):
 
 
 def structural(zero: str, bar: str = "bar") -> dict[str, str]:
-    """The helpers that go through a structure, by their names.
+    """The helpers that traverse a structure, by name.
 
     `zero` is the expression for zeros in the shape of x, `bar` that for bar in the shape of x.
     """

@@ -31,7 +31,7 @@ class Row:
     only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def param(self, keyword: str) -> str:
-        """The parameter that is given by a keyword."""
+        """The parameter for a keyword."""
         return keyword if keyword in self.params else KEYWORDS.get(keyword, keyword)
 
 
@@ -133,7 +133,7 @@ def shared(module: str, names: Mapping[str, str]) -> list[Row]:
 
 
 def hypot(count: int) -> Row:
-    """The row of `math.hypot` with so many arguments."""
+    """The row of `math.hypot` with `count` arguments."""
     params = [f"a{place}" for place in range(count)]
     return slope("math.hypot", " ".join(params), {each: f"d * {each} / y if y else 0.0" for each in params})
 

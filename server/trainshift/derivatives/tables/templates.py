@@ -34,7 +34,7 @@ def filled(template: str, values: Mapping[str, ast.expr], defaults: Mapping[str,
 
 
 def _settled(keyword: ast.keyword, values: Mapping[str, ast.expr]) -> ast.keyword | None:
-    """An argument of a template, as a constant where it is the opposite of one; None where that is False."""
+    """A template's argument as a constant, if it negates one; None if that is False."""
     match keyword.value:
         case ast.UnaryOp(ast.Not(), ast.Name(name)):
             match values[name]:

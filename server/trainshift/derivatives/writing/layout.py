@@ -14,7 +14,7 @@ BACKWARD = "# Backward, from the last line to the first."
 
 
 class Layout:
-    """Prints made functions, with the comments of the function that they come from."""
+    """Print made functions, with the comments of the original."""
 
     def __init__(self, module: Module, origin: ast.FunctionDef | None) -> None:
         self.module = module
@@ -154,7 +154,7 @@ class Layout:
         return any(each < line and each in self.module.comments for each in self.waiting)
 
     def _verbatim(self, node: ast.stmt, margin: str) -> bool:
-        """The lines of a statement as they are, if nothing else stands on them."""
+        """Emit the lines of a statement unchanged, if they contain nothing else."""
         first, last = node.lineno, node.end_lineno or node.lineno
         text = self.module.lines[first - 1]
         if text[: node.col_offset].strip() or (not text.isascii() and text[: node.col_offset].strip()):
@@ -179,7 +179,7 @@ def _docstring(origin: ast.FunctionDef) -> range:
 
 
 def last_line(module: Module, origin: ast.FunctionDef) -> int:
-    """The last line of a function, with the comments below it that stand as far right as its body does."""
+    """The last line of a function, including comments below it with the indentation of its body."""
     line = origin.end_lineno or origin.lineno
     while line + 1 in module.comments and module.comments[line + 1].column > origin.col_offset:
         line += 1

@@ -1,4 +1,4 @@
-"""The writer of expressions for both modes: helpers and imports that are asked for, functions as values."""
+"""The writer of expressions for both modes: helpers, imports and functions as values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainshift.python.rewrite.terms import rebuilt
 
 
 class Writer:
-    """Writes expressions of one function; `helpers` and `needs` are what they call and import."""
+    """Write expressions of one function; `helpers` and `needs` are the called helpers and the imports."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -28,7 +28,7 @@ class Writer:
         return terms.call(name, *(terms.copied(each) for each in args))
 
     def use(self, template: str) -> None:
-        """Notes the modules and helpers that a template asks for."""
+        """Record the modules and helpers that a template needs."""
         for each in templates.names_of(template):
             if each in ("np", "math", "tf"):
                 self.needs.add(each)
@@ -36,8 +36,9 @@ class Writer:
                 self.helpers.add(each)
 
     def plain(self, expr: ast.expr) -> ast.expr:
-        """An expression of which no derivative is asked: functions as values are their derivatives there,
-        which give the value first."""
+        """An expression without a derivative; functions as values become their derivatives, which return the
+        value first.
+        """
         new: dict[int, ast.expr] = {}
         originals: set[int] = set()
         for each in terms.walk(expr):
@@ -76,7 +77,7 @@ class Writer:
         return not isinstance(func, ast.Attribute)
 
     def still(self, call: ast.Call) -> list[ast.keyword]:
-        """The keywords of a call of which no derivative is asked."""
+        """The keywords of a call without a derivative."""
         return [ast.keyword(each.arg, self.plain(each.value)) for each in call.keywords]
 
     def made_function(self, node: Node) -> ast.expr:

@@ -41,7 +41,7 @@ _CONTAINERS = frozenset({"list", "tuple", "dict", "str", "layer"})
 
 
 class Builder:
-    """Makes the forms of one function; `wanted` tells which statements are expanded."""
+    """Build the forms of one function; `wanted` selects the statements to expand."""
 
     def __init__(self, expressions: Expressions, comments: Comments, wanted: set[Statement] | None) -> None:
         self.write = expressions
@@ -97,7 +97,7 @@ class Builder:
         return found
 
     def _end_of(self, statement: Statement) -> int:
-        """The last line of a statement, with the comments that stand deeper below it."""
+        """The last line of a statement, with more deeply indented comments below it."""
         end = self._lines_of(statement.node)[1]
         if not statement.branches:
             return end
@@ -121,11 +121,11 @@ class Builder:
         return last
 
     def _is_comment(self, line: int) -> bool:
-        """Return whether nothing but a comment stands on a line."""
+        """Return whether a line contains only a comment."""
         return line in self.comments and not self._line(line)[: self.comments[line].column].strip()
 
     def _tail(self, end: int) -> str:
-        """The comment that stands right behind a statement."""
+        """The comment at the end of a statement's line."""
         line = self.source.line_of(end) + 1
         if line not in self.comments:
             return ""
@@ -250,7 +250,7 @@ class Builder:
         )
 
     def _of_blocks(self, statement: Statement, start: int, end: int) -> str:
-        """A compound statement that stays as a whole, its expressions in the words of the graph."""
+        """A compound statement that stays as a whole, with its expressions rewritten for the graph."""
         if isinstance(statement.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return self.source.text[start:end]
         for each in statement.walk():
@@ -266,7 +266,7 @@ class Builder:
         return isinstance(node, ast.Expr) and self._is_print(node.value)
 
     def _check(self, statement: Statement) -> None:
-        """Refuse what cannot stand in a function that is expanded, or in a part of the graph."""
+        """Refuse a statement that an expanded function, or a part of the graph, cannot contain."""
         node = statement.node
         inside = bool(self._graph)
         if isinstance(node, ast.Global | ast.Nonlocal):
@@ -392,7 +392,7 @@ class Builder:
         return Plain(self._relative(text, start, node), reads, binds, [], "", node)
 
     def block(self, statements: list[Statement], after: int, until: int) -> list[Form]:
-        """The forms of a block that stands between two lines."""
+        """The forms of a block between two lines."""
         found: list[Form] = []
         last = after
         for statement in statements:
@@ -445,7 +445,7 @@ class Builder:
         return any(map(self._is_graph, self.know.function.left_by(statement)))
 
     def _kept(self, statement: Statement, leading: list[str], *, is_chained: bool = False) -> Kept:
-        """A compound statement of Python's; `is_chained` tells that it stays an `elif`."""
+        """A compound statement that Python runs; with `is_chained` it stays an `elif`."""
         node = statement.node
         self._check(statement)
         if not isinstance(node, ast.If | ast.For | ast.While | ast.With):
@@ -575,7 +575,7 @@ class Builder:
         return [made, Plain([], leading=beside), *found] if beside else [made, *found]
 
     def _message(self, node: ast.stmt) -> str:
-        """The text that an exception is made with, as another argument of an assertion."""
+        """The text of an exception, as an argument for an assertion."""
         raised = getattr(node, "exc", None)
         given = raised.args if isinstance(raised, ast.Call) else []
         if len(given) == 1 and isinstance(given[0], ast.Constant | ast.JoinedStr):
@@ -591,7 +591,7 @@ class Builder:
         return test.values if not node.orelse and all(is_python[:-1]) and not is_python[-1] else None
 
     def fresh(self, base: str) -> str:
-        """A name that nobody in the function uses."""
+        """A name that the function does not use."""
         name = fresh_name(base, self.know.names | self.taken, first=2)
         self.taken.add(name)
         return name
@@ -638,12 +638,12 @@ class Builder:
         return [*leave_loop(loop, self.fresh, self.write), *after]
 
     def _goes_too_far(self, node: ast.expr) -> bool:
-        """Return whether an expression asks for an element that may not be there in a further turn."""
+        """Return whether an expression reads an element that may not exist in a further iteration."""
         asked = (each for each in ast.walk(node) if isinstance(each, ast.Subscript))
         return any(not self.know.is_shape(each.value) for each in asked)
 
     def _is_container(self, node: ast.expr) -> bool:
-        """Return whether a loop surely goes through a container of Python's, which has an end."""
+        """Return whether a loop certainly iterates a Python container, which is finite."""
         value = self.know.kind(node)
         if isinstance(node, ast.Call) and value.python & {"zip", "enumerate"}:
             return value.is_python and all(map(self._is_container, node.args))
@@ -800,7 +800,7 @@ def _binding(name: str, text: str, reads: Names, known: VarInfo) -> Plain:
 
 
 def is_elif(statement: Statement) -> bool:
-    """Return whether an `if` is the `elif` of another one."""
+    """Return whether an `if` is an `elif`."""
     parent = statement.parent
     return (
         parent is not None
@@ -817,7 +817,7 @@ def without_elif(line: str) -> str:
 
 
 def node_is_decorated(node: ast.stmt) -> bool:
-    """Return whether decorators stand above a statement."""
+    """Return whether a statement has decorators."""
     return bool(getattr(node, "decorator_list", ()))
 
 
@@ -892,7 +892,7 @@ def _sign(node: ast.expr) -> int:
 
 
 def _check_growing(node: ast.stmt) -> None:
-    """Refuse a loop through a container that grows meanwhile: Paddle goes through what it held at first."""
+    """Refuse a loop over a container that grows meanwhile: Paddle iterates its initial contents."""
     for loop in ast.walk(node):
         name = dotted(loop.iter) if isinstance(loop, ast.For) else ""
         for part in ast.walk(loop) if name else ():

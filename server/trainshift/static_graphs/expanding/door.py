@@ -138,7 +138,7 @@ def _is_asked(function: StaticFunction, name: str, program: Program, line: int |
 
 
 def _with_inner(program: Program, function: StaticFunction, line: int | None) -> list[StaticFunction]:
-    """A function, and those within it that have a graph, where it has none of its own.
+    """A function, or its inner functions with a graph if it has none itself.
 
     Where all have one, only the function: expanding it would move what its inner functions are written in.
     """
@@ -160,7 +160,7 @@ def _stands_on(function: StaticFunction, program: Program, line: int) -> bool:
 
 
 def _inner_graphs(program: Program, function: StaticFunction) -> list[StaticFunction]:
-    """The functions within another one that have control flow on tensors."""
+    """The inner functions with control flow on tensors."""
     reading = program.fact(Reading)
     found = []
     for each in ast.walk(function.node):
@@ -172,7 +172,7 @@ def _inner_graphs(program: Program, function: StaticFunction) -> list[StaticFunc
 
 
 def _is_nested_entry(function: StaticFunction, name: str) -> bool:
-    """Return whether a function within another one is made static for itself, and is asked for."""
+    """Return whether an inner function is made static itself, and is requested."""
     scope = function.scope
     is_asked = not name or name in (function.name, function.title)
     is_nested = scope.parent is not None and scope.parent.function() is not None
@@ -182,7 +182,7 @@ def _is_nested_entry(function: StaticFunction, name: str) -> bool:
 def _expanded(
     program: Program, function: StaticFunction, paddle: str, comments: Comments, line: int | None
 ) -> _Made | None:
-    """The edits of one function; None where nothing of it becomes part of the graph."""
+    """The edits of one function; None if no part of it becomes part of the graph."""
     if function.is_too_deep:
         raise CannotExpand(function.node, "its statements are nested too deeply to be read")
     wanted = _statements_at(program, function, line)
@@ -203,7 +203,7 @@ def _expanded(
 
 
 def _is_expanded(function: StaticFunction) -> bool:
-    """Return whether functions that an expansion makes stand in a function."""
+    """Return whether a function contains functions that an expansion makes."""
     return any(
         isinstance(each, ast.FunctionDef) and each.name in GENERATED for each in ast.walk(function.node)
     )
@@ -277,7 +277,9 @@ def _unit(function: StaticFunction, program: Program, margin: str) -> str:
 
 
 def _check_function(program: Program, function: StaticFunction, write: Expressions) -> None:
-    """Refuse what no statement of is to be expanded: generators, recursion, nested functions with a graph."""
+    """Refuse functions that cannot be expanded at all: generators, recursion, nested functions with a
+    graph.
+    """
     node = function.node
     if not _needs_graph(function, write):
         return
@@ -334,7 +336,7 @@ def _needs_graph(function: StaticFunction, write: Expressions) -> bool:
 
 
 def _refuse_findings(program: Program, function: StaticFunction) -> None:
-    """Refuse a function in which something is found that an expansion would carry on."""
+    """Refuse a function with a finding that an expansion would keep."""
     script = program.script
     span = script.span(function.node, function.scope)
     for code in STATIC_CODES:
@@ -416,7 +418,7 @@ def _helpers(program: Program, names: list[str], paddle: str) -> list[Edit]:
 
 
 def _assert_whole(found: Expansion) -> None:
-    """Drop everything if the result is no Python, or a comment is lost: never a wrong edit."""
+    """Drop everything if the result is not Python, or a comment is lost: never a wrong edit."""
     problem = ""
     try:
         result = found.result

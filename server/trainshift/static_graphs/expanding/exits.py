@@ -59,7 +59,7 @@ class _FormsSingleExit(SingleExit[Form]):
 
 
 class _LoopExits(_FormsSingleExit):
-    """Exits of a loop, each of which has its flag, set flags; what follows is done where none is set."""
+    """Replace each exit of a loop by a flag; later code runs if no flag is set."""
 
     nests = False
 
@@ -104,7 +104,7 @@ class _LoopExits(_FormsSingleExit):
 
 
 class _FunctionExits(_FormsSingleExit):
-    """Both branches of what tensors decide on end with a `return`, where one does."""
+    """End both branches of a conditional on tensors with a `return`, if one does."""
 
     def arms(self, node: Form) -> list[list[Form]] | None:
         return [node.body, node.orelse] if isinstance(node, Branch) else None
@@ -121,7 +121,7 @@ class _FunctionExits(_FormsSingleExit):
     def flagged(
         self, node: Form, arms: Sequence[Sequence[Form]], rest: Sequence[Form], leave: Leaves
     ) -> list[Form]:
-        """Copy what follows into each branch that goes on, in the place of flags."""
+        """Copy the following code into each branch that continues, instead of flags."""
         copies = _once_more(node, rest)
         body, orelse = arms
         nested = [[*body, *rest], [*orelse, *copies]]
@@ -202,7 +202,7 @@ def leave_loop(loop: Loop, fresh: Callable[[str], str], write: Expressions) -> l
 
 
 def _counters_that_are_returned(loop: Loop, after: list[Form], write: Expressions) -> Iterator[Plain]:
-    """A value to begin with for the counters of inner loops that a `return` reads, where they have none."""
+    """Yield initial values for the counters of inner loops that a `return` reads, if they have none."""
     function = write.knowledge.function
     before = function.before.get(function.statement_of[loop.node], {})
     returned = [each.value for each in walk(after) if isinstance(each, Exit) and each.value is not None]
@@ -217,7 +217,7 @@ def _counters_that_are_returned(loop: Loop, after: list[Form], write: Expression
 
 
 def leave_kept(kept: Kept, fresh: Callable[[str], str], write: Expressions) -> list[Form]:
-    """A loop through a container of Python's, whose further turns do nothing once a tensor has left it."""
+    """A loop over a Python container, whose further iterations do nothing once a tensor has left it."""
     ((head, body),) = kept.blocks
     found = _flagged(body, kept.node, fresh, write)
     if found.stops:
@@ -228,7 +228,7 @@ def leave_kept(kept: Kept, fresh: Callable[[str], str], write: Expressions) -> l
 
 
 def _any(flags: list[str], write: Expressions) -> str:
-    """The condition that one of some flags is set."""
+    """The condition that at least one flag is set."""
     test = flags[0]
     for name in flags[1:]:
         test = f"{write.paddle}.logical_or({test}, {name})"
@@ -255,7 +255,7 @@ def _once_more(around: Form, rest: Sequence[Form]) -> list[Form]:
 
 
 def _is_empty(forms: Sequence[Form]) -> bool:
-    """Return whether nothing but comments is in a block."""
+    """Return whether a block contains only comments."""
     return all(isinstance(each, Plain) and not each.lines for each in forms)
 
 

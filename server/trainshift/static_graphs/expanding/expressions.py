@@ -126,15 +126,13 @@ class Expressions:
         return operand_text(text, node) if self.knowledge.kind(node).among("bool") else f"bool({text})", True
 
     def may_be_python(self, node: ast.expr) -> bool:
-        """Return whether a condition on tensors is one of Python's in some way to run the expansion."""
+        """Return whether a condition on tensors may be a Python value in some run of the expansion."""
         if isinstance(node, ast.BoolOp):
             return self._stays_python(node.values[0])
         return self.is_counted(node)
 
     def _decides(self, values: list[ast.expr], index: int) -> bool:
-        """Return whether the ones to the left of a condition decide whether it is asked: it may fail
-        otherwise.
-        """
+        """Return whether the operands left of a condition guard it, since it may fail otherwise."""
         if self._stays_python(values[index - 1]):
             return True
         known = self.knowledge
@@ -151,11 +149,11 @@ class Expressions:
         return False
 
     def _stays_python(self, node: ast.expr) -> bool:
-        """Return whether a condition is one of Python's in every way to run the expansion."""
+        """Return whether a condition is a Python value in every run of the expansion."""
         return self.knowledge.kind(node).is_python and not self.knowledge.changes(node)
 
     def _rank(self, node: ast.expr) -> int | None:
-        """The number of dimensions of a condition; None where it is not known."""
+        """The number of dimensions of a condition; None if it is unknown."""
         if isinstance(node, ast.BoolOp):
             ranks = {self._rank(each) for each in node.values}
             return ranks.pop() if len(ranks) == 1 else None
@@ -165,7 +163,7 @@ class Expressions:
         return 0 if value.is_python else value.tensor.rank if value.tensor is not None else None
 
     def operand(self, node: ast.expr) -> str:
-        """One side of a logical operator: a tensor of type bool in every way to run it."""
+        """One side of a logical operator: a tensor of type bool in every run."""
         truth = self.knowledge.truth(node)
         value = self.knowledge.kind(node)
         if self.is_counted(node) and not isinstance(node, ast.BoolOp | ast.UnaryOp):
@@ -228,9 +226,7 @@ class Expressions:
         return self._is_flag(test.operand if is_negated else test)  # type: ignore[attr-defined]
 
     def _is_flag(self, node: ast.expr) -> bool:
-        """Return whether it is a name of a bool of Python's on some ways, and of a tensor of type bool on
-        others.
-        """
+        """Return whether a name is a Python bool on some paths, and a tensor of type bool on others."""
         value = self.knowledge.kind(node)
         is_flag = value.tensor is not None and value.dtype == "bool" and value.python == {"bool"}
         return isinstance(node, ast.Name) and is_flag and not (value.unknown or value.array)
@@ -276,7 +272,7 @@ class Expressions:
                 yield from self._edits(child)
 
     def _stands_alone(self, start: int, end: int) -> bool:
-        """Return whether brackets stand around a stretch of text, and are none of a call."""
+        """Return whether a span of text is in parentheses that do not belong to a call."""
         before, text = self.source.text[:start].rstrip("(")[-1:], self.source.text
         return text[start - 1 : start] + text[end : end + 1] == "()" and not (
             before.isalnum() or before in "_)]"
@@ -350,7 +346,7 @@ class Expressions:
         return found
 
     def _is_repeatable(self, node: ast.expr) -> bool:
-        """Return whether an expression gives the same when it is asked twice."""
+        """Return whether an expression has the same value when evaluated twice."""
         for each in ast.walk(node):
             if isinstance(each, ast.Call):
                 named = self.knowledge.function.named.get(each, frozenset())
@@ -419,7 +415,7 @@ class Expressions:
         return f"static_value({text})"
 
     def handed(self, node: ast.expr, info: VarInfo) -> str:
-        """An expression as a branch gives it on: a name that stays as it is gets a tensor of its own."""
+        """An expression as a branch's result: a name that stays unchanged gets a tensor of its own."""
         text = self.text(node)
         if info.other or info.container or info.array:
             raise CannotExpand(
@@ -436,7 +432,7 @@ class Expressions:
         return text
 
     def same(self, node: ast.AST, one: VarInfo, other: VarInfo, what: str) -> None:
-        """Refuse what the two ways of a `cond` cannot both give."""
+        """Refuse values that the two branches of a `cond` cannot both return."""
         for info in (one, other):
             if info.other or info.container or info.array:
                 raise CannotExpand(node, f"{what} are neither tensors nor numbers on some path", "PD12")
@@ -565,7 +561,7 @@ class Expressions:
             raise CannotExpand(node, f"Trainshift cannot see what `{what}` does with a tensor")
 
     def source_of(self, node: ast.AST) -> str:
-        """The text of a node as it stands."""
+        """The text of a node as written."""
         span = self.script.span(node, self.knowledge.function.scope)
         return self.source.text[span.start : span.end]
 
@@ -635,7 +631,7 @@ class Expressions:
         return self.halved(node, node.left, node.right) if isinstance(node.op, ast.FloorDiv) else None
 
     def halved(self, node: ast.AST, left: ast.expr, right: ast.expr) -> str | None:
-        """A `//`, which in dygraph gives a tensor without dimensions one, and in a graph does not."""
+        """Rewrite a `//`, whose result in dygraph gets one dimension if it has none, unlike in a graph."""
         known = self.knowledge
         kinds = [known.kind(each) for each in (left, right)]
         if any(kind.tensor is not None and kind.tensor.rank for kind in kinds):
@@ -700,12 +696,14 @@ class Expressions:
 
 
 def unseen(text: str) -> str:
-    """The reason where nobody can see whether something is a tensor."""
+    """The reason if it is unknown whether something is a tensor."""
     return f"Trainshift cannot tell whether `{text}` is a tensor; annotate it as `paddle.Tensor`"
 
 
 def operand_text(text: str, node: ast.expr) -> str:
-    """An expression as it stands beside any operator: the brackets around it are not part of its text."""
+    """An expression as an operand of any operator, since the parentheses around it are not part of its
+    text.
+    """
     whole = ast.Name | ast.Call | ast.Attribute | ast.Subscript | ast.Constant
     return text if isinstance(node, whole) else f"({text})"
 

@@ -27,7 +27,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text with the names that it reads; `number` tells that a number stands there, not a tensor."""
+    """Text with the names that it reads; `number` says that it is a number and not a tensor."""
 
     text: str
     reads: Names = frozenset()
@@ -61,7 +61,7 @@ class VarInfo:
 
     @property
     def other(self) -> bool:
-        """Return whether it may be anything of Python's that is no number."""
+        """Return whether it may be a Python value that is not a number."""
         return bool(self.value.python - _NUMBERS)
 
     @property
@@ -139,7 +139,7 @@ UNBOUND = VarInfo(UNBOUND_VALUE)
 
 @dataclass(slots=True)
 class Plain:
-    """A statement as it stands, with its tensors' operations in the graph's words.
+    """A statement as written, with its tensor operations rewritten for the graph.
 
     `gives` says what names it binds are, where the reading does not.
     """
@@ -155,7 +155,7 @@ class Plain:
 
 @dataclass(slots=True)
 class Exit:
-    """`break`, `continue` or `return` that tensors decide on; `flag` is the name that tells of it, if any."""
+    """A `break`, `continue` or `return` that depends on tensors; `flag` is the name of its flag, if any."""
 
     kind: str
     node: ast.stmt
@@ -240,7 +240,7 @@ def bound_in(forms: Sequence[Form]) -> dict[str, None]:
 
 
 def surely_bound_in(forms: Sequence[Form]) -> Names:
-    """The names that a block binds on every way through it."""
+    """The names that a block binds on every path through it."""
     found: frozenset[str] = frozenset()
     for form in forms:
         match form:
@@ -309,7 +309,7 @@ def walk(forms: Sequence[Form]) -> Iterator[Form]:
 
 
 def again(forms: Sequence[Form]) -> list[Form]:
-    """The same forms once more, to be changed by themselves, without their comments."""
+    """A copy of the forms without their comments, to be changed separately."""
     found: list[Form] = []
     for form in forms:
         match form:
@@ -343,7 +343,7 @@ def _bare(form: Plain) -> Plain:
 
 
 def exits(forms: Sequence[Form], *kinds: str) -> Names:
-    """The kinds of ways out that a block has."""
+    """The kinds of exits in a block."""
     return frozenset(form.kind for form in walk(forms) if isinstance(form, Exit) and form.kind in kinds)
 
 

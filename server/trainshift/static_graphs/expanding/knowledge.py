@@ -1,4 +1,4 @@
-"""Knowledge: what the names of a function are once it is expanded: numbers may have become tensors."""
+"""Knowledge: the types of a function's names after expansion: numbers may have become tensors."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Knowledge:
 
     @cached_property
     def sizes(self) -> Names:
-        """The names that are tensors in every way to run the expansion, since all they get is sizes."""
+        """The names that are tensors in every run of the expansion, since they only get sizes."""
         bindings = self.function.scope.bindings
         found = {name for name, given in bindings.items() if all(map(self._binds_size, given))}
         return frozenset(found)
@@ -96,12 +96,12 @@ class Knowledge:
 
     @cached_property
     def scalars(self) -> Names:
-        """The names that are tensors in every way to run the expansion, and numbers in the source."""
+        """The names that are tensors in every run of the expansion, and numbers in the source."""
         every = frozenset(self.function.scope.bindings)
         return every - least_fixed_point(frozenset(), lambda others: self._no_scalars(every - others))
 
     def _no_scalars(self, scalars: Names) -> Iterator[str]:
-        """The names that are no scalars, where some others are."""
+        """Yield the names that are not scalars, given some others that are."""
         for name, bindings in self.function.scope.bindings.items():
             if not all(self._binds_scalar(each, scalars) for each in bindings):
                 yield name
@@ -230,7 +230,7 @@ class Knowledge:
         )
 
     def changes(self, node: ast.AST) -> bool:
-        """Return whether a number that an expression gives is a tensor in the graph."""
+        """Return whether an expression's number becomes a tensor in the graph."""
         return self.reads_any(node, self.became_tensors) or self.has_size(node)
 
     def has_size(self, node: ast.AST) -> bool:
@@ -264,7 +264,7 @@ class Knowledge:
         )
 
     def size_at(self, node: ast.Subscript) -> int | Dim:
-        """The size that `x.shape[i]` asks for, where it is a number in every way to run it."""
+        """The size `x.shape[i]`, if it is a number in every run."""
         assert isinstance(node.value, ast.Attribute)
         tensor = self.kind(node.value.value).tensor
         index = self.kind(node.slice).constant
@@ -273,7 +273,7 @@ class Knowledge:
         return tensor.shape[index] if -len(tensor.shape) <= index < len(tensor.shape) else Dim.ANY
 
     def bind(self, env: Env, node: ast.stmt) -> None:
-        """Note what the names are that a statement binds."""
+        """Record the types of the names that a statement binds."""
         value = getattr(node, "value", None)
         is_alias = isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(
             value, ast.Name | ast.Attribute | ast.Subscript | ast.IfExp | ast.Tuple
@@ -353,7 +353,7 @@ def _given(node: ast.stmt) -> dict[ast.AST, ast.expr]:
 
 
 def _summands(node: ast.expr) -> Iterator[ast.Name]:
-    """The names that sums, products and quotients are made of."""
+    """Yield the names in sums, products and quotients."""
     if isinstance(node, ast.Name):
         yield node
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):

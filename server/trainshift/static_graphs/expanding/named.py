@@ -1,4 +1,4 @@
-"""Named: `:=` in a condition becomes an assignment of its own, which both branches or each turn can read."""
+"""Named: turn `:=` in a condition into an assignment, which both branches or each iteration can read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def taken_out(test: ast.expr, write: Expressions) -> list[Plain]:
 
 
 def renew(loop: Loop, named: list[Plain]) -> None:
-    """Bind what the condition of a loop names before it, and anew at the end of each turn."""
+    """Bind the names in a loop's condition before it, and again at the end of each iteration."""
     if named and exits(loop.body, "continue"):
         raise CannotExpand(loop.node, "a loop with `continue` and a `:=` in its condition is not expanded")
     loop.before += named
@@ -47,7 +47,7 @@ def renew(loop: Loop, named: list[Plain]) -> None:
 
 
 def stay(statement: ast.stmt, write: Expressions) -> frozenset[str]:
-    """Let those `:=` of a simple statement stand that it always makes; others raise CannotExpand.
+    """Keep those `:=` of a simple statement that it always executes; others raise CannotExpand.
 
     Gives the names that the statement reads only once they are bound in it.
     """

@@ -65,7 +65,7 @@ def _line_of(program: Program, statement: Statement) -> int:
 
 
 def _line_after(source: Source, line: int, result: str) -> int:
-    """The line on which a header stands that has been on another one before; 0 where it is gone."""
+    """The new line of a header that was on another one before; 0 if it is gone."""
     lines, now = source.text.splitlines(), result.splitlines()
     header = lines[line - 1]
     before = lines[:line].count(header)

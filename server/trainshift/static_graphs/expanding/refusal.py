@@ -6,7 +6,7 @@ import ast
 
 
 class CannotExpand(Exception):
-    """A place of a function that cannot be expanded; `code` is the finding that stands in the way, if any."""
+    """A place of a function that cannot be expanded; `code` is the finding that prevents it, if any."""
 
     def __init__(self, node: ast.AST, reason: str, code: str = "") -> None:
         super().__init__(reason)
@@ -16,7 +16,7 @@ class CannotExpand(Exception):
 
 
 class MustBeTensors(Exception):
-    """Numbers that have to be tensors before a loop begins: told to begin anew with that knowledge."""
+    """Numbers that must be tensors before a loop begins: the expansion restarts with that knowledge."""
 
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__(", ".join(sorted(names)))

@@ -26,7 +26,7 @@ def appended(statement: Statement) -> str:
 
 
 def written(statement: Statement) -> str:
-    """The name of the container of which a statement sets an element; empty for any other statement."""
+    """The name of the container whose element a statement sets; empty for any other statement."""
     match targets_of(statement.node):
         case [ast.Subscript(value=ast.Name(id=name))]:
             return name
@@ -116,7 +116,7 @@ class Held:
             self.arrays[display] = self._dtype(display, first[0], name)
 
     def _check_not_read(self, name: str, around: Statement) -> None:
-        """Refuse a list whose elements are read where it grows: Paddle loses their dimensions."""
+        """Refuse a list whose elements are read while it grows: Paddle loses their dimensions."""
         for node in ast.walk(around.node):
             if isinstance(node, ast.Subscript) and getattr(node.value, "id", "") == name:
                 what = f"`{name}` is read where it grows, and Paddle loses the dimensions of the element"
@@ -185,7 +185,7 @@ class Held:
         return alike if alike.startswith('"') else f"{alike}.dtype"
 
     def _alike(self, node: ast.expr, display: ast.expr, depth: int) -> str:
-        """An expression before a display that has the dtype of another one; empty where there is none."""
+        """An expression before a display with the same dtype as another one; empty if there is none."""
         kind = self.function.kind(node)
         if depth > _DEPTH or not kind.is_tensor:
             return ""
@@ -227,7 +227,7 @@ class Held:
         return f"({alike} {sign} {1.0 if any(not self._is_whole(each) for each in numbers) else 1})"
 
     def _is_whole(self, node: ast.expr) -> bool:
-        """Return whether it is a whole number, also where that is a tensor in the graph."""
+        """Return whether an expression is a whole number, even if it is a tensor in the graph."""
         kind = self.function.kind(node)
         if kind.unknown or not kind.python <= {"int"} or kind.array:
             return False
@@ -337,7 +337,7 @@ class Held:
     # Names
 
     def _displays(self, name: str, *kinds: type[ast.expr]) -> list[ast.expr]:
-        """The displays that a name is bound to; raises CannotExpand where it may be another container."""
+        """The displays that a name is bound to; raises CannotExpand if it may be another container."""
         found: list[ast.expr] = []
         declared: Names = self.function.scope.declared_global | self.function.scope.declared_nonlocal
         for binding in self.function.scope.bindings.get(name, ()):

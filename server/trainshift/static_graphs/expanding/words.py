@@ -1,4 +1,4 @@
-"""Words: the names that an expansion looks for, the types of numbers, and what each rule writes."""
+"""Words: the names that an expansion looks for, the types of numbers, and the output of each rule."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _DEFINED = ("if_true", "if_false", "loop_cond", "loop_body")
 
 
 class Writer:
-    """Writes the blocks of one function; `unit` is what a deeper block begins with."""
+    """Write the blocks of one function; `unit` is one level of indentation."""
 
     def __init__(self, write: Expressions, unit: str) -> None:
         self.write = write
@@ -62,7 +62,7 @@ class Writer:
     # Blocks
 
     def block(self, forms: list[Form], env: Env, live: Names, level: int, *, returns: bool = False) -> None:
-        """Write a block; `env` is what its names are, before and then after it."""
+        """Write a block; `env` has the facts about its names, before and then after it."""
         for index, form in enumerate(forms):
             after = live_before(forms[index + 1 :], live)
             match form:
@@ -97,7 +97,7 @@ class Writer:
             self._bind_all(node, env)
 
     def _bind_all(self, node: ast.stmt, env: Env) -> None:
-        """Note what is bound somewhere in a compound statement of Python's."""
+        """Record the bindings inside a compound statement that Python runs."""
         before = dict(env)
         for each in ast.walk(node):
             if isinstance(each, ast.stmt):
@@ -198,14 +198,14 @@ class Writer:
         return texts
 
     def _put_result(self, level: int, handed: list[str], lines: list[str]) -> None:
-        """Write what a function of a branch gives on, or that it does nothing."""
+        """Write the results of a branch's function, or that it does nothing."""
         if handed:
             self._put(level, f"return {', '.join(handed)}")
         elif not any(line.strip() and not line.strip().startswith("#") for line in lines):
             self._put(level, "pass")
 
     def _narrow(self, node: ast.stmt, env: Env) -> None:
-        """Leave out what tests exclude of names: an `elif` of ``if best is None`` excludes None."""
+        """Narrow names by tests: an `elif` after ``if best is None`` excludes None."""
         function = self.write.knowledge.function
         for name, value in function.before.get(function.statement_of[node], {}).items():
             if name in env and env[name].other and not (known := info_of(value)).other:
@@ -259,7 +259,7 @@ class Writer:
         return write.owned(node, name, info, is_outer=info.is_alias)
 
     def _held(self, node: ast.AST, name: str, info: VarInfo) -> str:
-        """A container as a function of the graph gives it on: with tensors of its own."""
+        """A container as the result of a graph's function: with tensors of its own."""
         if info.held == "array":
             return name
         self.write.applied("PS16", node)
@@ -378,7 +378,7 @@ class Writer:
         return info
 
     def _check_number(self, node: ast.AST, start: VarInfo, end: VarInfo, what: str) -> None:
-        """Refuse what is a number before a loop, and after a turn of it nothing that the graph carries so."""
+        """Refuse a number before a loop that is, after an iteration, no value that the graph can carry."""
         if end.number and end.number != start.number:
             raise CannotExpand(node, f"{what} are of different types of numbers", "PD12")
         if end.is_tensor:
@@ -408,7 +408,7 @@ class Writer:
         return self._given_on(form.node, name, start, end)
 
     def _given_on(self, node: ast.AST, name: str, start: VarInfo, end: VarInfo) -> str:
-        """The text of a name at the end of a turn: a tensor of its own, where another name stands for it."""
+        """The text of a name at the end of an iteration: a new tensor, if it would be an alias."""
         if end.is_number:
             return self.write.number(
                 name, start.dtype or ("float32" if end.number == "float" else NUMBER_TYPES[end.number])

@@ -66,7 +66,7 @@ def check(program: Program) -> Iterator[Finding]:
 
 
 def _goes_on_around(function: StaticFunction, returned: Statement) -> bool:
-    """Return whether something follows a statement around a `return` that other ways through it go on to.
+    """Return whether other paths through a statement around a `return` continue to code after it.
 
     Paddle moves what follows into the `else` of an `if` that returns at the end of its body, and of no other.
     """
@@ -87,7 +87,7 @@ def _goes_on_around(function: StaticFunction, returned: Statement) -> bool:
 
 
 def _returns(block: list[Statement]) -> bool:
-    """Return whether a block ends by a `return` on all its ways."""
+    """Return whether a block ends with a `return` on all paths."""
     return completions([each.node for each in block]) == {RETURN}
 
 

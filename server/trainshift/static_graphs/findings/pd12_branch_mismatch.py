@@ -59,7 +59,7 @@ def _of_branches(judge: Judge, function: StaticFunction, statement: Statement) -
 
 
 def _as_float(judge: Judge, function: StaticFunction, name: str) -> Change | None:
-    """The literal ints that a name is bound to, as floats; None where it is bound to other ints."""
+    """Turn the literal ints bound to a name into floats; None if it is bound to other ints."""
     edits = []
     first: Statement | None = None
     for statement in function.statements:

@@ -63,7 +63,7 @@ def _fixed(judge: Judge, statement: Statement, node: ast.expr) -> Change:
 
 
 def _tested(function: StaticFunction, statement: Statement) -> Iterator[ast.expr]:
-    """The expressions of a statement whose truth is asked for."""
+    """Yield the expressions of a statement used as conditions."""
     for node in own_parts(statement.node):
         if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
             yield node.test

@@ -46,7 +46,7 @@ def check(program: Program) -> Iterator[Finding]:
 
 
 def _conditions(statement: ast.stmt) -> set[ast.AST]:
-    """The expressions of a statement of which only the truth is asked."""
+    """The expressions of a statement only used as conditions."""
     found: set[ast.AST] = set()
     for node in own_parts(statement):
         if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
@@ -61,7 +61,7 @@ def _conditions(statement: ast.stmt) -> set[ast.AST]:
 
 
 def _changes(function: StaticFunction, node: ast.BoolOp) -> bool:
-    """Return whether some side is seen to be no bool."""
+    """Return whether one side is certainly not a bool."""
     for each in node.values:
         value = function.kind(each)
         if value.may_be_tensor and value.dtype not in ("", "bool"):

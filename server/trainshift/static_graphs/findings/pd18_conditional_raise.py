@@ -39,7 +39,7 @@ def check(program: Program) -> Iterator[Finding]:
 
 
 def _is_guarded(raised: Statement, around: Statement) -> bool:
-    """Return whether a condition of Python's below the one on a tensor decides, too."""
+    """Return whether a Python condition below the one on a tensor also decides."""
     for each in raised.ancestors():
         if each is around:
             return False

@@ -72,7 +72,7 @@ def _written(function: StaticFunction, statement: Statement) -> ast.expr | None:
 
 
 def _set(statement: Statement) -> ast.expr | None:
-    """The value of which a statement sets elements."""
+    """The value whose elements a statement sets."""
     return next((each.value for each in targets_of(statement.node) if isinstance(each, ast.Subscript)), None)
 
 

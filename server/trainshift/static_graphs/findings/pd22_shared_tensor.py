@@ -124,7 +124,7 @@ def _shared(
 
 
 def _alias(function: StaticFunction, name: str, other: str) -> tuple[Statement, ast.Name] | None:
-    """The assignment that gives a tensor its second name."""
+    """The assignment of a tensor's second name."""
     for one, another in ((name, other), (other, name)):
         for statement in function.statements:
             node = statement.node

@@ -106,7 +106,7 @@ def _of_dicts(judge: Judge, function: StaticFunction, statement: Statement) -> I
 
 
 def _has_key(function: StaticFunction, name: str, key: str, statement: Statement) -> bool:
-    """Return whether a dict has a key before a statement, as far as that is seen."""
+    """Return whether a dict has a key before a statement, as far as is known."""
     found = False
     for each in function.statements:
         if each is statement:
@@ -126,7 +126,7 @@ def _has_key(function: StaticFunction, name: str, key: str, statement: Statement
 
 
 def _carried(judge: Judge, function: StaticFunction, loop: Statement) -> Iterator[Finding]:
-    """Strings and None that a loop on tensors carries from turn to turn."""
+    """Report strings and None that a loop on tensors carries from iteration to iteration."""
     before = function.before.get(loop, {})
     for name, binding in bound_in(loop.branches.get("body", [])).items():
         value = before.get(name)

@@ -93,14 +93,14 @@ def _is_handed_out(statement: Statement) -> bool:
 
 
 def _place(judge: Judge, entry: Entry) -> str:
-    """Return why `to_static` raises where it stands."""
+    """Return why `to_static` raises at its place."""
     if not entry.is_decorator:
         return ""
     return no_place(judge.script, entry.function, if_unseen="")
 
 
 def _fixed(judge: Judge, entry: Entry) -> Change | None:
-    """`full_graph=True`, where it makes nothing else wrong."""
+    """Add `full_graph=True`, if that causes no other problem."""
     if not isinstance(entry.node, ast.Call) or argument(entry.node, None, "full_graph") is not None:
         return None
     names = judge.script.names.full_names(entry.node.func, entry.scope)

@@ -78,7 +78,7 @@ def _may_have_gradient(value: AbstractValue) -> bool:
 
 
 def _is_saved_only(judge: Judge, function: StaticFunction) -> bool:
-    """Return whether a function is made static only when a layer is saved, and never run so."""
+    """Return whether a function is made static only when a layer is saved, and never runs so."""
     why = function.why
     while why.caller is not None:
         why = why.caller.why

@@ -1,1 +1,1 @@
-"""Facts about functions that become a static graph: why they do, and what their expressions are."""
+"""Facts about functions that become a static graph: the reasons, and the types of their expressions."""

@@ -12,7 +12,7 @@ from trainshift.python.names.values import Value as Thing
 
 
 class Dim(Enum):
-    """A dimension that is no number in a graph.
+    """A dimension that is not a number in a graph.
 
     SPEC is None in an `InputSpec`, CHOSEN what a mask has left: without `full_graph` these are numbers.  DATA
     is what a tensor has reshaped.  ANY may be a number, or one of these.
@@ -36,7 +36,7 @@ NUMBER = "number"
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor: its dtype ("" where it is not known), its shape (None where not even the rank is known).
+    """A tensor: its dtype ("" if unknown), its shape (None if not even the rank is known).
 
     `counts` tells of which dimension it is the number, if it is one: ``x.shape[0]``.  Without a shape all
     dimensions are `loose`.
@@ -54,7 +54,7 @@ class Tensor:
 
     @property
     def has_one_element(self) -> bool | None:
-        """Return whether it has one element; None where that cannot be seen."""
+        """Return whether it has one element; None if that is unknown."""
         if self.shape is None:
             return None
         if all(size == 1 for size in self.shape):
@@ -138,22 +138,22 @@ class AbstractValue:
 
     @property
     def may_be_tensor(self) -> bool:
-        """Return whether it is seen to be a tensor on some way."""
+        """Return whether it is known to be a tensor on some path."""
         return self.tensor is not None
 
     @property
     def is_python(self) -> bool:
-        """Return whether it surely is no tensor."""
+        """Return whether it is certainly not a tensor."""
         return bool(self.python) and self.tensor is None and not self.array and not self.unknown
 
     @property
     def is_numeric(self) -> bool:
-        """Return whether it is seen to be a tensor or a number."""
+        """Return whether it is known to be a tensor or a number."""
         return (self.numeric or not self.unknown) and self.python <= NUMBERS and not self.array
 
     @property
     def dtype(self) -> str:
-        """The dtype, where it is a tensor and that is known."""
+        """The dtype, if it is a tensor and the dtype is known."""
         return self.tensor.dtype if self.tensor is not None else ""
 
     @property
@@ -163,7 +163,7 @@ class AbstractValue:
 
     @property
     def is_kept(self) -> bool:
-        """Return whether it may be an object or a container, of which a change is seen through all its
+        """Return whether it may be an object or a container, whose mutations are visible through all its
         names.
         """
         return self.tensor is None and (self.unknown or bool(self.python & _KEPT))
@@ -218,7 +218,7 @@ class AbstractValue:
 
     @property
     def types(self) -> AbstractValue:
-        """Its types alone, with the dtype and rank of a tensor; it is unknown where nothing reaches it."""
+        """Its types alone, with the dtype and rank of a tensor; unknown if it has no value."""
         known = self.tensor
         if known is not None:
             known = Tensor(known.dtype, None if known.shape is None else (Dim.ANY,) * len(known.shape))
@@ -228,7 +228,7 @@ class AbstractValue:
         )
 
     def bound(self) -> AbstractValue:
-        """The value of a name where it surely has one."""
+        """The value of a name if it is certainly bound."""
         return replace(self, unbound=False) if self.unbound else self
 
 
@@ -312,7 +312,7 @@ Env: TypeAlias = dict[str, AbstractValue]
 
 
 def join_envs(envs: Iterable[Mapping[str, AbstractValue] | None]) -> Env | None:
-    """The names and values after ways that meet; None where no way leads there."""
+    """The join of environments; None if no path leads there."""
     reached = [each for each in envs if each is not None]
     if not reached:
         return None

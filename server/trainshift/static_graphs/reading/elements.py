@@ -1,4 +1,4 @@
-"""Elements: what is taken out of containers and tensors."""
+"""Elements: the parts of containers and tensors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def value_under(value: AbstractValue, key: AbstractValue) -> AbstractValue | Non
 
 
 def put_under(value: AbstractValue, key: AbstractValue, given: AbstractValue) -> AbstractValue:
-    """A dict that holds a value under a key."""
+    """A dict with a value at a key."""
     is_known = value.keys is not None and value.items is not None and len(value.items) < _MOST_KEYS
     if not is_known or value.keys is None or value.items is None or key.constant is NO_CONSTANT:
         element = value.whole_element
@@ -68,7 +68,7 @@ def put_under(value: AbstractValue, key: AbstractValue, given: AbstractValue) ->
 
 
 def updated(value: AbstractValue, other: AbstractValue) -> AbstractValue:
-    """A dict that has taken over all of another one."""
+    """A dict updated with all items of another one."""
     if other.among("dict") and other.keys is not None and other.items is not None:
         for key, given in zip(other.keys, other.items, strict=True):
             value = put_under(value, constant(key), given)
@@ -86,7 +86,7 @@ def _place_of(value: AbstractValue, key: AbstractValue) -> int | None:
 
 
 def in_any_order(value: AbstractValue) -> AbstractValue:
-    """A container of which nobody knows any more where each element stands."""
+    """A container whose elements have lost their known positions."""
     return replace(value, items=None, keys=None, element=value.whole_element)
 
 

@@ -29,7 +29,7 @@ _NAMES = ("to_static", "declarative", "save", "export")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A function that is made static: by a decorator or a call `node`, which stands in `scope`.
+    """A function that is made static: by a decorator or a call `node` in `scope`.
 
     `spec` is what it is given as `input_spec`; `is_saved` tells that it is only static once it is saved.
     """
@@ -49,9 +49,7 @@ def is_layer(script: Script, cls: Scope) -> bool:
 
 
 def no_place(script: Script, function: Scope, *, if_unseen: str) -> str:
-    """Return why Paddle raises where a method is made static; empty if it does not, `if_unseen` if nobody
-    knows.
-    """
+    """Return why Paddle raises for a static method; empty if it does not, `if_unseen` if that is unknown."""
     owner = function.owner()
     if owner is None:
         return ""
@@ -78,12 +76,12 @@ def forward_of(script: Script, value: Value) -> Scope | None:
 
 
 def is_excluded(script: Script, function: Scope) -> bool:
-    """Return whether Paddle is told not to convert a function."""
+    """Return whether a function is excluded from Paddle's conversion."""
     return any(True for _ in _decorating(script, function, NOT_TO_STATIC))
 
 
 def entries(script: Script) -> Iterator[Entry]:
-    """The entries of a script, the strongest way to each among them."""
+    """Yield the entries of a script, with the strongest mode of each."""
     for scope in script.scopes:
         if scope.kind == "function":
             for node in _decorating(script, scope, TO_STATIC):
@@ -120,7 +118,7 @@ def _calling(script: Script, wanted: frozenset[str]) -> Iterator[Site]:
 
 
 def _given(script: Script, node: ast.expr, site: Site) -> Iterator[Scope]:
-    """The functions that are made static where an expression is given: of a layer, its `forward`."""
+    """Yield the functions made static by an argument: for a layer, its `forward`."""
 
     def inside(value: Value) -> Iterable[Value]:
         first = argument(value.node, 0, "function", "layer") if isinstance(value, Instance) else None
@@ -138,7 +136,7 @@ def _given(script: Script, node: ast.expr, site: Site) -> Iterator[Scope]:
 
 
 def _decorating(script: Script, function: Scope, wanted: frozenset[str]) -> Iterator[ast.expr]:
-    """The decorators of a function that are one of some library functions."""
+    """Yield a function's decorators that are one of some library functions."""
     home = script.home(function)
     for node in getattr(function.node, "decorator_list", ()):
         called = node.func if isinstance(node, ast.Call) else node

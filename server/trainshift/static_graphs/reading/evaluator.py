@@ -133,7 +133,7 @@ class Host(Protocol):
         """
 
     def is_walked(self, scope: Scope) -> bool:
-        """Return whether a scope is, or lies in, a static function, of which all that it stores is known."""
+        """Return whether a scope is, or is inside, a static function, all of whose stores are known."""
 
     def called(
         self,
@@ -161,7 +161,7 @@ class Host(Protocol):
 
 
 class Evaluator:
-    """Evaluates expressions of a program; a `host` knows its functions and what they store."""
+    """The evaluator of a program's expressions; a `host` knows its functions and their stores."""
 
     def __init__(self, program: Program, host: Host) -> None:
         self.program = program
@@ -170,7 +170,7 @@ class Evaluator:
         self._deep = 0
 
     def home(self, scope: Scope) -> Script:
-        """The script that some code stands in."""
+        """The script of some code."""
         return self.program.script.home(scope)
 
     # Names
@@ -968,7 +968,7 @@ def _is_own_item(node: ast.expr, frame: Frame) -> bool:
 
 
 def _unseen(node: ast.expr, frame: Frame) -> AbstractValue:
-    """Note that nothing is known of an expression, and of what stands in it."""
+    """Record that an expression, and all in it, is unknown."""
     for each in ast.walk(node):
         if isinstance(each, ast.BoolOp | ast.IfExp) or (
             isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.Not)

@@ -12,7 +12,9 @@ from trainshift.static_graphs.reading.function import StaticFunction, Truth
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A place of evaluation; `function` is None outside of static functions, of which nothing is noted."""
+    """A place of evaluation; `function` is None outside of static functions, for which nothing is
+    recorded.
+    """
 
     scope: Scope
     statement: Statement | None
@@ -20,13 +22,13 @@ class Frame:
     function: StaticFunction | None = None
 
     def note(self, node: ast.AST, value: AbstractValue) -> AbstractValue:
-        """Write down what an expression is."""
+        """Record the value of an expression."""
         if self.function is not None:
             self.function.kinds[node] = value
         return value
 
     def judge(self, node: ast.AST, truth: Truth) -> Truth:
-        """Write down what control flow becomes."""
+        """Record the form of control flow."""
         if self.function is not None:
             self.function.truths[node] = truth
         return truth

@@ -1,4 +1,4 @@
-"""StaticFunction: a function that becomes a static graph, and what is known of it."""
+"""StaticFunction: a function that becomes a static graph, and the facts about it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainshift.static_graphs.reading.heap import Stores
 
 
 class Mode(IntEnum):
-    """In which way a function is made static, the strongest last."""
+    """The mode in which a function is made static, the strongest last."""
 
     OPEN = 0
     SOT = 1
@@ -100,7 +100,7 @@ class StaticFunction:
 
     @property
     def positional(self) -> list[ast.arg]:
-        """The parameters that calls give by place, without `self`."""
+        """The positional parameters, without `self`."""
         arguments = self.node.args
         return [*arguments.posonlyargs, *arguments.args][int(self.takes_self) :]
 
@@ -138,7 +138,7 @@ class StaticFunction:
 
     @cached_property
     def own_nodes(self) -> frozenset[ast.AST]:
-        """The nodes of its code, those of functions in it included, but for its parameters."""
+        """The nodes of its code, inner functions included, without its parameters."""
         body = self.node.body
         parts = body if isinstance(body, list) else [body]
         return frozenset(node for part in parts for node in ast.walk(part))
@@ -149,7 +149,7 @@ class StaticFunction:
         return build(self.node, swallows=self._may_swallow)
 
     def _may_swallow(self, item: ast.withitem) -> bool:
-        """Return whether a context manager may suppress exceptions: those of libraries do not, but for
+        """Return whether a context manager may suppress exceptions: those of libraries do not, except for
         one.
         """
         made = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
@@ -177,7 +177,7 @@ class StaticFunction:
         return Truth.EITHER if self.is_too_deep else self.truths.get(node, Truth.PYTHON)
 
     def may_be_graph(self, node: ast.AST) -> bool:
-        """Return whether control flow is seen to become part of the graph, at least on some way."""
+        """Return whether control flow is known to become part of the graph, at least on some path."""
         truth = self.truth(node)
         if truth is not Truth.EITHER:
             return truth is Truth.GRAPH
@@ -222,7 +222,7 @@ class StaticFunction:
 
 
 def _is_loop_of(around: Statement, below: Statement) -> bool:
-    """Return whether a statement is a loop, in the body of which another one stands."""
+    """Return whether a statement is a loop with another one in its body."""
     return isinstance(around.node, ast.For | ast.AsyncFor | ast.While) and below.branch == "body"
 
 

@@ -1,4 +1,4 @@
-"""Heap: what static functions store in containers, in attributes, and in names that are not their own.
+"""Heap: the stores of static functions into containers, attributes, and outer names.
 
 A container is known by the places where it may have been made, as in any points-to analysis.  What is stored
 in it through one name is then seen through all others.
@@ -33,7 +33,7 @@ Stores: TypeAlias = dict[Cell, AbstractValue]
 
 
 def store(stores: dict[Key, AbstractValue], cell: Key, value: AbstractValue) -> bool:
-    """Add a value to what a cell may hold.  Return whether the cell may hold more than before."""
+    """Add a value to a cell. Return whether the cell may now hold more than before."""
     old = stores.get(cell, NOTHING)
     new = shallow(old.joined(value))
     if new == old:
@@ -62,14 +62,14 @@ def with_stored(value: AbstractValue, stores: Mapping[Cell, AbstractValue]) -> A
 
 
 def placed(value: AbstractValue, place: ast.AST) -> AbstractValue:
-    """Return a value whose container has a place: a given one, where nothing shows where it was made."""
+    """Return a value whose container has a creation site: the given one, if none is known."""
     if value.python & MUTABLE and not value.places:
         return replace(value, places=frozenset({place}))
     return value
 
 
 def places_in(value: AbstractValue) -> Iterator[ast.AST]:
-    """Yield the places where the containers of a value, and those in them, may have been made."""
+    """Yield the possible creation sites of the containers in a value."""
     yield from value.places
     for each in (*(value.items or ()), *([value.element] if value.element is not None else ())):
         yield from places_in(each)

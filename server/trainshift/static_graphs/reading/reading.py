@@ -1,4 +1,4 @@
-"""Reading: the static functions of a file, and what is known of them.
+"""Reading: the static functions of a file, and the facts about them.
 
 The door for what asks of static functions: ``program.fact(Reading)``.
 """
@@ -78,12 +78,12 @@ class Reading:
 
     @property
     def everywhere(self) -> list[StaticFunction]:
-        """The static functions of all files, the strongest ways first."""
+        """The static functions of all files, the strongest modes first."""
         return list(self._walk.functions.values())
 
     @cached_property
     def functions(self) -> list[StaticFunction]:
-        """The static functions that stand in the file, in text order."""
+        """The static functions in the file, in text order."""
         script = self.program.script
         found = [each for each in self.everywhere if each.script is script]
         return sorted(found, key=lambda each: script.span(each.node, each.scope).start)
@@ -98,13 +98,13 @@ class Reading:
         return self._walk.functions.get(scope)
 
     def around(self, scope: Scope) -> StaticFunction | None:
-        """The static function that some code stands in."""
+        """The static function around some code."""
         function = scope.function()
         return self.of(function) if function is not None else None
 
 
 class _Walk:
-    """Reads the static functions of a program, each as often as others give it more."""
+    """Interpret the static functions of a program, each again whenever its inputs grow."""
 
     def __init__(self, program: Program, foreseen: frozenset[Scope] = frozenset()) -> None:
         self.program = program
@@ -142,7 +142,7 @@ class _Walk:
                 self._settle()
 
     def _settle(self) -> None:
-        """Read functions until none is given more, or gives back more, than when it was read."""
+        """Interpret functions until no arguments or results grow."""
         while self._waiting:
             self._read(next(iter(self._waiting)))
             if self._grown and not self._waiting:
@@ -285,7 +285,7 @@ class _Walk:
             self._give(function, argument.arg, known)
 
     def _calls_of(self, function: Scope) -> list[Site]:
-        """The calls of an entry that stand in no static function, as far as they are seen."""
+        """The calls of an entry outside of static functions, as far as they are known."""
         return [each for each in self._calls.get(function, ()) if not self._is_static(each.scope)]
 
     def _is_static(self, scope: Scope) -> bool:
@@ -422,13 +422,13 @@ class _Walk:
     # Cells of the heap, and names of functions around
 
     def enclose(self, inner: Scope, frame: Frame) -> None:
-        """Note the names around a nested function that is made static for itself."""
+        """Record the names around an inner function that is made static itself."""
         known = self.functions.get(inner)
         if known is not None:
             self._close(known, frame)
 
     def stored_more(self, function: StaticFunction, cell: Cell) -> None:
-        """Have what depends on a cell of the heap read anew."""
+        """Interpret again the functions that depend on a cell of the heap."""
         self._changed.add(function)
         value = function.stored.get(cell)
         if value is None or not store(self._heap, cell, value):
