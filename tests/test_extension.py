@@ -12,6 +12,7 @@ import pytest
 import trainshift
 from trainshift.core.choices import CHOICES
 from trainshift.core.finding import Verdict
+from trainshift.dev.protocol import PROTOCOL, protocol
 from trainshift.engine.settings import CODES, SEVERITIES
 from trainshift.lsp.answers.codes import listed
 from trainshift.lsp.options import Options, read_options
@@ -106,6 +107,10 @@ def test_the_pages_of_all_codes_open_as_pages() -> None:
     (pattern,) = MANIFEST["contributes"]["configurationDefaults"]["workbench.editorAssociations"]
     (families,) = re.findall(r"\{([A-Z,]+)\}", pattern)
     assert set(families.split(",")) == {rule["code"][:2] for rule in listed()}
+
+
+def test_the_protocol_is_the_servers() -> None:
+    assert PROTOCOL.read_text(encoding="utf-8") == protocol(), "stale; run: make docs"
 
 
 def test_the_versions_are_one() -> None:

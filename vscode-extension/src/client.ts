@@ -18,7 +18,8 @@ import {
 } from "vscode-languageclient/node";
 
 import { SELECTOR } from "./documents";
-import { EXPLAIN, MAKE_DISTRIBUTED, NOT_DISTRIBUTABLE, PROVE } from "./protocol";
+import { PROVE } from "./commands";
+import { EXPLAIN, MAKE_DISTRIBUTED, NOT_DISTRIBUTABLE } from "./protocol";
 import { CommandLine } from "./terminal";
 import { within } from "./time";
 

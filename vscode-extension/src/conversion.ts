@@ -14,13 +14,12 @@ import {
 import { cellNumber, inFront, isLookedAt, nameOf, notebookOf, placed, reveal } from "./documents";
 import { explain } from "./pages";
 import { Preview, Proposal } from "./preview";
+import { PROVE, RUN } from "./commands";
 import {
   Conversion,
   MAKE_DISTRIBUTED,
   Note,
   RulesRequest,
-  PROVE,
-  RUN,
   STATEMENT_KIND,
   UNSUPPORTED_VERSION,
 } from "./protocol";

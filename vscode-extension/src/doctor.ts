@@ -9,7 +9,7 @@ import { inFront } from "./documents";
 import { called, CHOOSE } from "./equipment";
 import { probe, safeFolder } from "./installation";
 import { Interpreters } from "./interpreter";
-import { CHOOSE_PYTHON } from "./protocol";
+import { CHOOSE_PYTHON } from "./commands";
 import { Server } from "./server";
 
 const SHOW_COMMANDS = "Show Commands";

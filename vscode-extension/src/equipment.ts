@@ -8,7 +8,7 @@ import * as vscode from "vscode";
 import { nameOf } from "./documents";
 import { Probe, probe } from "./installation";
 import { Interpreter, Interpreters } from "./interpreter";
-import { CHECK_HOROVOD, CHOOSE_PYTHON } from "./protocol";
+import { CHECK_HOROVOD, CHOOSE_PYTHON } from "./commands";
 
 export const LAUNCHER = "horovodrun";
 export const CHOOSE = "Choose Python…";

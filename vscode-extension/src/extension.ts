@@ -14,18 +14,14 @@ import { LoopStatus } from "./loops";
 import { explain } from "./pages";
 import { APPLY, DISCARD, Preview, REVEAL } from "./preview";
 import { prove } from "./proof";
+import { CHECK_HOROVOD, CHOOSE_KERAS, CHOOSE_PYTHON, PROVE, RUN } from "./commands";
 import {
-  CHECK_HOROVOD,
-  CHOOSE_KERAS,
-  CHOOSE_PYTHON,
   DIFFERENTIATE,
   EXPAND_STATIC,
   EXPLAIN,
   MAKE_DISTRIBUTED,
   MAKE_STATIC,
   OPEN_LINE,
-  PROVE,
-  RUN,
   SHOW_WARNINGS,
 } from "./protocol";
 import { choosePython } from "./pythons";

@@ -5,7 +5,8 @@ import { LSPErrorCodes, ResponseError } from "vscode-languageclient/node";
 
 import { inFront, placed, reveal } from "./documents";
 import { kerasOf } from "./keras";
-import { CHOOSE_KERAS, MAKE_DISTRIBUTED, Outline, OutlineRequest, SHOW_WARNINGS } from "./protocol";
+import { CHOOSE_KERAS } from "./commands";
+import { MAKE_DISTRIBUTED, Outline, OutlineRequest, SHOW_WARNINGS } from "./protocol";
 import { Scripts } from "./scripts";
 import { Server } from "./server";
 import { counted } from "./words";

@@ -1,102 +1,63 @@
-/** What the server answers beyond the protocol; `server/docs/editors.md` of the project describes it. */
+/**
+ * The answers of the server beyond the protocol; `server/docs/editors.md` of the project describes them.
+ *
+ * Written by `make docs` from the server's definitions (`trainshift/lsp/wire/told.py`): do not edit.
+ */
 
 import { Range, RequestType, WorkspaceEdit } from "vscode-languageclient/node";
 
-/** The kind of the action that converts a statement, and of the command that converts a file. */
+/** The kind of the action that converts a statement. */
 export const STATEMENT_KIND = "refactor.rewrite.distribute";
+/** The command that converts a file. */
 export const MAKE_DISTRIBUTED = "trainshift.makeDistributed";
-/** What the line above a loop ends in that cannot be made distributed. */
-export const NOT_DISTRIBUTABLE = "cannot be made distributed";
 /** The command that differentiates a function. */
 export const DIFFERENTIATE = "trainshift.differentiate";
-/** The commands that rewrite functions which Paddle turns into a static graph. */
+/** The command that expands static functions. */
 export const EXPAND_STATIC = "trainshift.expandStatic";
+/** The command that makes a function static. */
 export const MAKE_STATIC = "trainshift.makeStatic";
-/** The commands that lines and lenses lead to; the last two take a URI, and a line's number from 1. */
+/** The command that shows the page of a code. */
 export const EXPLAIN = "trainshift.explain";
-export const RUN = "trainshift.runWithHorovod";
-export const PROVE = "trainshift.prove";
-export const SHOW_WARNINGS = "trainshift.showWarnings";
-export const CHOOSE_KERAS = "trainshift.chooseKeras";
-export const CHOOSE_PYTHON = "trainshift.choosePython";
-export const CHECK_HOROVOD = "trainshift.checkHorovod";
+/** The command that shows a line, counted from 1, of a URI. */
 export const OPEN_LINE = "trainshift.openLine";
-/** The code of what a project asks for and Horovod does not work with. */
+/** The command that shows the warnings of a document. */
+export const SHOW_WARNINGS = "trainshift.showWarnings";
+/** The end of the line above a loop that no rank but one can train. */
+export const NOT_DISTRIBUTABLE = "cannot be made distributed";
+/** The code of a version that Horovod does not work with. */
 export const UNSUPPORTED_VERSION = "TS04";
 
-/** Something said of a place: `line` and `column` count from 1, in the document `uri`. */
+/** A remark about a place: `line` and `column` count from 1, in the document `uri`. */
 export interface Note {
   readonly rule: string;
   readonly line: number;
+  readonly text: string;
   readonly column?: number;
   readonly uri?: string;
-  readonly text: string;
   /** Of a change: the line at which it begins once it is made. */
   readonly newLine?: number;
   /** Of a change: all others are right without it. */
   readonly optional?: boolean;
 }
 
-/** What a conversion does, or why there is none (`reason`, with no `edit`). */
+/** The result of a conversion, or the `reason` why there is none (then it has no `edit`). */
 export interface Conversion {
   readonly applied: boolean;
   readonly reason: string;
   readonly status: string;
-  /** The place of what stands in the way, and the code whose page explains it, where there is one. */
-  readonly at?: Note | null;
-  readonly code?: string;
   /** The files that change, in words; "" where that is the document alone. */
   readonly program: string;
-  /** How many files change. */
+  /** The number of files that change. */
   readonly files: number;
-  readonly edit?: WorkspaceEdit | null;
   readonly changes: readonly Note[];
   readonly decisions: readonly Note[];
   readonly doubts: readonly Note[];
   readonly withheld: readonly Note[];
-}
-
-/** What becomes of a static function (of all of the file where `function` is ""), told as a conversion is. */
-export interface StaticResult extends Conversion {
-  readonly function: string;
-  /** The rules of its changes. */
-  readonly rules: readonly Rule[];
-}
-
-/** The derivative of a function, or why there is none (`reason`, with no `edit`). */
-export interface Derivative {
-  readonly reason: string;
-  readonly function: string;
-  /** The name of the new function. */
-  readonly made: string;
-  /** The parameters that it is differentiated by, and those that it is not unless somebody says so. */
-  readonly wrt: readonly string[];
-  readonly leftOut: readonly { readonly name: string; readonly reason: string }[];
-  /** Everything that stands in the way; lines and columns count from 1, in the document `uri`. */
-  readonly refusals: readonly {
-    readonly uri: string;
-    readonly line: number;
-    readonly column: number;
-    readonly message: string;
-  }[];
+  /** The place of what stands in the way. */
+  readonly at?: Note | null;
+  /** The code whose page explains what stands in the way; "" where there is none. */
+  readonly code?: string;
   readonly edit?: WorkspaceEdit | null;
-}
-
-/** The training loops of a document, and what a conversion of its program would come to. */
-export interface Outline {
-  readonly version: number | null;
-  /** The files that would change, in words; "" where that is the document alone. */
-  readonly program: string;
-  /** Of a module: the name and the URI of the file that starts its program, and how many files that has. */
-  readonly partOf: { readonly name: string; readonly uri: string; readonly files: number } | null;
-  readonly loops: readonly { readonly name: string; readonly uri: string; readonly range: Range }[];
-  readonly status: string;
-  readonly reason: string;
-  readonly changes: number;
-  /** For which Keras a conversion is written, and why; "" where nothing trains. */
-  readonly keras: string;
-  readonly warnings: number;
-  readonly usesTensorflow: boolean;
 }
 
 /** A code, and the URI of its page. */
@@ -105,6 +66,91 @@ export interface Rule {
   readonly name: string;
   readonly title: string;
   readonly url: string;
+}
+
+/** The result of rewriting a static function, or all of a file where `function` is "". */
+export interface StaticResult {
+  readonly applied: boolean;
+  readonly reason: string;
+  readonly status: string;
+  /** The files that change, in words; "" where that is the document alone. */
+  readonly program: string;
+  /** The number of files that change. */
+  readonly files: number;
+  readonly changes: readonly Note[];
+  readonly decisions: readonly Note[];
+  readonly doubts: readonly Note[];
+  readonly withheld: readonly Note[];
+  /** The place of what stands in the way. */
+  readonly at?: Note | null;
+  /** The code whose page explains what stands in the way; "" where there is none. */
+  readonly code?: string;
+  readonly edit?: WorkspaceEdit | null;
+  readonly function: string;
+  /** The rules of its changes. */
+  readonly rules: readonly Rule[];
+}
+
+/** A parameter that a function is not differentiated by, unless somebody says so. */
+export interface LeftOut {
+  readonly name: string;
+  readonly reason: string;
+}
+
+/** A place that stands in the way of a derivative; `line` and `column` count from 1. */
+export interface Refusal {
+  readonly uri: string;
+  readonly line: number;
+  readonly column: number;
+  readonly message: string;
+}
+
+/** The derivative of a function, or the `reason` why there is none (then it has no `edit`). */
+export interface Derivative {
+  readonly applied: boolean;
+  readonly reason: string;
+  readonly function: string;
+  readonly mode: string;
+  /** The name of the new function. */
+  readonly made: string;
+  readonly added: readonly string[];
+  /** The parameters that the function is differentiated by. */
+  readonly wrt: readonly string[];
+  readonly leftOut: readonly LeftOut[];
+  readonly refusals: readonly Refusal[];
+  readonly edit?: WorkspaceEdit | null;
+}
+
+/** A training loop: the name of its kind, and its header. */
+export interface Loop {
+  readonly name: string;
+  readonly uri: string;
+  readonly range: Range;
+}
+
+/** The program of a module: the name and the URI of the file that starts it, and how many files it has. */
+export interface PartOf {
+  readonly name: string;
+  readonly uri: string;
+  readonly files: number;
+}
+
+/** The training loops of a document, and the result that a conversion of its program would have. */
+export interface Outline {
+  readonly version: number | null;
+  readonly loops: readonly Loop[];
+  /** The files that would change, in words; "" where that is the document alone. */
+  readonly program: string;
+  /** The program of a module; null for a file that starts one. */
+  readonly partOf: PartOf | null;
+  readonly status: string;
+  readonly reason: string;
+  readonly changes: number;
+  readonly files: readonly string[];
+  /** The Keras that a conversion is written for, and why; "" where nothing trains. */
+  readonly keras: string;
+  readonly warnings: number;
+  readonly usesTensorflow: boolean;
 }
 
 export const OutlineRequest = new RequestType<{ textDocument: { uri: string } }, Outline | null, void>(

@@ -4,7 +4,8 @@ import * as vscode from "vscode";
 import { DiagnosticSeverity, DocumentDiagnosticRequest, LanguageClient } from "vscode-languageclient/node";
 
 import { notebookOf, placed } from "./documents";
-import { EXPLAIN, Note, OPEN_LINE, PROVE, RUN } from "./protocol";
+import { PROVE, RUN } from "./commands";
+import { EXPLAIN, Note, OPEN_LINE } from "./protocol";
 
 const VIEW = "trainshift.summary";
 /** So often what still warns is asked for, since the server may be at work on the new texts. */

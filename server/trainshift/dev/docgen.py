@@ -1,4 +1,4 @@
-"""Writes what is said of every code: its page, its row in the lists, and the settings of the extension.
+"""Writes what is said of every code: its page, its row in the lists, the extension's settings and protocol.
 
 A page is made of the code's docstring and its fixture. Run by `make docs`; tests say what is stale.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from trainshift.core.choices import CHOICES
 from trainshift.core.finding import Verdict
 from trainshift.dev.examples import Example, read_examples, verdicts
+from trainshift.dev.protocol import PROTOCOL, protocol
 from trainshift.dev.settings_schema import settings_schema
 from trainshift.engine.derivation_rules import DERIVATION_RULES, DerivationRule
 from trainshift.engine.own_codes import OWN_CODES, OwnCode
@@ -146,6 +147,7 @@ def main() -> None:
         path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")
     SCHEMA.write_text(entries_schema(), encoding="utf-8")
     SETTINGS.write_text(settings_text(), encoding="utf-8")
+    PROTOCOL.write_text(protocol(), encoding="utf-8")
     print(f"{len(wanted)} pages in {PAGES.relative_to(ROOT)}")
 
 

@@ -12,6 +12,8 @@ from trainshift.lsp.answers.summary import counted, loops, part_of, title_of, wa
 from trainshift.lsp.desk import State
 from trainshift.lsp.wire.capabilities import CONVERT, OPEN, WARNINGS
 
+NOT_DISTRIBUTABLE = "cannot be made distributed"
+
 
 def lenses(state: State, uri: str) -> Iterator[types.CodeLens]:
     """The lenses of one document of a program."""
@@ -42,4 +44,4 @@ def _doing(state: State, obstacle: Conversion | None) -> tuple[str, str]:
         return "Make distributed", f"Rewrite {title_of(state) or 'the file'} for Horovod"
     reason = Places(state, {}).reason(obstacle)
     is_done = obstacle.status is Status.ALREADY_DISTRIBUTED
-    return "distributed" if is_done else "cannot be made distributed", reason
+    return "distributed" if is_done else NOT_DISTRIBUTABLE, reason

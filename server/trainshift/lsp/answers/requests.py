@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trainshift.lsp.answers.derivatives import Derivatives
     from trainshift.lsp.answers.scripts import Scripts
     from trainshift.lsp.answers.statics import Statics
+    from trainshift.lsp.wire.told import Outline
 
 _ACTIONS = {"do", "uri", "version", "round", "span", "code"}
 _SINCE = "the document or a file of its program has changed; ask for the actions again"
@@ -365,7 +366,7 @@ class Answers:
         state = await self._in_its_program(program)
         return list(lenses(state, params.text_document.uri))
 
-    async def outline(self, params: Any) -> dict[str, Any] | None:
+    async def outline(self, params: Any) -> Outline | None:
         """Answer the request for the summary of a program as a whole."""
         from trainshift.lsp.answers.summary import summary
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
+
+from lsprotocol.types import Range
 
 from trainshift.engine.checking import Diagnostic, has_signs
 from trainshift.engine.conversion import Conversion, Note, carry_out
@@ -18,6 +20,7 @@ from trainshift.lsp.desk import Outdated, State
 from trainshift.lsp.diagnostics import range_of
 from trainshift.lsp.text.documents import Part
 from trainshift.lsp.whole import refused
+from trainshift.lsp.wire.told import Outline, PartOf
 from trainshift.lsp.wire.uris import uri_of
 from trainshift.python.source.edit import Change
 from trainshift.python.source.source import Span
@@ -27,7 +30,7 @@ NEW_LINE = "newLine"
 """What a change says of the line at which it begins once it is made."""
 
 
-def summary(state: State, uri: str, places: Places) -> dict[str, Any]:
+def summary(state: State, uri: str, places: Places) -> Outline:
     """A settled version in short, as the client is told that asks by the URI of one of its documents.
 
     `places` are those of its program.
@@ -39,7 +42,7 @@ def summary(state: State, uri: str, places: Places) -> dict[str, Any]:
     return {
         "version": part.version if part is not None else None,
         "loops": [
-            {"name": name, "uri": part.uri, "range": range_of(part, span)}
+            {"name": name, "uri": part.uri, "range": cast(Range, range_of(part, span))}
             for part, span, name in loops(state)
         ],
         "program": title_of(state),
@@ -65,7 +68,7 @@ def title_of(state: State) -> str:
     return f"{first} and {counted(len(others), 'more file')}" if others else first
 
 
-def part_of(state: State) -> dict[str, Any] | None:
+def part_of(state: State) -> PartOf | None:
     """The program that a module belongs to: the file that starts it, and how many it has; None otherwise."""
     outline = state.outline
     if outline is None or not outline.path or outline.path == outline.whole.start or not outline.whole.trains:
