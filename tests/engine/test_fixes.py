@@ -9,7 +9,7 @@ from fixtures import SCRIPTS, TRANSFORM_CASES
 from trainshift.engine.checking import fix
 from trainshift.engine.compiling import compiles
 from trainshift.engine.own_codes import INTERNAL_ERROR
-from trainshift.engine.settings import Severity
+from trainshift.engine.settings import Settings, Severity
 from turns import Turns
 
 TEXTS = [case.script for case in FINDING_CASES]
@@ -36,3 +36,48 @@ def test_only_warnings_are_mended_unless_more_is_asked_for() -> None:
     assert "relu = tf.nn.relu" in fix(script).text
     assert "Adam = " not in fix(script).text
     assert "relu = " not in fix(script, least=Severity.HINT).text
+
+
+BY_HAND = """\
+import tensorflow as tf
+import horovod.tensorflow as hvd
+
+hvd.init()
+optimizer = tf.keras.optimizers.SGD(0.1 * hvd.size())
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+data = tf.data.Dataset.from_tensor_slices((tf.zeros((8, 3)), tf.zeros((8, 1)))).batch(2)
+for x, y in data:
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x) - y) ** 2)
+    grads = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(grads, model.trainable_variables))
+model.save_weights("w.h5"); model.save("model.h5")
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "added"),
+    [
+        ("HZ20", ["if hvd.rank() == 0:", '    model.save_weights("w.h5")', '    model.save("model.h5")']),
+        ("HZ08", ["    tape = hvd.DistributedGradientTape(tape)"]),
+    ],
+)
+def test_a_fix_of_a_hazard_brings_nothing_else(code: str, added: list[str]) -> None:
+    fixed = fix(BY_HAND, Settings(select=(code,)))
+    before = BY_HAND.splitlines()
+    assert [line for line in fixed.text.splitlines() if line not in before] == added
+
+
+def test_a_fix_brings_the_flag_that_it_names() -> None:
+    fixed = fix(BY_HAND, Settings(select=("HZ10",))).text
+    assert fixed.count("hvd_broadcast_done") == 3
+    assert "gpus" not in fixed
+
+
+def test_a_fix_breaks_the_line_that_it_makes_too_long() -> None:
+    long = BY_HAND.replace('model.save("model.h5")', f'model.save("{"m" * 60}.h5", save_format="h5")')
+    long = long.replace("model.save_weights", "    model.save_weights").replace(
+        "\n    model.save_w", "\nif x:\n    model.save_w"
+    )
+    fixed = fix(long, Settings(select=("HZ20",))).text
+    assert max(map(len, fixed.splitlines())) <= max(map(len, long.splitlines()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -53,6 +53,10 @@ class Body(Protocol):
     def text(self) -> str:
         """The program."""
 
+    @property
+    def starts(self) -> Sequence[int]:
+        """The offsets at which its cells begin; none for a script."""
+
     def edited(self: B, edits: Iterable[Edit]) -> B:
         """A copy with disjoint edits of the program, given in text order."""
 
@@ -62,6 +66,11 @@ class Plain:
     """The text of a script."""
 
     text: str
+
+    @property
+    def starts(self) -> Sequence[int]:
+        """The offsets of cells: a script has none."""
+        return ()
 
     def edited(self, edits: Iterable[Edit]) -> Plain:
         """The script after edits."""

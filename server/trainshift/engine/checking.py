@@ -16,6 +16,7 @@ from trainshift.engine.cells import Body, Plain
 from trainshift.engine.compiling import compiles
 from trainshift.engine.effects.outcomes import Effects, with_left_out
 from trainshift.engine.findings import Judgement, find, uses_horovod
+from trainshift.engine.finishing import laid_out
 from trainshift.engine.own_codes import (
     INTERNAL_ERROR,
     NOT_CONVERTED,
@@ -35,8 +36,8 @@ from trainshift.engine.settings import (
 from trainshift.engine.suppressions import problems, read_suppressions, suppress
 from trainshift.engine.workspace import ParsedFiles, read_linked
 from trainshift.pages import page_url
-from trainshift.python.names.script import Script
-from trainshift.python.source.edit import Change, merge
+from trainshift.python.names.script import Script, read_script
+from trainshift.python.source.edit import Change, Edit, merge
 from trainshift.python.source.source import BOM, Source, Span
 from trainshift.python.syntax.chunks import ParseFailure
 from trainshift.restrictions import RESTRICTIONS
@@ -290,7 +291,7 @@ def fixed(
         plan = merge(
             each.fix for each in report.diagnostics if each.fix is not None and each.is_mended(least)
         )
-        after = now.edited(plan.edits)
+        after = now.edited(_laid_out(now, plan.edits, settings or Settings()))
         if after == now:
             break
         report = check(after.text, settings, path, files, demanded)
@@ -303,6 +304,13 @@ def fixed(
         applied.update(change.rule for change in plan.changes)
         now = after
     return Fixed(now, applied, report, first)
+
+
+def _laid_out(body: Body, edits: tuple[Edit, ...], settings: Settings) -> tuple[Edit, ...]:
+    script = read_script(body.text) if edits else None
+    if script is None or isinstance(script, ParseFailure):
+        return edits
+    return laid_out(script, edits, settings.choices.line_length, body.starts)
 
 
 def _check(

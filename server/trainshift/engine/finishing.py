@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from trainshift.core.layout import Layout
+from trainshift.core.program import Program
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.rewrite.line_breaks import LogicalLine, logical_lines, relaid, width
@@ -136,6 +138,28 @@ def finished(
         if more:
             edits = composed(edits, more, len(text))
     return edits
+
+
+def laid_out(
+    script: Script, edits: tuple[Edit, ...], line_length: int = 0, apart: Sequence[int] = ()
+) -> tuple[Edit, ...]:
+    """Finish edits that fix findings of a script, as those of a conversion are finished.
+
+    Lines may be as long as the project lets them be, or 0 if nothing tells.
+    """
+    changed = [Span(each.start, each.end) for each in edits]
+    modules = [
+        name
+        for name, bindings in script.module_bindings.items()
+        if any(each.full_name.partition(".")[0] == "horovod" for each in bindings)
+    ]
+    unit = Layout(Program(script)).unit
+    return finished(
+        script.source.text,
+        edits,
+        Manner(unit, line_length or longest_line(script, changed, modules)),
+        apart,
+    )
 
 
 # Guards

@@ -211,6 +211,27 @@ class Prerequisites:
                 edits += self._insert_flags(missing, [name for name, _ in flags])
         return tuple(edits)
 
+    def needed_by(self, said: frozenset[str]) -> tuple[Edit, ...]:
+        """Return those of the edits without which inserted code of the words `said` would not run.
+
+        A script that starts Horovod itself keeps its choice of GPUs, and gets no flag that the code does not
+        name.
+        """
+        if not self._starts:
+            return self.edits(said)
+        edits = self._insert_imports(imports) if (imports := self._missing_imports(said, True, True)) else []
+        flags = [each for each in self._flags if each.first and each.name in said]
+        lines = [
+            f"{each.name} = {each.first.replace('{tf}', self.tf)}"
+            for each in flags
+            if each.first and each.name not in self._script.module_bindings
+        ]
+        if not said.isdisjoint(self._helpers.names.values()):
+            lines += self._helpers.lines(self.tf, self.v1, self.hvd, self._layout.unit)
+        if lines:
+            edits += self._insert_flags(lines, [each.name for each in flags])
+        return tuple(edits)
+
     @property
     def is_set_up(self) -> bool:
         """Return whether the script itself starts Horovod and assigns GPUs, even if only in functions."""

@@ -6,6 +6,7 @@ Loaded only for scripts that use Horovod, since it loads the rules of the conver
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -25,13 +26,15 @@ from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.linked_program import LinkedProgram
 from trainshift.python.names.workspace import MOST_CONVERTED
-from trainshift.python.source.edit import Change, merge
+from trainshift.python.source.edit import Change, Edit, merge
 from trainshift.python.source.source import Span
 from trainshift.restrictions import HAZARDS
+from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.transforms import TRANSFORMS
 
 _MENDING = {rule.code: rule.mended_by for rule in HAZARDS if rule.mended_by}
 _SURE = frozenset(rule.code for rule in TRANSFORMS if rule.is_sure)
+_SETTING_UP = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up)
 _ASKING = frozenset(rule.code for rule in TRANSFORMS if rule.asks)
 # Whether the change of a rule that is not sure fixes a hazard is tried, so many times at most.
 _MOST_TRIED = 12
@@ -186,6 +189,7 @@ class _Mending:
         self._program = program
         self._changes = changes
         self._tried: dict[int, Counter[str]] = {}
+        self._lone: dict[int, tuple[Change, Change]] = {}
 
     def of(self, finding: Finding) -> Finding:
         """The finding with the nearest change that fixes it, if one does."""
@@ -193,12 +197,41 @@ class _Mending:
             if change.rule not in _MENDING[finding.code]:
                 continue
             met = _distance(finding.span, change.target) == 0
+            change = self._alone(change)
             if (met and change.rule in _SURE) or self._mends(finding.code, change):
                 # What fixes two findings is made once: edits that are required are, where they are equal.
                 edits = (*change.requires, *change.edits)
                 fix = replace(change, rule=finding.code, edits=(), requires=edits)
                 return replace(finding, fix=fix, asks=change.rule in _ASKING)
         return finding
+
+    def _alone(self, change: Change) -> Change:
+        """The change without the setup that other changes of a conversion need."""
+        known = self._lone.get(id(change))
+        if known is not None:
+            return known[1]
+        alone = change
+        if change.rule not in _SETTING_UP:
+            own = tuple(each for each in change.requires if each not in self._setup)
+            words = frozenset(
+                word for each in (*own, *change.edits) for word in re.findall(r"\w+", each.text)
+            )
+            file = self._program.linked(self._program.script.at(change.target.start)[0])
+            start = self._program.start_of(file)
+            needed = file.fact(Prerequisites).needed_by(words)
+            alone = replace(change, requires=(*(each.moved(start) for each in needed), *own))
+        self._lone[id(change)] = change, alone
+        return alone
+
+    @cached_property
+    def _setup(self) -> frozenset[Edit]:
+        """The edits that set the files of the program up."""
+        return frozenset(
+            edit.moved(self._program.start_of(file))
+            for file in self._program.files
+            for said in (None, frozenset[str]())
+            for edit in file.fact(Prerequisites).edits(said)
+        )
 
     def _mends(self, code: str, change: Change) -> bool:
         after = self._after(change)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lsprotocol import types
@@ -17,6 +17,7 @@ from lsprotocol import types
 from trainshift.core.finding import Finding
 from trainshift.engine.checking import CheckReport, Diagnostic
 from trainshift.engine.conversion import MAGIC_IN_THE_WAY, Status, innermost
+from trainshift.engine.finishing import laid_out
 from trainshift.engine.own_codes import OWN_CODES, UNSUPPORTED_VERSION, UNUSED_SUPPRESSION
 from trainshift.engine.settings import Severity
 from trainshift.engine.suppressions import silence
@@ -318,6 +319,11 @@ async def carried_out(session: Session, program: OpenProgram, data: dict[str, An
     plan = merge([diagnostic.fix])
     if state.paper.cells is not None and state.paper.cells.spoilt(plan.edits):
         raise NotPossible(MAGIC_IN_THE_WAY)
+    script = program.live.by_itself(state.paper.source)
+    if script is not None:
+        length = program.rules.settings.choices.line_length
+        starts = state.paper.cells.starts if state.paper.cells is not None else ()
+        plan = replace(plan, edits=laid_out(script, plan.edits, length, starts))
     return workspace_edit(plan, state.paper.home, session.client)
 
 
