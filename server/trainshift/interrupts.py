@@ -13,7 +13,9 @@ INTERRUPTED = 130
 
 
 def end_at_once(number: int, frame: FrameType | None) -> None:
-    """Heed Ctrl-C where nothing is to be cleaned up; an exception would be shown, or lost in an import."""
+    """End at once on Ctrl-C if there is nothing to clean up; an exception would be shown, or lost in an
+    import.
+    """
     os.write(2, b"Interrupted.\n")
     os._exit(INTERRUPTED)
 
@@ -24,6 +26,6 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def install() -> None:
-    """Have Ctrl-C end this process at once, unless nobody is to heed it."""
+    """Have Ctrl-C end this process at once, unless it is ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, end_at_once)

@@ -205,7 +205,7 @@ def _check(given: _Options) -> int:
 
 
 def _check_into_file(given: _Options) -> int:
-    """Run, with standard output in the file that is asked for; returns the exit status."""
+    """Run with standard output redirected to the requested file; returns the exit status."""
     if given.output_file is None:
         return _check_once(given)
     with written_to(given.output_file) as file, redirect_stdout(file):

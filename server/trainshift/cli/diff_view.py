@@ -1,4 +1,4 @@
-"""Diff view: a diff as a terminal shows it, with the words that changed, side by side where it is wide."""
+"""Diff view: a diff for a terminal, with changed words marked, side by side on a wide one."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _lines(diff: bytes, encoding: str) -> tuple[list[str], list[str]]:
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
-    """The lines one by one, but those of a change, which are taken out and put in, together."""
+    """Yield the lines one by one, but the removed and added lines of a change together."""
     block: list[str] = []
     for line in lines:
         mark = line[:1]
@@ -78,7 +78,7 @@ def _in_turn(block: Sequence[str]) -> Iterator[_Line]:
 
 
 def _pairs(block: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The lines of a change of which one was made of the other, in their order."""
+    """Yield the pairs of lines of a change of which one is the new form of the other, in order."""
     old = [index for index, line in enumerate(block) if line.startswith("-")]
     new = [index for index, line in enumerate(block) if line.startswith("+")]
     first = 0
@@ -127,7 +127,7 @@ def _side_by_side(lines: Sequence[str], width: int) -> Iterator[_Line]:
 
 
 def _rows(block: Sequence[str]) -> Iterator[tuple[_Line | None, _Line | None]]:
-    """Pair the lines of a change: a line and its new form stand beside each other."""
+    """Pair the lines of a change: a line and its new form share a row."""
     pairs = [*_pairs(block)]
     old = [index for index, line in enumerate(block) if line.startswith("-")]
     new = [index for index, line in enumerate(block) if line.startswith("+")]
@@ -143,7 +143,7 @@ def _rows(block: Sequence[str]) -> Iterator[tuple[_Line | None, _Line | None]]:
 
 
 def _beside(left: _Line | None, right: _Line | None, at: list[int], width: int) -> Iterator[_Line]:
-    """A row of two lines with their numbers, and further rows where one is too long for its half."""
+    """Yield a row of two lines with their numbers, and further rows if one is too long for its half."""
     halves = []
     for side, line in enumerate((left, right)):
         number = f"{at[side]:>{_NUMBER - 1}} " if line is not None else " " * _NUMBER

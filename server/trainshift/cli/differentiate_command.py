@@ -1,4 +1,4 @@
-"""The command `differentiate`: a function's derivative beside it, as text."""
+"""The command `differentiate`: writes a function's derivative as source code."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _differentiate(given: _Options) -> int:
 
 
 def _deliver(file: SourceFile, found: Derived, given: _Options) -> bool:
-    """Put the new text where it is wanted; whether that was done.  Raises FileProblem."""
+    """Write the new text to its destination; return whether that was done. Raises FileProblem."""
     if given.output == STANDARD_STREAM:
         from trainshift.cli.streams import print_bytes
 

@@ -1,4 +1,4 @@
-"""Documents: what a command reads, scripts and notebooks alike, and how its reports name their places.
+"""Documents: the inputs of a command, scripts and notebooks alike, and the names of places in reports.
 
 The engine knows one text; what it says of lines of that text is told of the cells of a notebook here.
 """
@@ -36,7 +36,7 @@ class Shown:
         return Source(self.text)
 
     def line(self, region: Region | Spot) -> str | None:
-        """The first line of a region; None where there is none."""
+        """The first line of a region; None if it does not exist."""
         return _line(self._source, region.line)
 
     def edits(self, change: Change) -> Iterator[tuple[Region, str]]:
@@ -150,7 +150,7 @@ class Document:
         return (diff,) if diff else ()
 
     def line_at(self, cell: int | None, line: int) -> int:
-        """The line of the program that `--at` names; raises FileProblem where there is none."""
+        """The program's line for `--at`; raises FileProblem if there is none."""
         if cell is not None:
             raise FileProblem("is not a notebook; give --at a LINE")
         return existing(self.text, line)
@@ -168,11 +168,11 @@ class Document:
         return region
 
     def notes(self, notes: tuple[Note, ...]) -> tuple[Note, ...]:
-        """Notes as reports tell them."""
+        """Notes with the places that reports show."""
         return notes
 
     def diagnostics(self, found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        """Diagnostics as reports tell them."""
+        """Diagnostics with the places that reports show."""
         return found
 
 
@@ -199,7 +199,7 @@ class NotebookDocument(Document):
 
     @property
     def is_linked(self) -> bool:
-        """A notebook is no module, and is checked by itself, as in an editor."""
+        """Return False: a notebook is not a module, and is checked alone, as in an editor."""
         return False
 
     @property

@@ -1,4 +1,4 @@
-"""Entries on the command line: what `trainshift explain wandb.init` says of a library and its members."""
+"""Entries on the command line: `trainshift explain wandb.init` shows a library's entries."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def _rows(read: _Read, loop: Loop) -> Iterator[list[Segment]]:
 
 
 def _around(loop: Loop) -> tuple[Script, Span]:
-    """The header of the `for` or `while` that the loop is, wherever it stands, or its call."""
+    """The script and the span of a loop's header, or of its call."""
     home = loop.script.home(loop.statement.scope)
     if loop.is_call or not isinstance(loop.statement.node, LOOPS):
         site = loop.sites[0]
@@ -263,7 +263,7 @@ def _program_entry(read: _Read) -> dict[str, object]:
 
 
 def _lattice(patterns: Sequence[str]) -> str:
-    """The element of spec.md 2: none, the one pattern, or "several"."""
+    """The loop type of spec.md 2: none, the one pattern, or "several"."""
     return patterns[0] if len(patterns) == 1 else "several" if patterns else "none"
 
 

@@ -72,7 +72,7 @@ class _Trainshift(click.Group):
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """All commands with the first sentences of their help, whole, of which none is loaded for that."""
+        """Write all commands with the first sentences of their help, without importing their modules."""
         sentences = {name: sentence for name, (_, sentence) in _LOADED_WHEN_ASKED_FOR.items()}
         sentences |= {name: each.get_short_help_str(_LONGEST) for name, each in self.commands.items()}
         with formatter.section("Commands"):

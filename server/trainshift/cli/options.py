@@ -1,4 +1,4 @@
-"""Options: what the commands have in common on the command line."""
+"""Options: the parts that all commands share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SectionedCommand(click.Command):
     sections: dict[str, tuple[str, ...]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, section by section; what no section names goes to the last one."""
+        """Write the options, section by section; those without a section go to the last one."""
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         records = {option.name: option.get_help_record(ctx) for option in options}
         *_, last = self.sections
@@ -71,7 +71,7 @@ class Wanted:
 
     @property
     def is_shown(self) -> bool:
-        """Return whether a diff is all that comes of it."""
+        """Return whether the command only shows a diff."""
         return not (self.write or self.check or self.output is not None)
 
     def check_usage(self) -> None:
@@ -122,7 +122,7 @@ def _help(choice: Choice) -> str:
 
 
 def check_patterns(patterns: tuple[str, ...]) -> None:
-    """Raise click's UsageError for an --exclude that is no pattern."""
+    """Raise click's UsageError for an invalid --exclude pattern."""
     from trainshift.host.walk import spec_of
 
     for pattern in patterns:

@@ -81,7 +81,7 @@ class Live:
         return line[:room] + seconds
 
     def show(self, line: str) -> None:
-        """Put a line in place of the one before."""
+        """Replace the line shown before."""
         if line != self.shown:
             sys.stderr.write(f"\r\x1b[K{line}")
             sys.stderr.flush()

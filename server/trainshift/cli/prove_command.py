@@ -175,7 +175,7 @@ def wrote(result: dict[str, Any], html: str, picture: str) -> bool:
 
 
 def prepared(request: Request, options: dict[str, Any]) -> None:
-    """Ask whether the script may be run; raises Abort or UsageError where it may not.
+    """Ask whether the script may be run; raises Abort or UsageError if not.
 
     Where the page and the badge are to be written is looked at before minutes are spent.
     """
@@ -214,7 +214,7 @@ def fail(script: str, problem: str, format_: str) -> None:
 def projects(
     script: str, arguments: tuple[str, ...], interpreter: Interpreter
 ) -> tuple[Any, Any, str, dict[str, str]]:
-    """The program as it is, the one to be run on the ranks, its name, and variables that both are run with.
+    """The original program, the one for the ranks, its name, and the environment variables of both.
 
     What is converted is converted for the TensorFlow of the interpreter that runs it.  Raises Unfit or
     FileProblem.

@@ -1,4 +1,4 @@
-"""Report: what became of every file, as text for people or as JSON for programs."""
+"""Report: the outcome of every file, as text for people or as JSON for programs."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class FileReport:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether there is nothing to tell of a part."""
+        """Return whether there is nothing to report about a part."""
         notes = (self.applied, self.decisions, self.doubts, self.withheld, self.hazards)
         return not (self.differs or any(notes))
 
@@ -109,7 +109,7 @@ class FileReport:
 
     @property
     def changed(self) -> list[str]:
-        """The files whose text is another one."""
+        """The files with a new text."""
         return [each.path for each in self.parts or (self,) if each.differs]
 
     def exit_status(self, mode: Mode) -> int:
@@ -189,7 +189,7 @@ class TextReporter:
             print_diffs(each.diffs, each.encoding, self._diff_colour)
 
     def finish(self, *, interrupted: bool = False) -> None:
-        """Print the report, the totals, and what to do next."""
+        """Print the report, the totals, and the next step."""
         reports = [report for report in self._reports if not self._quiet or self._is_trouble(report)]
         if reports and self._anything_shown and is_text(self._diff_colour):
             self._printer.line()
@@ -266,7 +266,7 @@ class TextReporter:
             self._printer.line((f"    {listed(idle)}: nothing to change", "dim"))
 
     def _print_all_notes(self, report: FileReport, reason: str, indent: str = "    ") -> None:
-        """Print all notes but the one that the outcome has told already as its `reason`."""
+        """Print all notes except the one already printed as the outcome's `reason`."""
         if self._verbose:
             self._print_notes(report.path, report.applied, "", "green", indent)
         if not self._quiet:
@@ -347,7 +347,7 @@ class JsonReporter:
         self._written = False
 
     def file(self, report: FileReport, diffs: Sequence[FileDiff]) -> None:
-        """Write the entry of the file, or of each file of a program that there is something to tell of."""
+        """Write the entry of the file, or of each file of a program with something to report."""
         self._totals.update(summarize([report]))
         self._files |= _files_of([report])
         self._written = self._written or report.written

@@ -45,7 +45,7 @@ class Rule(Protocol):
 
 
 class UnknownRule(Exception):
-    """No rule has that code or name; `similar` holds the codes and names that come close."""
+    """An unknown code or name; `similar` are the closest codes and names."""
 
     def __init__(self, wanted: str, similar: list[str]) -> None:
         super().__init__(wanted)
@@ -53,7 +53,7 @@ class UnknownRule(Exception):
 
 
 def sections() -> dict[str, Sequence[Rule]]:
-    """Everything that has a code, by kind, in the order in which it is documented."""
+    """Everything with a code, by kind, in the order of the docs."""
     return {
         "Rewriting rules (convert)": transforms.TRANSFORMS,
         "Restrictions (check)": restrictions.RESTRICTIONS,

@@ -34,7 +34,7 @@ class Outcome(NamedTuple):
 
 
 def run(request: Request, reporter: Reporter) -> int:
-    """Convert everything that `request` names, tell `reporter`, and return the exit status."""
+    """Convert all inputs of `request`, report to `reporter`, and return the exit status."""
     status = 0
     try:
         inputs = _inputs(request)
@@ -70,7 +70,7 @@ def _inputs(request: Request) -> list[Input]:
 
 
 def _process(unit: Unit, request: Request, sources: Sources) -> Outcome:
-    """Convert one unit and deliver the result; never raises for what the input is."""
+    """Convert one unit and deliver the result; never raises because of the input."""
     item = unit.item
     path = STANDARD_INPUT_NAME if item.path == STANDARD_INPUT else item.path
     is_partial = request.at is not None or bool(request.only)
@@ -114,7 +114,7 @@ def _process(unit: Unit, request: Request, sources: Sources) -> Outcome:
 
 
 def _conversion(document: Document, unit: Unit, request: Request, sources: Sources) -> Conversion:
-    """The conversion of a program, or of the part of it that is asked for."""
+    """The conversion of a program, or of its requested part."""
     runtime = request.declarations.of(unit.item.path) if request.declarations else None
     choices = request.choices_of(unit.path or unit.item.path)
     at = _statement(document, unit, request, sources)
@@ -149,7 +149,7 @@ def _conversion(document: Document, unit: Unit, request: Request, sources: Sourc
 
 
 def _statement(document: Document, unit: Unit, request: Request, sources: Sources) -> tuple[str, int] | None:
-    """The file and the line in it that --at names; raises FileProblem where there is no such line."""
+    """The file and the line for --at; raises FileProblem if the line does not exist."""
     at = request.at
     if at is None:
         return None

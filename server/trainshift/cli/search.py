@@ -109,7 +109,7 @@ def _counted(document: Document) -> tuple[set[str], set[str], Counter[str]]:
 
 
 def _words(text: str) -> Iterator[str]:
-    """The words of a text without their endings, but for those that every text has."""
+    """Yield the words of a text without their endings, and without stop words."""
     for word in re.findall(r"[a-z][a-z0-9]+|[a-z]{2}\d{2}", text.lower()):
         if word not in _STOP_WORDS:
             stem = re.sub(r"(?<=[a-z]{3})(?:ing|ed|es|s|e)$", "", word)

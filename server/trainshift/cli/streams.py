@@ -1,4 +1,4 @@
-"""Streams: standard output and standard error as all commands need them, and what it means if they fail."""
+"""Streams: standard output and standard error for all commands, and the handling of their failures."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def written_to(path: str) -> Iterator[TextIO]:
 
 @contextmanager
 def heeded(now: Callable[..., None], before: Callable[..., None]) -> Iterator[None]:
-    """Have `now` heed Ctrl-C where `before` does; nothing where another one does, or nobody."""
+    """Handle Ctrl-C by `now` instead of `before`; does nothing if another handler is installed."""
     is_ours = signal.getsignal(signal.SIGINT) is before
     if is_ours:
         signal.signal(signal.SIGINT, now)
@@ -65,7 +65,7 @@ def heeded(now: Callable[..., None], before: Callable[..., None]) -> Iterator[No
 
 
 def print_bytes(data: bytes) -> None:
-    """Write bytes to standard output, after what it holds already."""
+    """Write bytes to standard output, after its buffered text."""
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
@@ -101,7 +101,7 @@ class _Closed(RawIOBase):
 
 
 def _abandon_standard_output() -> None:
-    """Point standard output at nothing, so that the final flush of what it still holds cannot fail."""
+    """Redirect standard output to nothing, so that the final flush cannot fail."""
     nothing = open(os.devnull, "w")  # noqa: SIM115
     with suppress(OSError, ValueError):
         os.dup2(nothing.fileno(), sys.stdout.fileno())

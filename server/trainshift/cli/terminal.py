@@ -88,7 +88,7 @@ def width_of(text: str) -> int:
 
 
 def describe_defect(error: Exception) -> str:
-    """One line that lets a maintainer find the defect: the exception and where it was raised."""
+    """One line for a maintainer to find the defect: the exception and where it was raised."""
     frames = error.__traceback__
     while frames is not None and frames.tb_next is not None:
         frames = frames.tb_next
@@ -163,7 +163,7 @@ class ProgressBar:
             self._progress.update(self._progress.task_ids[0], description=visible(path))
 
     def reading(self, path: str) -> None:
-        """Name a file that is read; what takes long is worth a bar, whatever the total."""
+        """Show the name of a file being read, since slow work deserves a bar, whatever the total."""
         if self._progress is None and monotonic() - self._begun > self.LONG:
             self._start()
         self.show(path)

@@ -57,7 +57,7 @@ class Configuration:
 
 
 class Configurations:
-    """The configurations of a run: the nearest file of settings upwards, or the one that was named.
+    """The configurations of a run: the nearest settings file above each script, or the one that was named.
 
     `trainshift.toml` comes before `pyproject.toml` in one directory; a pyproject without a
     `[tool.trainshift]` table is passed over.  `isolated` knows the defaults only.  Every method may
@@ -103,7 +103,7 @@ class Configurations:
 
 
 def _here(directory: str) -> Configuration | None:
-    """The configuration that one directory holds."""
+    """The configuration in one directory."""
     for name in (OWN_FILE, PROJECT_FILE):
         path = os.path.join(directory, name)
         if os.path.isfile(path):
@@ -114,7 +114,7 @@ def _here(directory: str) -> Configuration | None:
 
 
 def _read(path: str, *, is_project: bool) -> Settings | None:
-    """The settings that a file holds; None for a project file that has none."""
+    """The settings in a file; None for a project file without any."""
     table: object = _parse(path)
     where = path
     if is_project:

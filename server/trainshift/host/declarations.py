@@ -1,4 +1,4 @@
-"""Declarations: finds the files that declare what a script's project runs on, and reads them once."""
+"""Declarations: find the files that declare a project's requirements, and read them once."""
 
 from __future__ import annotations
 

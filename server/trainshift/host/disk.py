@@ -1,4 +1,4 @@
-"""Disk: the files around a script, as the core asks for them to follow imports."""
+"""Disk: access to the files around a script, for following imports."""
 
 from __future__ import annotations
 

@@ -34,13 +34,13 @@ def environment(path: str = "", python: str = "") -> Runtime | None:
 
 
 def prefix_of(python: str) -> str:
-    """The folder that holds a Python's folders of packages, by its path."""
+    """The folder that contains a Python's package folders, by its path."""
     # A virtual environment is where its link to a Python is, not where that leads.
     return Path(os.path.abspath(python)).parents[1].as_posix()
 
 
 def _prefixes(path: str, python: str) -> Iterator[Path]:
-    """The folders that hold a Python's folders of packages."""
+    """Yield the folders that contain a Python's package folders."""
     if python:
         found = shutil.which(python)
         yield from [Path(prefix_of(found))] if found else []

@@ -64,7 +64,7 @@ class SourceFile:
 
 
 def shown_path(path: str) -> str:
-    """An absolute `path` as a person would write it: relative, where it lies below the current directory."""
+    """An absolute `path` for people: relative, if it is below the current directory."""
     below = os.path.join(os.getcwd(), "")
     return path[len(below) :] if path.startswith(below) else path
 
@@ -91,7 +91,7 @@ def read(path: str) -> SourceFile:
 
 
 def read_stream(name: str, stream: BinaryIO) -> SourceFile:
-    """The script that `stream` (standard input) holds, to be called `name`; raises FileProblem."""
+    """The script in `stream` (standard input), with the name `name`; raises FileProblem."""
     try:
         data = stream.read(MAX_BYTES + 1)
     except OSError as error:

@@ -29,7 +29,7 @@ class LineLengths:
         self._known: dict[str, int] = {}
 
     def of(self, directory: str) -> int:
-        """The line length that the files of a project ask for, from a directory upwards; 0 if none does.
+        """The line length set for a project, from a directory upwards; 0 if there is none.
 
         The search ends at the root of a repository.
         """
@@ -71,7 +71,7 @@ def _text(directory: str, name: str) -> str | None:
 
 
 def _table(text: str) -> Mapping[str, object]:
-    """The tables of a TOML text; none where it cannot be read, of which its own tool complains."""
+    """The tables of a TOML text; none if it is invalid, which its own tool reports."""
     try:
         table: Mapping[str, object] = toml.loads(text)
         return table

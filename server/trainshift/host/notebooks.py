@@ -29,7 +29,7 @@ def looks_like_notebook(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Token:
-    """A string of the JSON: its content as it is written, and where that begins, after the quote.
+    """A string in the JSON: its raw content, and its offset after the quote.
 
     `line` and `column` are 1-based.
     """
@@ -148,7 +148,7 @@ class Notebook:
 
 
 def read_notebook(file: SourceFile) -> Notebook:
-    """The notebook that a file holds; raises FileProblem where it is none, or of a format before 4."""
+    """The notebook in a file; raises FileProblem if it is none, or of a format before 4."""
     document = _parsed(file.text)
     if not isinstance(document, dict) or not isinstance(document.get("cells"), list):
         if isinstance(document, dict) and isinstance(document.get("worksheets"), list):
@@ -200,7 +200,7 @@ def _text(source: object, number: int) -> str:
 
 
 def _language(metadata: object) -> str:
-    """The language of a notebook's kernel, which is Python where it does not say."""
+    """The language of a notebook's kernel; Python if it is not stated."""
     for key, inside in (("kernelspec", "language"), ("language_info", "name")):
         told = metadata.get(key) if isinstance(metadata, dict) else None
         language = told.get(inside) if isinstance(told, dict) else None
@@ -210,7 +210,7 @@ def _language(metadata: object) -> str:
 
 
 def _own_language(metadata: object) -> str:
-    """The language that an editor has given to one cell."""
+    """The language that an editor has set for one cell."""
     told = metadata.get("vscode") if isinstance(metadata, dict) else None
     language = told.get("languageId") if isinstance(told, dict) else None
     return language.lower() if isinstance(language, str) else ""
@@ -238,7 +238,7 @@ def _sources(text: str) -> dict[int, Written]:
         return replace(token, line=line, column=token.start - start + 1)
 
     def value(at: int, path: tuple[str | int, ...]) -> int:
-        """Go over the value at an offset; returns where it ends."""
+        """Scan the value at an offset; returns the offset of its end."""
         if path and path[0] == "cells" and len(path) == 3 and path[2] == "source":
             tokens: list[Token] = []
             end = _tokens(text, at, tokens)
@@ -254,7 +254,7 @@ def _sources(text: str) -> dict[int, Written]:
 
 
 def _members(text: str, at: int, value: Callable[[str | int, int], int]) -> int:
-    """Go over what an object or a list holds, each with its key or index; returns where it ends."""
+    """Scan the members of an object or a list, each with its key or index; returns the offset of the end."""
     is_object, index = text[at] == "{", 0
     at = _skip(text, at + 1)
     while text[at] not in "}]":
@@ -270,7 +270,7 @@ def _members(text: str, at: int, value: Callable[[str | int, int], int]) -> int:
 
 
 def _tokens(text: str, at: int, tokens: list[Token]) -> int:
-    """Gather the strings of a source; returns where it ends."""
+    """Collect the strings of a source; returns the offset of its end."""
     if text[at] == "[":
         return _members(text, at, lambda _, start: _tokens(text, start, tokens))
     end = int(_decode(text, at)[1])

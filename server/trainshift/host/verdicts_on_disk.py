@@ -55,7 +55,7 @@ def folder_for(directory: str, files: ParsedFiles) -> str:
 
 
 def read_verdicts(folder: str) -> Verdicts:
-    """The verdicts in a folder, of this version of ours; none where there are none that can be read."""
+    """The verdicts in a folder, by this version of Trainshift; none if they cannot be read."""
     path = os.path.join(folder, _NAME)
     try:
         if os.path.getsize(path) > _MOST_BYTES:

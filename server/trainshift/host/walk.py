@@ -35,7 +35,7 @@ class Input:
 
 
 def collect(paths: Iterable[str], exclude: Sequence[str] = ()) -> Iterator[Input]:
-    """The inputs that `paths` stand for, each file once: files as they are, directories walked.
+    """Yield the inputs behind `paths`, each file once: files as they are, directories walked.
 
     `exclude` holds gitignore patterns, relative to the walked or the current directory; a file that
     is named itself is never excluded.  Raises ValueError for a pattern that is none.

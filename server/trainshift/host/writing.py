@@ -1,4 +1,4 @@
-"""Writing: files are replaced completely or not at all, each by itself and several together."""
+"""Writing: replace files completely or not at all, each alone and several together."""
 
 from __future__ import annotations
 
@@ -140,7 +140,8 @@ class _Pending:
     is_put: bool = False
 
     def prepare(self, is_last: bool) -> None:
-        """Put the new bytes beside the target, complete and synced, and a second name of the old file.
+        """Write the new bytes beside the target, complete and synced, and link the old file under a second
+        name.
 
         What is replaced last is never put back, so that it needs none.
         """
@@ -157,7 +158,7 @@ class _Pending:
         self.backup = backup
 
     def _beside(self, data: bytes) -> str:
-        """A synced file with the attributes of the target, beside it."""
+        """Write a synced file with the attributes of the target, beside it."""
         import tempfile  # Writing alone needs it, and it is slow to load.
 
         directory = os.path.dirname(self.target)
@@ -175,7 +176,7 @@ class _Pending:
         return path
 
     def verify(self) -> None:
-        """Raise FileProblem where the target no longer holds what was read."""
+        """Raise FileProblem if the target's content has changed."""
         if self.expected is not None and _bytes_at(self.target) != self.expected:
             raise FileProblem(_CHANGED)
 
@@ -192,7 +193,7 @@ class _Pending:
         return False
 
     def restore(self) -> None:
-        """Put the old file back where it was replaced."""
+        """Restore the old file if it was replaced."""
         if not self.is_replaced:
             return
         if self.backup:
@@ -201,14 +202,14 @@ class _Pending:
             os.unlink(self.target)
 
     def tidy(self) -> None:
-        """Leave nothing beside the target."""
+        """Remove all files beside the target."""
         for path in (self.temporary, self.backup):
             with suppress(OSError):
                 os.unlink(path)
 
 
 def _put(pending: Sequence[_Pending], untouched: str = "") -> None:
-    """Replace all targets or none; raises FileProblem, with the name of its file where there are several."""
+    """Replace all targets or none; raises FileProblem, with the file's name if there are several."""
     several = len(pending) > 1
     untouched = untouched or (_TOGETHER if several else _ALONE)
     now = pending[0].name
@@ -240,7 +241,7 @@ def _put(pending: Sequence[_Pending], untouched: str = "") -> None:
 
 
 def _restore(pending: Sequence[_Pending]) -> None:
-    """Put back what was replaced; what cannot be is told, and where its old text is."""
+    """Restore replaced files; reports those that cannot be restored, and the place of their old text."""
     if pending[-1].is_replaced:
         return  # All are: what stopped the run came after it.
     lost = []

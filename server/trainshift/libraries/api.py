@@ -113,7 +113,7 @@ class Signature:
     parameters: tuple[Parameter, ...]
 
     def position(self, name: str) -> int | None:
-        """The 0-based place of the argument when it is given by position; None if it cannot be."""
+        """The 0-based position of the parameter; None if it is keyword-only."""
         positional = [parameter.name for parameter in self.parameters if parameter.kind == "positional"]
         return positional.index(name) if name in positional else None
 
@@ -222,7 +222,9 @@ def _returns(name: str, project: Project | None) -> str | None:
 
 @cache
 def keras_optimizer(name: str) -> str | None:
-    """The class that Keras makes of an optimizer's name, in any case; None without one (spec.md 5.10)."""
+    """The class that Keras creates for an optimizer's name, in any case; None if there is none (spec.md
+    5.10).
+    """
     for cls in _data()["classes"]:
         module, _, last = cls.rpartition(".")
         if module == "tensorflow.keras.optimizers" and last.lower() == name.lower() != "optimizer":
@@ -254,7 +256,7 @@ class Data(TypedDict):
 
 
 def resolve(name: str, data: Data) -> str | None:
-    """`canonical`, by the given data."""
+    """Like `canonical`, by the given data."""
     for spelling in _spellings(name):
         if spelling in data["classes"] or spelling in data["functions"]:
             return spelling
@@ -305,7 +307,7 @@ def _modules() -> frozenset[str]:
 
 @cache
 def read_signature(text: str | None) -> Signature | None:
-    """The signature that a text says, which stands between the parentheses of a `def`."""
+    """Parse a signature from the text between the parentheses of a `def`."""
     if text is None:
         return None
     expression = ast.parse(f"lambda {text}: 0", mode="eval").body

@@ -1,4 +1,4 @@
-"""Methods of Python's own containers: what each of them puts in, takes out or reorders."""
+"""Methods of Python's containers that add, remove or reorder elements."""
 
 from __future__ import annotations
 
@@ -53,5 +53,5 @@ ADDING = frozenset(
 
 
 def adding_to(kind: str) -> frozenset[str]:
-    """The methods by which a container of a class comes to hold more."""
+    """The methods of a class that add elements to a container."""
     return frozenset(name for name in ADDING if kind in METHODS[name].of)

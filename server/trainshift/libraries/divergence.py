@@ -77,5 +77,5 @@ def cause_of(full_name: str) -> CauseKind | None:
 
 
 def applies(full_name: str) -> bool:
-    """Return whether a library's function gives the result of a function that is handed to it."""
+    """Return whether a library's function returns the result of a function among its arguments."""
     return entries.fact(full_name, "applies") is not None

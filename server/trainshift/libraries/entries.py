@@ -1,4 +1,4 @@
-"""Entries: what is known of the members of libraries, by their full names.
+"""Entries: the knowledge about the members of libraries, by full name.
 
 A library has one file of data, `data/<package>.toml`.  It is read when something asks for a member of that
 package, and never before.  An entry is a name below the package, a role, and what the role needs to know.
@@ -146,13 +146,15 @@ class Entry:
 
     @property
     def signature(self) -> str | None:
-        """The text between the parentheses of its `def`; None where it is not recorded."""
+        """The text between the parentheses of its `def`; None if it is not recorded."""
         found = self.data.get("signature")
         return None if found is None else str(found)
 
     @property
     def gives(self) -> str:
-        """The full name of the class that calling it makes; "" where it is one itself, or makes none."""
+        """The full name of the class of its result; "" if it is a class itself, or returns no known
+        object.
+        """
         below = str(self.data.get("gives", ""))
         return f"{self.package}.{below}" if below else ""
 
@@ -236,13 +238,13 @@ def is_known(full_name: str) -> bool:
 
 
 def is_told_of(full_name: str) -> bool:
-    """Return whether an entry tells of a name, or states a fact of it."""
+    """Return whether an entry describes a name, or states a fact about it."""
     package, _, below = full_name.partition(".")
     return below in stated(package) or is_known(full_name)
 
 
 def of_people(full_name: str, own: Mapping[str, Table]) -> Entry | None:
-    """Return people's own entry for a library's member, by its full name; None if they gave none."""
+    """Return the user's own entry for a library's member, by its full name; None if there is none."""
     for module, table in own.items():
         if full_name.startswith(f"{module}."):
             found = find(full_name.removeprefix(f"{module}."), table)
@@ -271,7 +273,7 @@ def is_bar(full_name: str) -> bool:
 
 @cache
 def follows_objects(package: str) -> bool:
-    """Return whether entries tell of methods of any object of a package: `*.upload_file`."""
+    """Return whether entries describe methods of any object of a package: `*.upload_file`."""
     acting = (each.pattern for each in table(package).values() if each.role in ACTING)
     return any("*." in pattern for pattern in acting)
 
@@ -290,18 +292,18 @@ def _fits(below: str, pattern: str) -> bool:
 
 
 def is_pattern(name: str) -> bool:
-    """Return whether a name stands for several."""
+    """Return whether a name is a pattern."""
     return _PATTERN in name
 
 
 def fits_any(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether a name fits one of some patterns."""
+    """Return whether a name matches one of some patterns."""
     return any(fnmatchcase(name, each) for each in patterns)
 
 
 @cache
 def table(package: str) -> Table:
-    """Return the entries of a package that have a role beside giving a value, none if it has no file."""
+    """Return the entries of a package with a role beyond returning a value; none if it has no file."""
     return {name: each for name, each in stated(package).items() if each.role is not Role.VALUE}
 
 
@@ -359,7 +361,7 @@ def _loads(text: str) -> dict[str, Any]:
 
 
 def read(package: str, data: Mapping[str, Any]) -> Table:
-    """Return the entries of a package that its data tell; raise `ValueError` where these are wrong."""
+    """Return the entries in a package's data; raise `ValueError` if these are wrong."""
     found = {}
     for name, said in data.items():
         if wrong := problem(said):

@@ -33,7 +33,7 @@ class Data(TypedDict):
 
 @cache
 def of_name(name: str) -> str:
-    """The Keras that alone has a full name, or a module in which it lies."""
+    """The only Keras with a full name, or with a module above it."""
     match = _BELOW.fullmatch(name)
     if match is None:
         return ""
@@ -43,7 +43,7 @@ def of_name(name: str) -> str:
 
 
 def of_parameters(name: str, given: Iterable[str]) -> str:
-    """The Keras in which alone a class or function takes one of the parameters that it is given by name."""
+    """The only Keras whose class or function has one of these parameters."""
     known = api.canonical(name) or ""
     return next(
         (k for k, by in _data()["parameters"].items() if not {*by.get(known, ())}.isdisjoint(given)), ""
@@ -51,7 +51,7 @@ def of_parameters(name: str, given: Iterable[str]) -> str:
 
 
 def of_method(cls: str, method: str) -> str:
-    """The Keras in which alone a class has a method, its own or inherited."""
+    """The only Keras whose class has a method, its own or inherited."""
     above = api.ancestors(cls)
     return next(
         (k for k, by in _data()["methods"].items() if any(method in by.get(a, ()) for a in above)), ""

@@ -1,4 +1,4 @@
-"""Methods: names that say what a call does whatever its object is, as data (`methods.toml`)."""
+"""Methods: names that show a call's effect for any object, as data (`methods.toml`)."""
 
 from __future__ import annotations
 

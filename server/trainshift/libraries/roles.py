@@ -43,7 +43,7 @@ def wraps_tape(full_name: str) -> bool:
 
 
 def is_wrap(names: Iterable[str]) -> bool:
-    """Return whether one of some full names is that of Horovod's wrap of an optimizer."""
+    """Return whether one of some full names is that of Horovod's optimizer wrapper."""
     return any(map(wraps_optimizer, names))
 
 

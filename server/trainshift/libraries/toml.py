@@ -1,4 +1,4 @@
-"""TOML: the one place that knows which module reads it on which Python."""
+"""TOML: the one place that chooses the module for reading it."""
 
 from __future__ import annotations
 

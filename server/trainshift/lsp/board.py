@@ -1,4 +1,4 @@
-"""Board: what the client was last told of each document, without being told the same twice."""
+"""Board: the diagnostics last published for each document; nothing is published twice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Board:
             self._write(message)
 
     def clear(self, uri: str) -> None:
-        """A document is no longer open: nothing is said of it any more."""
+        """Remove the diagnostics of a document that was closed."""
         if uri in self._shown:
             self.show(uri, None, ())
             del self._shown[uri]

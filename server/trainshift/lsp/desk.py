@@ -79,7 +79,7 @@ class State:
 
     @property
     def is_settled(self) -> bool:
-        """Return whether nothing more will become known of this version."""
+        """Return whether all results for this version are known."""
         return self.is_full and (self.has_outline or self.is_broken)
 
     @property
@@ -144,7 +144,7 @@ class OpenProgram:
 
     @property
     def is_of_several(self) -> bool:
-        """Return whether its program is known to be made of several files."""
+        """Return whether its program is known to have several files."""
         outline = _outline(self)
         return outline is not None and len(outline.whole.sources) > 1
 
@@ -160,7 +160,7 @@ class OpenProgram:
 
 
 class Desk:
-    """Judges programs on a thread of its own; `told` is called there with every new state.
+    """A thread that judges programs; calls `told` there with every new state.
 
     `prepare` is called there before every step; `look` tells what could be made distributed.
     """
@@ -204,7 +204,7 @@ class Desk:
             self._quiet = time.monotonic() + _QUIET
 
     def at_once(self, program: OpenProgram) -> State | None:
-        """Judge the present version by what the edit changed; None if the thread judges it at once."""
+        """Judge the present version by the changed statements; None if the thread judges it at once."""
         paper, rules, number = program.paper, program.rules, program.round
         weigh = _weigh(_outline(program), paper)
         report = None if program.is_prompt else program.live.at_once(paper.source, rules.settings, weigh)
@@ -270,7 +270,7 @@ class Desk:
         return future
 
     def go_on(self) -> None:
-        """Let the thread see to what `touch` has left it, if it waits for nothing in particular."""
+        """Let the idle thread process the changes from `touch`."""
         if self._is_idle:
             with self._changed:
                 self._wake(urgent=False)
@@ -378,7 +378,7 @@ class Desk:
             raise Superseded
 
     def _rest(self, program: OpenProgram) -> None:
-        """Judge a version in full, then for what could be made distributed."""
+        """Judge a version in full, then compute its possible changes."""
         with self._changed:
             state, number = program.state, program.round
             self._busy = program
@@ -417,7 +417,7 @@ class Desk:
         self._tell(program, replace(state, report=report) if report is not None else state, number)
 
     def _tidy(self) -> None:
-        """Collect what nobody needs any more, and let what is left alone until the next time.
+        """Collect garbage, and exempt the rest until the next time.
 
         A collection looks at all that programs are made of, which takes longer than an edit may; so it comes
         when nobody types, and between two of them only what is new is looked at.
@@ -433,7 +433,7 @@ class Desk:
             self._told(program, state)
 
     def _keep(self, program: OpenProgram, state: State, number: int) -> bool:
-        """Take down what became known in a round, and answer those who wait; False if it is too late."""
+        """Record a round's results, and answer the waiters; False if a newer version has come."""
         with self._changed:
             if program.is_closed or program.paper is not state.paper or program.round != number:
                 return False

@@ -1,4 +1,4 @@
-"""Diagnostics as the protocol has them: findings, and hints where a statement could be made distributed.
+"""Diagnostics for the protocol: findings, and hints at statements that could be distributed.
 
 They are plain dictionaries, since a long file has hundreds and an edit sends all of them anew; every
 other message is made of lsprotocol's classes.
@@ -83,7 +83,7 @@ def _position(place: Place) -> dict[str, int]:
 
 
 def _is_plain(part: Part, diagnostic: Diagnostic) -> bool:
-    """Return whether all that a finding is about is in a document in which a character is a code point."""
+    """Return whether all places of a finding are in a document in which a character is a code point."""
     if not part.positions.is_plain or diagnostic.span is None:
         return False
     return all(not each.path or each.path == path_of(part.uri) for each in diagnostic.related)
@@ -133,7 +133,7 @@ def _related(paper: Paper, part: Part, other: OtherPlace, rules: Rules) -> dict[
 
 
 def _hints(state: State, docs_url: str) -> Iterator[tuple[Part, Item]]:
-    """A hint on the first line of each statement that could be made distributed, for each of its rules."""
+    """Yield a hint on the first line of each statement that could be distributed, for each of its rules."""
     outline = state.outline
     if outline is None:
         return

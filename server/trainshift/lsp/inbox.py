@@ -1,4 +1,4 @@
-"""Inbox: what has come for the server and is not handled yet, from its client and from the desk."""
+"""Inbox: unhandled events from the client and from the desk."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Inbox:
             self._events.extendleft(reversed(list(events)))
 
     def take(self, seconds: float) -> Event:
-        """The next event; raises TimeoutError if none comes in so many seconds."""
+        """The next event; raises TimeoutError if none comes in time."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._events, max(seconds, 0)):
                 raise TimeoutError
@@ -72,7 +72,7 @@ class Inbox:
                 call()
 
     def fill(self, reader: Reader) -> None:
-        """Put in what a client sends, on a thread of its own; the process ends soon after the last of it."""
+        """Receive a client's messages on a thread of its own; the process ends soon after the last one."""
 
         def read() -> None:
             message: Any = {}

@@ -1,4 +1,4 @@
-"""Opening: judges the first document before what handles messages is loaded, which takes as long again.
+"""Opening: judge the first document before the message handlers are imported, which takes equally long.
 
 An editor starts the server for a document that a person looks at.  What has to be said of it needs the
 engine and the client's settings, but neither pygls nor lsprotocol, which are loaded when it has been said.
@@ -66,7 +66,7 @@ class Opening:
         self.inbox.put(Told(program, state, items_of(state, program.rules)))
 
     def attend(self) -> None:
-        """Wait for a document, and say what there is to say of it unless the client asks for that itself."""
+        """Wait for a document, and publish its diagnostics unless the client pulls them."""
         held: list[Event] = []
         told: Told | None = None
         ends = time.monotonic() + _TO_OPEN

@@ -1,4 +1,4 @@
-"""Options: what the editor's settings say, and how they go together with a project's file of settings.
+"""Options: the editor's settings, and their combination with a project's settings file.
 
 The project's file decides, key by key, so that everybody who works on it and `trainshift check` see the
 same findings; the editor decides what the file leaves open, and what only an editor shows.

@@ -1,4 +1,4 @@
-"""Outline: what could be made distributed in one version of a document, and its training loops."""
+"""Outline: the possible changes in one version of a document, and its training loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Project: the folders of the workspace, their settings, and the files around what is open."""
+"""Project: the workspace folders, their settings, and the files around open documents."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class Project:
         return path.removeprefix(f"{path_of(self._folder_of(path)).rstrip('/')}/")
 
     def _folder_of(self, path: str) -> str:
-        """The URI of the innermost folder that holds a file; "" if none does."""
+        """The URI of the innermost folder around a file; "" if there is none."""
         inside = [
             (len(folder), uri)
             for uri in self.folders
@@ -171,13 +171,13 @@ class Project:
         return OpenProgram(uri, paper, live, self.rules_of(path))
 
     def opened(self, path: str, text: str) -> Turn:
-        """A file is open with this text, whatever the disk holds."""
+        """Record that a file is open with this text, whatever is on disk."""
         is_edit = path in self._texts or os.path.exists(path)
         before, self._texts[path] = self._texts.get(path), text
         return self._turned(path, text, is_edit=is_edit, is_same=before == text)
 
     def changed(self, path: str, *, is_edit: bool) -> Turn:
-        """A file holds something else on the disk; it was there before, and still is, if `is_edit`."""
+        """Record that a file on disk has changed; with `is_edit` it existed before, and still does."""
         if is_edit and path in self._texts:
             return Turn.NONE
         return self._turned(path, None, is_edit=is_edit)
@@ -193,7 +193,7 @@ class Project:
         return self.files.holds(path, text.removeprefix(BOM))
 
     def refresh(self) -> None:
-        """Forget what was read of files that have changed (on the thread that reads them)."""
+        """Forget the contents of changed files (on the thread that reads them)."""
         while self._stale:
             path, is_edit = self._stale.popitem()
             self.files.forget(path, is_edit=is_edit)
@@ -206,7 +206,7 @@ class Project:
             self._wholes.keep(self._texts)
 
     def closed(self, path: str) -> Turn:
-        """A file is no longer open."""
+        """Record that a file was closed."""
         self._texts.pop(path, None)
         return self._turned(path, self.text_of(path), is_edit=os.path.exists(path))
 
@@ -261,7 +261,7 @@ class Scanned:
 
 
 class Scan:
-    """Checks the files of folders, one a step; what has not changed since the last scan is not read again."""
+    """Check the files of folders, one a step; unchanged files are not read again."""
 
     def __init__(self, project: Project, folders: list[str], encoding: str) -> None:
         self._project = project
@@ -281,7 +281,7 @@ class Scan:
         return self.total >= _MANY and not self._project._scanned
 
     def step(self, pause: Callable[[], None]) -> bool:
-        """Check one file; False when there are no more.  `pause` may raise to begin the step again."""
+        """Check one file; return False if there are no more. `pause` may raise to restart the step."""
         if self.done >= self.total:
             return False
         path = os.path.abspath(self._paths[self.done]).replace(os.sep, "/")

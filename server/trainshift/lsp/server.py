@@ -111,7 +111,7 @@ class Server:
         await self._configure()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside the handling of messages."""
+        """Start a task beside the message loop."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -157,7 +157,7 @@ class Server:
     # Settings
 
     async def _configure(self) -> None:
-        """Ask the client for its settings, of every folder and of what is in none."""
+        """Request the client's settings, for every folder and for files outside of them."""
         await self._ask_for_settings()
         self.session.configured.set()
         self._reconsider()
@@ -186,7 +186,7 @@ class Server:
             self._spawn(self._configure())
 
     def _reconsider(self) -> None:
-        """Judge anew what other rules than before hold for."""
+        """Re-check documents whose settings changed."""
         for program in self.programs.values():
             rules = self.project.rules_of(path_of(program.uri))
             if rules != program.rules:

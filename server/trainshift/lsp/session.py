@@ -1,4 +1,4 @@
-"""Session: what is open between the server and its client, for all who answer something."""
+"""Session: the state between the server and its client, for all request handlers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Session:
         self.renew_users(path, self.project.changed(path, is_edit=is_edit), soon=True)
 
     def renew_users(self, path: str, turn: Turn, *, soon: bool) -> None:
-        """Judge those anew that read a file, or may mean one that is new or gone."""
+        """Judge again the programs that read a file, or that may import one created or deleted."""
         if turn is Turn.NONE:
             return
         for other in self.programs.values():
@@ -91,7 +91,7 @@ class Session:
         self.survey_soon()
 
     def survey_soon(self) -> None:
-        """Look which programs the documents belong to, when nothing else is to be done."""
+        """Find the programs of the documents when idle."""
         if self._is_surveying:
             return
         self._is_surveying = True
@@ -120,7 +120,7 @@ class Session:
             self.survey_soon()
 
     def _belong(self, found: Mapping[str, tuple[str, ...]], number: int) -> None:
-        """Take down which files start the programs of documents, as they were after so many changes."""
+        """Record the start files of the documents' programs, as of a number of changes."""
         for program in self.programs.values():
             path = path_of(program.uri)
             starts = found.get(path)
@@ -165,7 +165,7 @@ class Session:
         return workspace_edit(plan, places.home, self.client, places.names)
 
     async def has_settings(self) -> None:
-        """Wait for the client's settings at the start, if it does not take long to tell them."""
+        """Wait for the client's initial settings, for a short time."""
         if self.client.configures and not self.configured.is_set():
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self.configured.wait(), _TO_CONFIGURE)

@@ -1,4 +1,4 @@
-"""Start: answers `initialize` at once, then loads what answers everything else.
+"""Start: answer `initialize` at once, then import the handlers of everything else.
 
 Loading pygls, lsprotocol and the engine takes a while, in which an editor would wait.  What the server
 can do is known without them, so nothing is imported on top of this file that is not needed for it.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Nowhere:
-    """A writer of which nothing is read."""
+    """A writer whose output is never read."""
 
     def write(self, data: bytes) -> None:
         """Drop some bytes."""
@@ -34,7 +34,7 @@ class _Nowhere:
 
 
 def may_serve(arguments: Sequence[str]) -> bool:
-    """Return whether a server that is started so needs no options read, and has somebody to serve."""
+    """Return whether a server with these arguments has no options to parse, and a client."""
     return arguments in ([], ["--stdio"]) and sys.stdin is not None and not sys.stdin.isatty()
 
 
@@ -114,7 +114,7 @@ def _load(opening: Opening) -> Server:
 
 
 def _greet(reader: Reader, writer: Writer) -> dict[str, Any] | None:
-    """Answer `initialize`, and refuse what comes before; None if the client has gone."""
+    """Answer `initialize`, and refuse earlier messages; None if the client has gone."""
     while True:
         try:
             message = reader.read()

@@ -69,7 +69,7 @@ class Whole:
 
     @property
     def start(self) -> str:
-        """The file that starts the program; "" for one that is no file."""
+        """The file that starts the program; "" for a document without a file."""
         return next(iter(self.sources))
 
     @property

@@ -52,7 +52,7 @@ class Wholes:
             self._claims.clear()
 
     def starts(self, path: str, pause: Callable[[], None]) -> tuple[str, ...]:
-        """The files that start the programs which a file belongs to; `pause` may raise to give up."""
+        """The start files of a file's programs; `pause` may raise to abort."""
         self._files.survey(path, pause)
         if self._programs is None:
             self._programs = Programs(self._files)

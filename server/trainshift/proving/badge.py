@@ -14,7 +14,7 @@ _NARROW, _USUAL = frozenset("fijlrt.,' "), 6.6
 
 
 def badge(result: dict[str, Any]) -> str:
-    """The picture for what `prove` has given, as SVG that needs no network."""
+    """The badge for the JSON result of `prove`, as SVG that needs no network."""
     name, what = "Trainshift", headline(result)
     left, right = _width(name), _width(what)
     whole = left + right

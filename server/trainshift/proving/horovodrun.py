@@ -26,7 +26,7 @@ _EMPTY = re.compile(r"[-=\s]*|\s*Traceback \(most recent call last\):|\s*File \"
 
 
 def hosts_of(hosts: str, ranks: int) -> list[str]:
-    """The host of each rank, as Horovod gives ranks to `HOST:SLOTS,...`; raises Unfit where it cannot.
+    """The host of each rank, for `HOST:SLOTS,...`; raises Unfit if there are too few slots.
 
     Without hosts, all are here: the empty name.
     """

@@ -114,7 +114,7 @@ class Interpreter:
 
 
 def _install(path: str, line: TensorFlows) -> str:
-    """The lines that install a TensorFlow, and Horovod for it."""
+    """The commands that install a TensorFlow, and Horovod for it."""
     with_gpus = build_tensorflow(path, line, gpu=True).partition(" install ")[2]
     return (
         f"  {build_tensorflow(path, line, gpu=False)}\n  (with GPUs: {with_gpus})\n"

@@ -22,7 +22,7 @@ class Interrupts:
         self.is_open = False
 
     def ask(self, number: int, frame: FrameType | None) -> None:
-        """Be asked; asking twice changes nothing."""
+        """Record a request to stop; a second one changes nothing."""
         self.asked = True
         if self.is_open:
             self.is_open = False
@@ -30,7 +30,7 @@ class Interrupts:
 
     @contextmanager
     def window(self) -> Iterator[None]:
-        """Raise KeyboardInterrupt herein, as soon as it is asked for."""
+        """Raise KeyboardInterrupt inside the block as soon as it is requested."""
         try:
             self.is_open = True
             self.heed()
@@ -39,7 +39,7 @@ class Interrupts:
             self.is_open = False
 
     def heed(self) -> None:
-        """Raise KeyboardInterrupt if it was asked for."""
+        """Raise KeyboardInterrupt if it was requested."""
         if self.asked:
             raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""The machine that a proof was run on, in a few words that do not tell whose it is."""
+"""The machine of a proof, in a few words that do not identify its owner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def machine(gpus: int) -> str:
 
 
 def _model() -> str:
-    """The name of the processor; "" if the system does not give it."""
+    """The name of the processor; "" if the system does not tell it."""
     try:
         lines = _PROCESSORS.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -52,7 +52,7 @@ def page(result: dict[str, Any]) -> str:
 
 
 def facts(result: dict[str, Any]) -> str:
-    """The facts of a run: when it was, with which software and on which machine."""
+    """The facts of a run: its time, software and machine."""
     how, made = about(result), datetime.fromisoformat(result["date"])
     software = (
         f"TensorFlow {result['tensorflow']}, Horovod {result['horovod']}, Python {result['python_version']}"
@@ -160,7 +160,7 @@ def broken(series: Sequence[Series]) -> list[str]:
 
 
 def when(values: Numbers) -> str:
-    """At which steps there is no number."""
+    """The steps without a number, in words."""
     missing = [step for step, value in enumerate(values, 1) if value is None]
     if missing[-1] == len(values) and len(missing) == len(values) - missing[0] + 1:
         return f"from step {missing[0]} on"

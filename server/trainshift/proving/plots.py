@@ -22,7 +22,7 @@ DECADES = 4
 
 
 def lines(series: Sequence[Series], *, logarithmic: bool = False, from_zero: bool = False) -> str:
-    """Lines over steps; empty where there is nothing to draw."""
+    """Lines over steps; empty if there is nothing to draw."""
     known = [value for _, values, _ in series for value in values if value is not None]
     longest = max((len(values) for _, values, _ in series), default=0)
     if not known:
@@ -64,7 +64,7 @@ def of(colour: int) -> str:
 
 
 def pieces(values: Numbers) -> Iterator[list[tuple[int, float]]]:
-    """The parts of a line, by step: it has a gap where there is no number."""
+    """Yield the parts of a line, by step: it has a gap where there is no number."""
     for known, piece in groupby(enumerate(values, 1), lambda each: each[1] is not None):
         if known:
             yield [(step, value) for step, value in piece if value is not None]

@@ -36,7 +36,7 @@ LARGEST_CODE = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Project:
-    """A program to be run: the folder that it is in, where it is started, and how.
+    """A program to run: its folder, its start file, and its arguments.
 
     `top` holds all of its files, `here` is the folder that it is started from; `command` follows
     `python` there. `texts` are the contents of files that are not those of the disk, by their paths
@@ -64,7 +64,7 @@ class Project:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The command, as it is given in a copy; that of a module is `-m` and its name."""
+        """The command for a copy; for a module, `-m` and its name."""
         script, *rest = self.command
         if script == "-m":
             return self.command
@@ -74,7 +74,7 @@ class Project:
 
 
 def as_module(path: str, text: str) -> tuple[str, str] | None:
-    """The folder and the name by which `python -m` runs a script; None where it is run by its path.
+    """The folder and the name for running a script by `python -m`; None if it is run by its path.
 
     Only a script of a package that imports from it needs that.
     """
@@ -211,7 +211,7 @@ class Copier:
 
 
 def has_many(folder: str) -> bool:
-    """Return whether a folder has so many entries that it is data."""
+    """Return whether a folder has so many entries that it must be data."""
     with suppress(OSError), os.scandir(folder) as entries:
         return sum(1 for _ in islice(entries, MOST_IN_FOLDER + 1)) > MOST_IN_FOLDER
     return False

@@ -90,7 +90,7 @@ class Means:
 
 @dataclass
 class Run:
-    """One run: its name, the directory of each process, how each ended, and which of them by themselves."""
+    """One run: its name, the directory and exit of each process, and which ended by themselves."""
 
     name: str
     directories: list[Path]
@@ -168,7 +168,7 @@ def judged(request: Request, folder: Path) -> dict[str, Any]:
 
 
 def run(request: Request, means: Means, copier: Copier, name: str, ranks: int, steps: int, data: str) -> Run:
-    """Run a program on so many processes until it ends, has taken its steps, or waits for nothing."""
+    """Run a program on some processes until it ends, has taken its steps, or makes no progress."""
     folder, window = means.folder, means.interrupts.window
     directories = [folder / name / f"rank{rank}" for rank in range(ranks)]
     given: dict[str, str] = {}
@@ -222,7 +222,7 @@ def started(
     environment: Mapping[str, str],
     alone: bool,
 ) -> Iterator[list[Started]]:
-    """The processes of one run, started; by Horovod's launcher on other hosts, and where there is no Gloo."""
+    """Start the processes of one run; by Horovod's launcher on other hosts, or without Gloo."""
     python = request.interpreter.path
 
     def start(rank: int, variables: Mapping[str, str]) -> Started:
@@ -317,7 +317,7 @@ def progress(file: Path) -> int:
 
 
 def waiting(files: Sequence[Path]) -> set[str]:
-    """The threads of all processes of a run that compute nothing; they stand beside their progress."""
+    """The threads of a run's processes that compute nothing, from their progress files."""
     found = set()
     for file in files:
         with suppress(OSError):
@@ -363,14 +363,14 @@ def marked(variable: str) -> list[int]:
 
 
 def started_at(process: str) -> int:
-    """When a process was started, in ticks of the system; -1 where it has ended."""
+    """The start time of a process, in ticks of the system; -1 if it has ended."""
     with suppress(OSError, IndexError, ValueError):
         return int(Path("/proc", process, "stat").read_text().rpartition(")")[2].split()[19])
     return -1
 
 
 def surroundings(request: Request) -> dict[str, str]:
-    """The variables of all processes: the person's own, no window, no bytecode; a crash is told."""
+    """The environment of all processes: the user's own, without windows and bytecode, with crash reports."""
     home = os.path.expanduser("~")
     own = {
         name: value

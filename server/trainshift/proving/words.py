@@ -63,7 +63,7 @@ def about(result: dict[str, Any]) -> str:
 
 
 def at(place: dict[str, Any]) -> str:
-    """A place: the line of the person's file, or of its conversion where that wrote it, and the rank."""
+    """A place: the line of the user's file, or of its conversion, and the rank."""
     whose = "" if place["own"] else " of its conversion"
     rank = f" (rank {place['rank']})" if place["rank"] else ""
     return f"{place['path']}:{place['own'] or place['line']}{whose}{rank}"

@@ -65,7 +65,7 @@ def check(program: Program) -> Findings:
 
 
 def _started_above(program: Program, site: Site, starts: set[Site]) -> Change | None:
-    """The start above the statement of its block by which the program comes to a call."""
+    """Move the start above the statement of its block through which the program reaches a call."""
     if len(starts) != 1:
         return None
     (start,) = starts
@@ -91,7 +91,7 @@ def _may_start(program: Program, site: Site) -> bool:
 
 
 def _is_asked_first(site: Site) -> bool:
-    """Return whether the code asks whether Horovod is started before it makes a call."""
+    """Return whether the code tests whether Horovod is started before it makes a call."""
     tests = [each.node.test for each in site.statement.path() if isinstance(each.node, ast.If)]
     tests += [each for each in ast.walk(site.statement.node) if isinstance(each, ast.IfExp)]
     return any("is_initialized" in ast.unparse(each) for each in tests)

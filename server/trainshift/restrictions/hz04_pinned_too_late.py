@@ -120,7 +120,7 @@ def _reached(program: Program, statement: Statement) -> set[Site]:
 
 
 def _is_harmless(program: Program, site: Site) -> bool:
-    """Return whether a call only asks about devices, ranks or the like, and starts none."""
+    """Return whether a call only lists devices, ranks or the like, and starts none."""
     callee = program.names.callee(site)
     if callee and all(isinstance(each, Function) for each in callee):
         return True  # Its own calls are asked as well.

@@ -112,7 +112,7 @@ def _times_schedules(program: Program) -> Iterator[Finding]:
 
 
 def _scaled_inside(program: Program, product: Occurrence) -> Change | None:
-    """The factor inside of the one schedule that is multiplied by it, where that has one rate."""
+    """Move the factor into the only schedule that it multiplies, if that has a single rate."""
     node, outside = product.node, without_factor(program, product)
     assert isinstance(node, ast.BinOp)
     values = [
@@ -135,7 +135,7 @@ def _scaled_inside(program: Program, product: Occurrence) -> Change | None:
 
 
 def _schedulers(program: Program) -> Iterator[Finding]:
-    """(c) a scheduler of Keras whose function knows neither the number of ranks nor the rate so far."""
+    """Yield (c) Keras schedulers whose function uses neither the number of ranks nor the previous rate."""
     for site in program.script.sites_named("LearningRateScheduler"):
         if not program.names.calls(site, "tensorflow.keras.callbacks.LearningRateScheduler"):
             continue
@@ -158,7 +158,7 @@ def _schedulers(program: Program) -> Iterator[Finding]:
 
 
 def _set(program: Program) -> Iterator[Finding]:
-    """(c) a rate that is set while the program trains: a number of the script's, and not the rate so far."""
+    """Yield (c) rates set during training to a number of the script, not derived from the previous rate."""
     rates, cases = program.fact(Rates), RateCases(program)
     settings = RateSettings(program, cases)
     if rates.is_set_later:
@@ -182,9 +182,7 @@ def _set(program: Program) -> Iterator[Finding]:
 
 
 def _is_own(program: Program, at: Occurrence, seen: set[int]) -> bool:
-    """Return whether a rate is made of the script's own numbers alone: those that are written, and of
-    turns.
-    """
+    """Return whether a rate consists of the script's own numbers alone: literals and loop counters."""
     if id(at.node) in seen or program.fact(Rates).is_known(at) or _counts(program, at):
         return True
     seen.add(id(at.node))
@@ -233,7 +231,7 @@ def _scaled_returns(program: Program, site: Site, functions: list[Scope]) -> Cha
 
 
 def _reads_rate(function: Scope) -> bool:
-    """Return whether a function of an epoch takes the rate so far as well, and reads it."""
+    """Return whether a function of an epoch also takes the previous rate, and reads it."""
     node = function.node
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     names = [

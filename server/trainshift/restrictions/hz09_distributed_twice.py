@@ -69,7 +69,7 @@ def _inner(program: Program, given: ast.expr, site: Site, wraps: dict[ast.Call, 
 
 
 def _removed(program: Program, site: Site, given: ast.expr) -> Change:
-    """The change that takes a wrap away: its statement, where that only names the inner one again."""
+    """Remove a wrapper: the whole statement, if it only gives the inner one a name again."""
     node, text = site.statement.node, program.script.text(given, site)
     again = isinstance(node, ast.Assign) and [ast.unparse(each) for each in node.targets] == [
         ast.unparse(given)
@@ -87,7 +87,9 @@ def _removed(program: Program, site: Site, given: ast.expr) -> Change:
 
 
 def _is_before(program: Program, inner: Site, outer: Site, given: ast.expr) -> bool:
-    """Return whether a wrap surely was made when another one is; an attribute may be set by another call."""
+    """Return whether a wrapper certainly exists when another one is made; other calls may set an
+    attribute.
+    """
     if inner is outer:
         return program.fact(ControlFlow).repeats(outer.statement)
     if isinstance(given, ast.Name | ast.Call):

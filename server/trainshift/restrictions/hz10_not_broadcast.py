@@ -64,7 +64,7 @@ def check(program: Program) -> Findings:
 
 
 def _is_refused(program: Program) -> bool:
-    """Return whether a broadcast is made in a way that Horovod does not take, which HZ23 tells."""
+    """Return whether a broadcast has a form that Horovod rejects, which HZ23 reports."""
     refused = program.fact(Strangers).calls
     sites = program.fact(Horovod).calls("broadcast_variables", "broadcast_global_variables")
     return any(site.node in refused or site.node.func in refused for site in sites)

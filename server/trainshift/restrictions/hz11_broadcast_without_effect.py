@@ -49,7 +49,7 @@ def check(program: Program) -> Findings:
 
 
 def _called_first(program: Program, broadcast: Site) -> Change | None:
-    """A call of the model on the first of the data that a loop below gives it, above its broadcast."""
+    """Call the model on the first element of a later loop's data, above its broadcast."""
     script, given = program.script, argument(broadcast.node, 0, "variables")
     model = dotted(given.value) if isinstance(given, ast.Attribute) else ""
     for site in script.sites:
@@ -72,7 +72,7 @@ def _called_first(program: Program, broadcast: Site) -> Change | None:
 
 
 def _called_above(program: Program, call: str, broadcast: Statement, place: Statement) -> Change | None:
-    """A call above a statement, with the broadcast behind it if that stands further up."""
+    """Insert a call above a statement, and move an earlier broadcast behind it."""
     change = inserted(program, "HZ11", "Call the model first", call, place)
     if change is None or program.script.span(broadcast.node, broadcast).start > change.edits[0].start:
         return change
@@ -101,7 +101,7 @@ def _first_of(program: Program, loop: Statement, name: str) -> str:
 
 
 def _are_bound_above(program: Program, loop: Statement, place: Statement) -> bool:
-    """Return whether all that a loop goes through is bound above a statement."""
+    """Return whether all names in a loop's iterable are bound above a statement."""
     assert isinstance(loop.node, ast.For)
     at, script = Occurrence(loop.node.iter, loop.scope, loop), program.script
     start = script.statement_span(place).start

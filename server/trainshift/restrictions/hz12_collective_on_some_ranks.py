@@ -59,7 +59,7 @@ _READ = (ast.Name, ast.Attribute)
 
 
 def check(program: Program) -> Findings:
-    """One finding for each collective that some ranks alone come to."""
+    """Yield one finding for each collective that only some ranks reach."""
     branches, collectives = program.fact(Branches), program.fact(Collectives)
     told = set[Scope | None]()
     for site in collectives.sites:
@@ -90,7 +90,7 @@ def _finding(program: Program, at: Occurrence, branch: Branch, added: Occurrence
 
 
 def _is_uncalled(program: Program, branch: Branch) -> bool:
-    """Return whether a test asks for the function in place of the rank, which HZ25 tells: it holds on no
+    """Return whether a test reads the function instead of the rank, which HZ25 reports: it is true on no
     rank.
     """
     parts = (branch.test.part(each) for each in ast.walk(branch.test.node) if isinstance(each, _READ))
@@ -99,7 +99,7 @@ def _is_uncalled(program: Program, branch: Branch) -> bool:
 
 
 def _has_twin(program: Program, branch: Branch) -> bool:
-    """Return whether the ranks that do not come to a branch make such a call as well."""
+    """Return whether the ranks outside a branch make such a call too."""
     collectives = program.fact(Collectives)
     sites = (*collectives.sites, *collectives.calling)
     if branch.statement is None:
@@ -123,7 +123,7 @@ def _has_twin(program: Program, branch: Branch) -> bool:
 
 
 def _callbacks(program: Program) -> Iterator[tuple[Occurrence, Branch]]:
-    """The callbacks that all ranks need, where they enter a list on some ranks only."""
+    """Yield the callbacks that all ranks need and only some add to the list."""
     branches = program.fact(Branches)
     for loop in program.fact(Together).loops:
         for element in callbacks(program.script, loop.sites[0]):
@@ -147,7 +147,7 @@ def _waits(program: Program, value: Value) -> bool:
 
 
 def _lists_twin(program: Program, branch: Branch, values: object) -> bool:
-    """Return whether the other ranks get a callback of the kind as well."""
+    """Return whether the other ranks get a callback of the kind too."""
     if branch.statement is None:
         return False
     for name, block in branch.statement.branches.items():

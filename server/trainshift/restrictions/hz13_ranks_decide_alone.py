@@ -83,7 +83,7 @@ _ENDED = "Each rank decides alone when this loop ends, and the others wait for i
 
 
 def check(program: Program) -> Findings:
-    """One finding for each callback, each jump, and each rate, by which ranks part."""
+    """Yield one finding for each callback, each jump, and each rate by which ranks diverge."""
     told = set[Statement]()
     found: list[Finding] = []
     for loop in program.fact(Together).averaged:
@@ -258,7 +258,7 @@ def _of_own(
 
 
 def _logged(program: Program, test: Occurrence, seen: frozenset[ast.expr] = frozenset()) -> Iterator[str]:
-    """The metrics that a test of a callback's method asks for; none of those that a collective gives."""
+    """Yield the metrics that a test in a callback reads, except results of collectives."""
     trail = program.fact(Trails).behind(test)
     if test.node in seen or any(each.node in program.fact(ValueFlow).collected for each in trail):
         return
@@ -276,7 +276,7 @@ def _logged(program: Program, test: Occurrence, seen: frozenset[ast.expr] = froz
 
 
 def _is_logs(program: Program, at: Occurrence) -> bool:
-    """Return whether a name is the last parameter of a hook of a callback, which is given the metrics."""
+    """Return whether a name is the last parameter of a callback's hook, which gets the metrics."""
     assert isinstance(at.node, ast.Name)
     function = at.scope.function()
     if function is None or not any(each.kind == "parameter" for each in program.names.bindings(at)):
@@ -386,7 +386,7 @@ def _of_heir(program: Program, cls: Scope) -> str:
 
 
 def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
-    """The jumps out of a loop of the script's own, on a value that each rank has computed for itself."""
+    """Yield the jumps out of a loop of the script that depend on a rank's own value."""
     around = _around(program, loop)
     loops = {each for nest in around for each in nest}
     for statement in dict.fromkeys(nest[-1] for nest in around):
@@ -441,7 +441,7 @@ def _shares_validation(program: Program, fit: Site) -> bool:
 
 
 def _comes_alone(program: Program, statement: Statement) -> bool:
-    """Return whether an `if` comes to a collective on one of its ways and to none on the other."""
+    """Return whether an `if` reaches a collective in one branch only."""
     if not isinstance(statement.node, ast.If) or _looks_up(statement.node.test):
         return False
     collectives = program.fact(Collectives)
@@ -452,7 +452,7 @@ def _comes_alone(program: Program, statement: Statement) -> bool:
 
 
 def _looks_up(test: ast.expr) -> bool:
-    """Return whether a test asks whether something is there or known, which no result of a step decides."""
+    """Return whether a test checks for existence, which no result of a step decides."""
     kinds = ast.In | ast.NotIn | ast.Is | ast.IsNot
     return isinstance(test, ast.Compare) and all(isinstance(each, kinds) for each in test.ops)
 
@@ -501,9 +501,7 @@ def _is_caught(leaf: Statement, loops: set[Statement]) -> bool:
 
 
 def _leaves(program: Program, block: list[Statement], loops: set[Statement]) -> bool:
-    """Return whether a block ends a turn of one of some loops, or all of them, on this rank and on no
-    other.
-    """
+    """Return whether a block ends an iteration of one of some loops, or the loop, on this rank only."""
     flow = program.fact(ControlFlow)
     found = flow.completions(block)
     if exits.FALL in found:
@@ -518,7 +516,7 @@ def _leaves(program: Program, block: list[Statement], loops: set[Statement]) -> 
 
 
 def _average_of_loss(program: Program, test: Occurrence, loop: Loop) -> Change | None:
-    """The average in place of the one name by which a test comes to have the loss of a step."""
+    """Replace the only name through which a test reads a step's loss by its average."""
     losses = program.fact(Uniformity).losses.keys() | {each.node for each in loop.sites}
 
     def gives_loss(at: Occurrence) -> bool:

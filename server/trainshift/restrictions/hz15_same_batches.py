@@ -64,7 +64,7 @@ def check(program: Program) -> Findings:
 
 
 def _by_rank(program: Program, seeds: list[Occurrence]) -> Change | None:
-    """The rank on the one seed that gives the order."""
+    """Add the rank to the only seed of the order."""
     name = horovod_name(program, seeds[0]) if len(seeds) == 1 else ""
     if not name or not isinstance(seeds[0].node, ast.Constant | ast.Name):
         return None
@@ -72,7 +72,7 @@ def _by_rank(program: Program, seeds: list[Occurrence]) -> Change | None:
 
 
 def _sharded(program: Program, feed: Feed) -> Change | None:
-    """A share for each rank, right behind the one call that makes the dataset, where all take equal steps."""
+    """Shard the data for each rank, directly after the only call that creates them, if steps are equal."""
     bounded = feed.steps and not any(map(program.fact(Uniformity).on_rank, feed.steps))
     made = [site for site in feed.calls if program.names.calls(site, *_MAKING)]
     name = horovod_name(program, made[0]) if len(made) == 1 else ""

@@ -109,7 +109,7 @@ def _sharded_first(program: Program, shard: Site, shuffle: Site) -> Change | Non
 
 
 def _by_rank(program: Program, part: Occurrence) -> Change | None:
-    """The rank of all machines, where the part asks for that of one itself."""
+    """Replace the local rank by the global one."""
     horovod = program.fact(Horovod)
     for node in ast.walk(part.node):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

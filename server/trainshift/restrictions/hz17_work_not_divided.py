@@ -27,7 +27,7 @@ from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
-    """One finding for each loop in which every rank does all of the work."""
+    """Yield one finding for each loop in which every rank does all of the work."""
     feeds = program.fact(Feeds)
     for loop in program.fact(Together).loops:
         feed = feeds.of(loop)
@@ -46,5 +46,5 @@ def check(program: Program) -> Findings:
 
 
 def _is_same(feeds: Feeds, feed: Feed) -> bool:
-    """Return whether another hazard has told of it: all ranks take the same batches."""
+    """Return whether another hazard reports it: all ranks take the same batches."""
     return feeds.order(feed).is_uniform

@@ -41,7 +41,7 @@ _FEW = 16
 
 
 def check(program: Program) -> Findings:
-    """One finding for each division that may give 0 epochs or steps."""
+    """Yield one finding for each division whose result may be 0 epochs or steps."""
     seen = set[int]()
     for loop in program.fact(Together).loops:
         feed = program.fact(Feeds).of(loop)
@@ -59,7 +59,7 @@ def check(program: Program) -> Findings:
 
 
 def _divisions(program: Program, count: Occurrence) -> Iterator[Occurrence]:
-    """The divisions by the number of ranks that give a count as they are, rounded down."""
+    """Yield the divisions by the number of ranks behind a count, rounded down."""
     uniformity = program.fact(Uniformity)
     for at in reachable([count], partial(_giving, program), lambda each: (id(each.node), id(each.scope))):
         match at.node:

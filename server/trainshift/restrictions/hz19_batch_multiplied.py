@@ -60,7 +60,7 @@ def check(program: Program) -> Findings:
 
 
 def _of_one_rank(program: Program, feed: Feed, batch: Occurrence) -> Change | None:
-    """The batch without the factor, and the steps or epochs divided where nothing divides them yet."""
+    """Remove the factor from the batch size, and divide the steps or epochs if nothing does yet."""
     edit, name = without_factor(program, batch), horovod_name(program, batch)
     if edit is None or not name:
         return None

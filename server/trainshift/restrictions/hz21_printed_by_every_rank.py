@@ -27,7 +27,7 @@ from trainshift.restrictions.restriction import Findings
 
 
 def check(program: Program) -> Findings:
-    """One finding for each call by which all ranks show the same."""
+    """Yield one finding for each call by which all ranks print the same."""
     for site in program.fact(Writes).printed:
         message = "Every rank prints this. Print on rank 0 only."
         if site.name.startswith("fit"):

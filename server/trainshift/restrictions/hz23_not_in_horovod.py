@@ -117,7 +117,7 @@ def _given(program: Program, at: Occurrence, name: str, value: str) -> Change:
 
 
 def _rate(program: Program, at: Occurrence) -> str:
-    """The text of the one rate that the program's optimizers are given, if it reads the same here."""
+    """The text of the only rate of the program's optimizers, if it means the same here."""
     rates = program.fact(Rates)
     texts = set()
     for site in rates.shared:

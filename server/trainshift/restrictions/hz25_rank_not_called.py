@@ -36,7 +36,7 @@ _TELLING = frozenset({*RANK, *SIZE})
 
 
 def check(program: Program) -> Findings:
-    """One finding for each function that stands where its value is meant."""
+    """Yield one finding for each function used instead of its result."""
     spelled = _spellings(program)
     for at in _used(program):
         named = isinstance(at.node, ast.Name | ast.Attribute) and last_name(at.node) in spelled

@@ -48,7 +48,7 @@ class Restriction:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The `check` of a module that is loaded when it is first asked."""
+    """The `check` of a module that is imported on first use."""
 
     module: str
 
@@ -68,7 +68,7 @@ class InResult(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Hazard(Restriction):
-    """A mistake of a script that uses Horovod already; `check` is asked of a whole program.
+    """A mistake in a script that already uses Horovod; `check` takes a whole program.
 
     Scripts without Horovod load nothing of it.
 
@@ -93,7 +93,7 @@ class Hazard(Restriction):
         in_result: InResult = InResult.REFUSED,
         said_by: tuple[str, ...] = (),
     ) -> Hazard:
-        """The hazard whose `check` is in the module that its code and name tell."""
+        """The hazard whose `check` is in the module named after its code and name."""
         module = f"{__package__}.{code.lower()}_{name.replace('-', '_')}"
         return cls(code, name, Later(module), kind, mended_by, in_result, said_by)
 

@@ -196,7 +196,7 @@ def _is_quiet(program: Program, statement: Statement) -> bool:
 
 
 def _is_quiet_call(program: Program, statement: Statement, node: ast.expr) -> bool:
-    """Return whether the expression is a call that sets such things, also of a logger."""
+    """Return whether an expression is a call that sets such options, also of a logger."""
     while isinstance(node, ast.Call):
         names = program.names.full_names(node.func, statement.scope, statement)
         if names and all(name.startswith(_QUIET) for name in names):

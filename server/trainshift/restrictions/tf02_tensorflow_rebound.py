@@ -141,7 +141,7 @@ def _read_from(program: Program, name: str) -> set[str]:
 
 
 def _parameters(program: Program) -> Iterator[tuple[Finding, Binding | None]]:
-    """Findings for parameters that are the module, and for functions that take it and are not seen."""
+    """Yield findings for parameters that are the module, and for unknown functions that get it."""
     imports, script = program.fact(Aliases), program.script
     carriers = set(imports.module_names)
     carriers.update(
@@ -178,7 +178,7 @@ def _parameters(program: Program) -> Iterator[tuple[Finding, Binding | None]]:
 
 
 def _defaults(facts: ChunkSyntax) -> list[tuple[Scope, Binding, ast.expr]]:
-    """The parameters of a chunk whose default has a name, by the functions that they are of."""
+    """The parameters of a chunk whose default is a name, with their functions."""
     return [
         (scope, binding, binding.value)
         for scope in facts.scopes
@@ -264,7 +264,7 @@ def _imported_at(program: Program, bindings: list[Binding]) -> tuple[Related, ..
 
 
 def _is_stand_in(program: Program, binding: Binding, imports: list[Binding]) -> bool:
-    """Return whether the binding holds only where, or as long as, the import has not been made."""
+    """Return whether the binding holds only if, or as long as, the import has not run."""
     statement = binding.statement
     if statement is None:
         return False
@@ -286,7 +286,7 @@ def _is_stand_in(program: Program, binding: Binding, imports: list[Binding]) -> 
 
 
 def _branches_apart(one: Statement, other: Statement) -> tuple[Statement, str] | None:
-    """The compound statement of which the two stand in different branches, and the branch of `one`."""
+    """The compound statement in whose different branches the two are, and the branch of `one`."""
     above = {step.parent: step.branch for step in other.path() if step.parent is not None}
     for step in one.path():
         if step.parent is not None and step.parent in above:
@@ -330,7 +330,7 @@ def _uses_tensorflow(program: Program, scope: Scope, name: str) -> bool:
 
 
 def _statements(scope: Scope) -> list[Statement]:
-    """The statements in a scope; for a lambda or a comprehension, the one that it stands in."""
+    """The statements in a scope; for a lambda or a comprehension, the one around it."""
     if scope.kind == "class":  # whose names its methods do not see
         return [each for each in scope.facts.statements if each.scope is scope]
     own = [scope.statement] if scope.statement is not None else []

@@ -62,7 +62,7 @@ def check(program: Program) -> Findings:
 
 
 def _aliases(program: Program) -> list[str]:
-    """The names that the script gives to a print."""
+    """The names that the script gives to `print`."""
     renamed = [new for new, old in program.script.code.renamed_imports if old == "print"]
     bound = [name for name, value in program.script.code.bound_values if last_name(value) == "print"]
     return list(dict.fromkeys(name for name in (*renamed, *bound) if name != "print"))
@@ -102,7 +102,7 @@ def _finding(program: Program, site: Site, deed: SideEffect, given: ast.expr) ->
 
 
 def _shown(node: ast.AST, text: str = "") -> str:
-    """An expression as a message shows it: its own text, where that can be told."""
+    """An expression in messages: its own text, if that is known."""
     text = one_line(text or ast.unparse(node))
     if len(text) > 40 and isinstance(node, ast.Call):
         text = f"{one_line(ast.unparse(node.func))}(...)"
@@ -162,7 +162,7 @@ def _is_open_file(value: Value) -> bool:
 
 
 def _fix(program: Program, site: Site) -> Change | None:
-    """Bind what acts, and whatever else must be evaluated before it, on lines before the print."""
+    """Bind the parts with side effects, and others evaluated before them, on lines before the print."""
     statement = site.statement
     own = isinstance(statement.node, ast.Expr) and statement.node.value is site.node
     if not own or statement.scope.kind == "class":  # A class would keep the variable.
@@ -217,7 +217,7 @@ def _is_settled(program: Program, node: ast.expr, site: Site) -> bool:
 
 
 def _is_lazy(program: Program, node: ast.expr, site: Site) -> bool:
-    """Return whether evaluating `node` gives an iterator that acts only when it is printed."""
+    """Return whether `node` evaluates to an iterator with effects only when it is printed."""
     if not isinstance(node, ast.Call):
         return isinstance(node, ast.GeneratorExp)
     names = program.names.full_names(node.func, site.scope, site.statement)

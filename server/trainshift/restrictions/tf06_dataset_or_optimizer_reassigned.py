@@ -56,7 +56,7 @@ _WRAPPING = frozenset(
 
 
 def check(program: Program) -> Findings:
-    """One finding for each binding that gives a name of a dataset or an optimizer another meaning."""
+    """Yield one finding for each binding that gives the name of a dataset or an optimizer another value."""
     if not program.fact(Creations).of(*_HELD):
         return
     for name, bindings in _names(program):
@@ -108,7 +108,7 @@ def _start(program: Program, binding: Binding) -> int:
 
 
 def _in_one_block(one: Binding, other: Binding) -> bool:
-    """Return whether the bindings stand in one block, so that the second follows on the first."""
+    """Return whether the bindings are in one block, so that the second follows the first."""
     first, second = one.statement, other.statement
     if first is None or second is None:
         return False
@@ -125,7 +125,7 @@ def _apart(one: Binding, other: Binding) -> bool:
 
 
 def _wraps(program: Program, binding: Binding) -> bool:
-    """Return whether the new value is, as far as its call's name tells, still a dataset or an optimizer."""
+    """Return whether the new value is still a dataset or an optimizer, by the called name."""
     value = binding.value
     if not isinstance(value, ast.Call) or binding.path:
         return False

@@ -52,7 +52,7 @@ _UNDER = {
 
 
 def check(program: Program) -> Findings:
-    """One finding for each creation of a dataset or an optimizer that stands under a condition."""
+    """Yield one finding for each creation of a dataset or an optimizer under a condition."""
     for creation in program.fact(Creations).of(*_WHY):
         conditions = creation.conditions
         if not conditions:

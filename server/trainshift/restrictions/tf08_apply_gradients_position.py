@@ -65,7 +65,7 @@ _REASON = "so the variables cannot be broadcast after it. Give it a statement of
 
 
 def check(program: Program) -> Findings:
-    """One finding for each `apply_gradients`, or `apply` of an optimizer, that stands anywhere else."""
+    """Yield one finding for each `apply_gradients`, or `apply` of an optimizer, in any other position."""
     called = set()
     for site in program.script.sites_named(*_METHODS):
         called.add(site.node.func)
@@ -153,7 +153,7 @@ def _place(site: Site) -> str:
 
 
 def _passed_on(program: Program, called: set[ast.expr]) -> Iterator[Finding]:
-    """Findings for the method where it is not called."""
+    """Yield findings for the method where it is not called."""
     for statement in program.script.statements:
         if _PASSED not in statement.scope.facts.loads:
             continue
@@ -173,7 +173,7 @@ def _passed_on(program: Program, called: set[ast.expr]) -> Iterator[Finding]:
 
 
 def _is_about(node: ast.Attribute) -> bool:
-    """Return whether an attribute of a method tells about it, and does not run it: ``step.__doc__``."""
+    """Return whether an attribute of a method describes it, and does not run it: ``step.__doc__``."""
     return node.attr.startswith("__") and node.attr != "__call__"
 
 
@@ -196,7 +196,7 @@ def _shown(node: ast.AST) -> str:
 
 
 def _fix(program: Program, site: Site) -> Change | None:
-    """Bind what the call gives on the line before, if it can be evaluated there."""
+    """Bind the result of the call on the line before, if it can be evaluated there."""
     statement = site.statement
     span = program.script.statement_span(statement)
     simple = isinstance(statement.node, ast.Return | ast.Expr | ast.Assign | ast.AnnAssign | ast.If)
@@ -252,7 +252,7 @@ def _before(parent: ast.AST, child: ast.AST) -> Iterator[ast.AST]:
 
 
 def _is_fixed(node: ast.AST) -> bool:
-    """Return whether evaluating `node` before or after the step gives the same."""
+    """Return whether `node` has the same value before and after the step."""
     if isinstance(node, ast.keyword):
         return _is_fixed(node.value)
     if isinstance(node, ast.List | ast.Tuple | ast.Set):

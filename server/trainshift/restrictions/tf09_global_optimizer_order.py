@@ -58,7 +58,7 @@ _READING = "so that the conversion knows which optimizer is stepped"
 
 @dataclass(frozen=True, slots=True)
 class _Global:
-    """A module-level name that holds an optimizer, with its bindings in text order."""
+    """A module-level name of an optimizer, with its bindings in text order."""
 
     name: str
     bindings: list[Binding]
@@ -89,7 +89,7 @@ def check(program: Program) -> Findings:
 
 
 def _globals(program: Program) -> Iterator[_Global]:
-    """The global names that hold an optimizer, or are used as one without that it could be seen."""
+    """Yield the global names of optimizers, or of unknown objects used as one."""
     used = None
     for name, bindings in program.script.module_bindings.items():
         given = [each for each in bindings if each.kind in _GIVING and not _distributes(program, each)]
@@ -105,7 +105,7 @@ def _globals(program: Program) -> Iterator[_Global]:
 
 
 def _distributes(program: Program, binding: Binding) -> bool:
-    """Return whether the binding is Horovod's wrap, which is made on purpose and where it belongs."""
+    """Return whether the binding is Horovod's wrapper, which is made on purpose."""
     node = binding.value
     if not isinstance(node, ast.Call) or binding.kind != "value":
         return False
@@ -113,7 +113,7 @@ def _distributes(program: Program, binding: Binding) -> bool:
 
 
 def _stepped(program: Program) -> set[str]:
-    """The names on which a step is called, or that `compile` is given as the optimizer."""
+    """The names on which a step is called, or that are the optimizer of a `compile`."""
     receivers = (
         site.node.func.value
         for site in program.script.sites_named(*_STEPS)
@@ -306,7 +306,7 @@ def _reads_only_before(program: Program, definition: Statement, first: int) -> b
 
 
 def _may_matter(program: Program, statement: Statement) -> bool:
-    """Return whether the statement may do something that must come before an optimizer is made."""
+    """Return whether the statement may have an effect that must precede an optimizer's creation."""
     facts = statement.scope.facts
     bindings = [each.binding for given in facts.attributes.values() for each in given]
     bindings += [each.binding for given in facts.items.values() for each in given]

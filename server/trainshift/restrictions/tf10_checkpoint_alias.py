@@ -38,7 +38,7 @@ from trainshift.restrictions.restriction import Findings, Restriction
 
 
 def check(program: Program) -> Findings:
-    """One finding for each creation that no plain name holds first, each second creation, each alias."""
+    """Yield a finding for each creation not held by a plain name first, each second creation, each alias."""
     yield from one_name.check(program, "TF10", MadeKind.CHECKPOINT, MadeKind.MANAGER)
 
 

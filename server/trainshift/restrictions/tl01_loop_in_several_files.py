@@ -86,7 +86,7 @@ def _place(program: Program, loops: list[Loop]) -> Span:
 
 
 def _homes(program: Program, binding: Binding) -> list[Script]:
-    """The files in which that stands which an import binds, whatever files hand it on."""
+    """The files that define an imported object, whatever files pass it on."""
     values = program.names.bound(binding)
     return [program.script.home(each.scope) for each in values if isinstance(each, Function | Class)]
 

@@ -52,7 +52,7 @@ _FOR_ESTIMATOR = "given to an Estimator"
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A function that is used as a value: the expression, where it is read, and how it is used."""
+    """A function used as a value: the expression, its place, and the kind of use."""
 
     node: ast.expr
     scope: Scope
@@ -127,7 +127,7 @@ def _is_training_method(program: Program, use: _Use) -> bool:
 
 
 def _names_of_functions(program: Program) -> set[str]:
-    """The names that functions may go by: their own, those of imports, and those that are given to them."""
+    """The names of functions: their own, those of imports, and those assigned to them."""
     script = program.script
     names = {scope.name for scope in script.scopes if scope.kind == "function" and scope.name}
     names |= {*FITTING, "train"}
@@ -194,7 +194,7 @@ _CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 
 
 def _parts(node: ast.expr, candidates: set[str], stored: bool = False) -> list[_Part]:
-    """The names and lambdas that an expression may be, or holds, as far as they may be functions."""
+    """The names and lambdas in an expression that may be functions."""
     if isinstance(node, ast.Name):
         return [(node, stored)] if node.id in candidates else []
     if isinstance(node, ast.Attribute):

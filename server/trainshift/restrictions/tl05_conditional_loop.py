@@ -79,9 +79,7 @@ def check(program: Program) -> Findings:
 
 
 def _is_step_of_others(program: Program, site: Site) -> bool:
-    """Return whether the call stands in a function that nothing in sight calls: its loop is somewhere
-    else.
-    """
+    """Return whether the call is in a function without known callers: its loop is somewhere else."""
     function = site.scope.function()
     return function is not None and not program.fact(Loops).callers(function)
 

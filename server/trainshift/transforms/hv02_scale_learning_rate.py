@@ -51,7 +51,7 @@ _INSIDE = (
 
 
 def propose(program: Program) -> Proposals:
-    """One change for each statement in which a rate is written; none where Adasum keeps the rates."""
+    """Propose one change for each statement with a literal rate; none if Adasum keeps the rates."""
     if not program.fact(Reductions).scales_rates:
         return
     rates, hidden = program.fact(LearningRates).all

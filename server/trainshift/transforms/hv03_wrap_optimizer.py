@@ -96,7 +96,7 @@ def propose(program: Program) -> Proposals:
 
 
 def _average(program: Program, site: Site) -> Change | Withheld:
-    """Average what `tf.gradients` gives, but for the variables that have none."""
+    """Average the result of `tf.gradients`, except for variables without a gradient."""
     span = program.script.span(site.node, site)
     if site.in_fstring:
         return Withheld(
@@ -112,7 +112,7 @@ def _average(program: Program, site: Site) -> Change | Withheld:
 
 
 def _of_agent(program: Program, agent: Agent, node: ast.expr) -> Change:
-    """Average what an agent's own step applies: no wrap of Horovod's averages in `apply_gradients`."""
+    """Average the gradients of an agent's own step: no Horovod wrapper averages in `apply_gradients`."""
     helper = program.at(agent.site).fact(Helpers).names[AVERAGED]
     edits = program.fact(Layout).put(node, agent.site, handed_to(helper))
     title = (
@@ -123,7 +123,7 @@ def _of_agent(program: Program, agent: Agent, node: ast.expr) -> Change:
 
 
 def _change(program: Program, wrap: Wrap) -> Change | Withheld:
-    """Wrap an optimizer where it is made, or where it is used."""
+    """Wrap an optimizer where it is created, or where it is used."""
     node, site = wrap.used or (wrap.site.node, wrap.site)
     span = program.script.span(node, site)
     if site.in_fstring:
@@ -203,7 +203,7 @@ def _averaging(
 
 
 def _serializable(program: Program, remake: Remake) -> Change | Withheld:
-    """Register a schedule class of the script's own, and give it what it lacks to be made again."""
+    """Register a schedule class of the script, and add the methods that copies of its objects need."""
     statement, layout = remake.statement, program.fact(Layout)
     target = program.script.header_span(statement)
     if remake.reason:

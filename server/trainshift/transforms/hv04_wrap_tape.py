@@ -61,7 +61,7 @@ _SOMETIMES = (
 
 
 def propose(program: Program) -> Proposals:
-    """One change for each `with` statement, or for each place where the wrap is made instead."""
+    """Propose one change for each `with` statement, or for each other place of a wrap."""
     yield from _written(program)
     taken = list(dict.fromkeys(each for step in program.fact(Steps).steps for each in step.gradients))
     yield from _perhaps_wrapped(program, taken)
@@ -159,7 +159,7 @@ def _averaged(program: Program, gradient: Gradient) -> Change | Withheld:
 
 
 def _perhaps_wrapped(program: Program, gradients: list[Gradient]) -> Iterator[Withheld]:
-    """The gradients of a tape that the script wraps on some ways to them and on others not."""
+    """Yield the gradients of a tape that the script wraps on some paths only."""
     for gradient in gradients:
         for tape in gradient.bare & gradient.wrapped:
             if any(program.fact(Choice).leaves_out(each, tape.creation) for each in gradient.wraps):
@@ -199,7 +199,7 @@ def _rebind(program: Program, statement: Statement, tapes: list[Tape]) -> tuple[
 
 
 def _wrap(program: Program, node: ast.expr, site: Site) -> tuple[list[Edit], list[Edit]]:
-    """Edits that wrap an expression: where the tape is made, or where its gradient is taken."""
+    """Edits that wrap an expression: the creation of a tape, or its use."""
     hvd = program.at(site).fact(Prerequisites).hvd
     more = program.fact(Reductions).given(Form.TAPE, hvd)
     wrap = handed_to(f"{hvd}.DistributedGradientTape", more)

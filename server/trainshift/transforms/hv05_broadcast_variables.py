@@ -76,7 +76,7 @@ def propose(program: Program) -> Proposals:
 
 
 def _of_agent(program: Program, beginning: Beginning) -> Change:
-    """Broadcast all that an agent holds as soon as it is there: networks, targets, counts."""
+    """Broadcast an agent's variables as soon as they exist: networks, targets, counts."""
     statement = beginning.statement
     hvd = program.at(beginning.site).fact(Prerequisites).hvd
     line = f"{hvd}.broadcast_variables({beginning.name}.variables, root_rank=0)"
@@ -299,7 +299,7 @@ def _body(function: Scope) -> list[Statement]:
 
 
 def _declaring(names: list[str], indentation: str) -> list[str]:
-    """The ``global`` statements for some names, of which each fits a line if it can."""
+    """The ``global`` statements for some names, each within the line length if possible."""
     lines: list[str] = []
     for name in names:
         if lines and len(f"{indentation}{lines[-1]}, {name}") <= _LONGEST:

@@ -223,7 +223,7 @@ def _shortened(program: Program, horizon: Horizon) -> tuple[Edit, ...]:
 
 
 def _totals(program: Program) -> Proposals:
-    """One change for each progress bar that is told how many steps there are (C25)."""
+    """Propose one change for each progress bar whose total is the number of steps (C25)."""
     for site, total in program.fact(Counters).totals:
         target = program.script.statement_span(site.statement)
         size = f"{program.at(site).fact(Prerequisites).hvd}.size()"
@@ -238,7 +238,7 @@ def _totals(program: Program) -> Proposals:
 
 
 def _means(program: Program) -> Proposals:
-    """One change for each statement that takes a mean over the turns of a loop (C25)."""
+    """Propose one change for each statement that computes a mean over a loop's iterations (C25)."""
     found: dict[Statement, list[tuple[Occurrence, bool]]] = {}
     for each in program.fact(Counters).means:
         assert each[0].statement is not None
@@ -286,7 +286,7 @@ def _entries(program: Program) -> Proposals:
 
 
 def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tuple[Edit, ...] | None:
-    """The edits that divide a number of steps; None where it may be None, and nothing can ask whether it is.
+    """The edits that divide a number of steps; None if it may be None, and there is no place to test that.
 
     A conditional is divided in its branches if one of them is no number to divide.
     """
@@ -319,9 +319,7 @@ def _is_rest(node: ast.expr) -> TypeGuard[ast.BinOp]:
 
 
 def _is_restored_count(program: Program, node: ast.expr, site: Site) -> bool:
-    """Return whether a number comes from a counter that the script keeps in a checkpoint, or from an
-    optimizer's.
-    """
+    """Return whether a number comes from a counter in a checkpoint, or from an optimizer's."""
     if not any(True for _ in program.script.sites_named(*named("restoring"))):
         return False
     start = Occurrence(node, site.scope, site.statement)
@@ -373,7 +371,7 @@ def _is_few(program: Program, node: ast.expr, site: Site) -> bool:
 
 
 def _is_settled(program: Program, count: ast.expr, site: Site) -> bool:
-    """Return whether the count is divided already, or is no number to divide."""
+    """Return whether the count is divided already, or is not a number to divide."""
     return program.fact(Pace).agrees(count, site.scope, site.statement) or stays(count)
 
 

@@ -117,7 +117,7 @@ class Job:
 
 
 def run_check(request: CheckRequest, reporter: CheckReporter) -> int:
-    """Check everything that `request` names, tell `reporter`, and return the exit status.
+    """Check all inputs of `request`, report to `reporter`, and return the exit status.
 
     Raises ConfigurationProblem before anything is checked.
     """
@@ -264,7 +264,7 @@ def _in_processes(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Res
 
 
 def _start_process(stop: Event) -> None:
-    """An interrupt is the parent's matter: it tells its processes when to `stop`."""
+    """Ignore interrupts in a worker: the parent tells its workers when to `stop`."""
     global _stopped
     _stopped = stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -383,7 +383,7 @@ def _demanded(job: Job) -> Runtime | None:
 
 @cache
 def _shared_learning() -> Learning:
-    """The verdicts of this process that it has not handed over yet."""
+    """The verdicts that this process has not returned yet."""
     return Learning(_shared_files())
 
 

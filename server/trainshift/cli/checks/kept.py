@@ -1,4 +1,4 @@
-"""Kept: the verdicts of earlier runs of `check`, and what this run adds to them."""
+"""Kept: the verdicts of earlier runs of `check`, and those that this run adds."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Kept:
         return found
 
     def take(self, learned: Verdicts) -> None:
-        """Keep what was found in this run."""
+        """Keep the verdicts of this run."""
         self._verdicts.take(learned)
         self._is_changed |= bool(learned.entries)
 
     def save(self) -> None:
-        """Write down what is new, if that can be."""
+        """Save the new verdicts, if possible."""
         if self._is_changed:
             write_verdicts(self._folder, self._verdicts)
 
@@ -55,7 +55,7 @@ class Learning:
         self._verdicts = Verdicts()
 
     def add(self, path: str, text: str, under: str, noted: Noted, demand: str | None, found: Verdict) -> None:
-        """Take down what was found in a file that holds `text`, unless a file has changed meanwhile."""
+        """Record the verdict on a file with the content `text`, unless a file has changed meanwhile."""
         self._files.note((path,))
         noted.paths.add(path)
         is_read = self._files.digest(path) == digest(text)
@@ -69,5 +69,5 @@ class Learning:
 
 
 def asked_under(settings: Settings) -> str:
-    """A text that stands for settings."""
+    """A key for settings."""
     return fingerprint(replace(settings, given=frozenset()))

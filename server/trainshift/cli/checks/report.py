@@ -1,4 +1,4 @@
-"""Check report: what the checker says of each file, as text, JSON or GitHub annotations."""
+"""Check report: the checker's report on each file, as text, JSON or GitHub annotations."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ class TextCheckReporter:
         self._stream.flush()
 
     def finish(self, *, interrupted: bool = False) -> None:
-        """Show the sums, and what can be done next."""
+        """Show the totals, and the possible next steps."""
         for path, reason in self._nothing if not self._quiet else ():
             self._errors.line((visible(path), "bold"), (f": {reason}", ""))
         if self._statistics:

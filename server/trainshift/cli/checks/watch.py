@@ -1,4 +1,4 @@
-"""Watch: checks again whenever a file changes, until somebody ends it."""
+"""Watch: check again whenever a file changes, until the user stops it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def watch(check: Callable[[], int], paths: Sequence[str], exclude: Sequence[str]
 
 
 def _files(paths: Sequence[str], exclude: Sequence[str]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """The files that a check may read, with what tells that they have changed.
+    """Yield the files that a check may read, with a fingerprint of each.
 
     Those are the scripts that are named, what lies beside them and below them, and the settings above them.
     """

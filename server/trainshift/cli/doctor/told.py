@@ -1,4 +1,4 @@
-"""Told: what the doctor found, as text for people and as JSON for programs."""
+"""Told: the doctor's report, as text for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VERSION = 1
 
 
 def tell(installed: Installed, advice: Advice, format_: str) -> None:
-    """Print what was found, in one of the two formats, to standard output."""
+    """Print the report, in one of the two formats, to standard output."""
     if format_ == "json":
         click.echo(json.dumps(_table(installed, advice), indent=2))
     else:
@@ -23,7 +23,7 @@ def tell(installed: Installed, advice: Advice, format_: str) -> None:
 
 
 def _found(installed: Installed) -> Iterator[str]:
-    """One line for each thing that was looked for."""
+    """Yield one line for each package."""
     built = f" ({', '.join(installed.built)})" if installed.built else ""
     rows = (
         ("Python", f"{'.'.join(map(str, installed.python))} ({installed.path})"),
@@ -38,7 +38,7 @@ def _found(installed: Installed) -> Iterator[str]:
 
 
 def _recipes(recipes: tuple[Recipe, ...]) -> Iterator[str]:
-    """The commands of the first way, and those in which the others differ."""
+    """Yield the commands of the first recipe, and the different ones of the others."""
     if not recipes:
         return
     first, *others = recipes

@@ -1,4 +1,4 @@
-"""Changes: what a conversion does to the files of a program, and how reports tell it."""
+"""Changes: the files of a program after a conversion, and their reports."""
 
 from __future__ import annotations
 

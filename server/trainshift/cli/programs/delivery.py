@@ -1,4 +1,4 @@
-"""Delivery: puts what was converted where the user wants it, all of it or nothing."""
+"""Delivery: write converted files to their destination, all or none."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _deliver_one(
     result: Conversion,
     request: Request,
 ) -> None:
-    """Write the start file, or the one that is asked for, as one text."""
+    """Write the start file, or the requested one, as one text."""
     start = result.files[0].path
     wanted = home(request.only) if request.only else start
     others = [shown_path(each.path) for each in changed if each.path != wanted]

@@ -1,4 +1,4 @@
-"""Requests: what a person asks `convert` for."""
+"""Requests: the user's request to `convert`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources: the files that the programs of one run are made of, each read once and shared."""
+"""Sources: the files of all programs in one run, each read once and shared."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Sources:
         return known.text if isinstance(known, SourceFile) else None
 
     def read_ahead(self, path: str, name: str) -> None:
-        """Read the file at an absolute path, so that what it starts is told of the text that is converted."""
+        """Read the file at an absolute path, so that the report is about the converted text."""
         try:
             self._ahead[path] = files.read(name)
         except FileProblem as problem:
@@ -56,7 +56,7 @@ class Sources:
         return known
 
     def file(self, path: str, text: str) -> SourceFile:
-        """The file at an absolute path; raises FileProblem where it does not hold `text` any more."""
+        """The file at an absolute path; raises FileProblem if its text is no longer `text`."""
         name = shown_path(path)
         try:
             file = self._changed.get(path) or files.read(name)
@@ -70,7 +70,7 @@ class Sources:
         return file
 
     def change(self, path: str, file: SourceFile, text: str, is_written: bool) -> None:
-        """Let the file at an absolute path hold `text` from now on, on the disk or for this run alone."""
+        """Replace the text of the file at an absolute path, on disk or for this run only."""
         self._ahead.pop(path, None)
         if not is_written:
             self._changed[path] = replace(file, data=file.encode(text), text=text)

@@ -133,7 +133,7 @@ class _Outcome:
     statements: list[dict[str, object]] | None = None
 
     def exit_status(self, *, check: bool) -> int:
-        """0 for what is done, 1 for what was refused or would change, 2 for what cannot be read."""
+        """Return 0 for success, 1 for a refusal or (with --check) a change, 2 for an unreadable file."""
         if self.status == "error":
             return 2
         if self.status in ("refused", "internal error") or self.withheld:
@@ -194,7 +194,7 @@ def _check_usage(given: _Options) -> None:
 
 
 def _processed(item: Input, given: _Options, files: ParsedFiles) -> _Outcome:
-    """Expand one file and put the result where it is wanted; never raises for what the file is."""
+    """Expand one file and deliver the result; never raises because of the file."""
     from trainshift.cli.diff import STANDARD_INPUT_NAME
     from trainshift.cli.documents import read_document
     from trainshift.cli.terminal import describe_defect
@@ -266,7 +266,7 @@ def _read(document: Document, text: str, files: ParsedFiles) -> Program:
 
 
 def _make(outcome: _Outcome, document: Document, given: _Options, files: ParsedFiles) -> None:
-    """Make a function of a file static, and put the result where it is wanted.  Raises FileProblem."""
+    """Make a function of a file static, and deliver the result. Raises FileProblem."""
     from functools import partial
 
     from trainshift.static_graphs.decorate import make_static, makeable, named
@@ -304,7 +304,7 @@ def _make(outcome: _Outcome, document: Document, given: _Options, files: ParsedF
 
 
 def _is_hindered(outcome: _Outcome, document: Document, edits: list[Edit]) -> bool:
-    """Return whether the cells of a notebook stand in the way of edits, which are refused then."""
+    """Return whether a notebook's cells prevent edits, which are then refused."""
     from trainshift.engine.cells import Cells
     from trainshift.engine.conversion import hindrance
 
@@ -380,7 +380,7 @@ def _describe(outcome: _Outcome, document: Document, expansion: Expansion) -> No
 
 
 def _deliver(document: Document, after: Document, given: _Options) -> bool:
-    """Put the result where it is wanted; whether that was done.  Raises FileProblem."""
+    """Deliver the result; return whether it was written. Raises FileProblem."""
     from trainshift.cli.diff import STANDARD_INPUT_NAME
     from trainshift.cli.streams import print_bytes
     from trainshift.host.writing import write_in_place, write_output
@@ -416,7 +416,7 @@ class _Report:
         self._printer = Printer(sys.stderr, wants_colour(sys.stderr, given.color))
 
     def file(self, outcome: _Outcome) -> None:
-        """Print the diff of a file, and what became of it."""
+        """Print the diff of a file, and its outcome."""
         if self._given.format_ == "json":
             return
         from trainshift.cli.diff import is_text, print_diffs
@@ -454,7 +454,7 @@ class _Report:
             self._printer.line((f"    {codes}", ""))
 
     def finish(self, found: list[_Outcome]) -> None:
-        """Print the JSON document, or what to do next."""
+        """Print the JSON document, or the next step."""
         if self._given.format_ == "json":
             statuses = ("expanded", _NOTHING, "refused", "error", "internal error")
             summary: dict[str, int] = {"files": len(found)}

@@ -1,1 +1,1 @@
-"""Pythons of this machine: their TensorFlow, Keras and Horovod, and what builds those that they lack."""
+"""Pythons on this machine: their TensorFlow, Keras and Horovod, and the commands for missing ones."""

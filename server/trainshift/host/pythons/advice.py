@@ -1,4 +1,4 @@
-"""Advice: whether what a Python has goes together, and what to do if not."""
+"""Advice: whether the packages of a Python fit together, and what to do if not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Installed: what a Python has of TensorFlow, Keras and Horovod, asked in processes of its own."""
+"""Installed: the TensorFlow, Keras and Horovod of a Python, found by running it."""
 
 from __future__ import annotations
 

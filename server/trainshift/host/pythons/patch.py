@@ -1,4 +1,4 @@
-"""Patch: what Horovod 0.28.1 needs to be built for TensorFlow 2.19 and later.
+"""Patch: the change that Horovod 0.28.1 needs for TensorFlow 2.19 and later.
 
 One of its files includes headers of XLA that these do not install any more.  It holds XLA's own operations,
 which are off by default, and which nothing of ours uses.

@@ -1,4 +1,4 @@
-"""Probe: run by the Python that is asked about, tells as JSON what it has.
+"""Probe: run by the inspected Python; prints its packages as JSON.
 
 `probe.py packages` loads nothing; `probe.py horovod` loads TensorFlow and Horovod, which may crash.
 The last line of its output is the answer.  It uses the standard library of Python 3.8, and nothing of ours.

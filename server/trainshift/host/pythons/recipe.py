@@ -1,4 +1,4 @@
-"""Recipe: the commands that give a Python TensorFlow, and build Horovod for it."""
+"""Recipe: the commands that install TensorFlow in a Python, and build Horovod for it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def line_of(version: str) -> TensorFlows | None:
 
 
 def line_for(python: tuple[int, ...]) -> TensorFlows | None:
-    """The line of TensorFlow that a Python is given; None if none has a wheel for it."""
+    """The TensorFlow versions for a Python; None if none has a wheel for it."""
     return next((line for line in LINES if line.pythons[0] <= python[:2] <= line.pythons[1]), None)
 
 

@@ -68,13 +68,13 @@ class Wanted:
     is_hinted: bool = False
 
     def wants(self, kind: str) -> bool:
-        """Return whether actions of a kind are asked for."""
+        """Return whether actions of a kind are requested."""
         return self.only is None or any(
             not each or kind == each or kind.startswith(f"{each}.") for each in self.only
         )
 
     def names(self, kind: str) -> bool:
-        """Return whether a kind was asked for by a name that is no other action's."""
+        """Return whether a kind was requested by its own name, not by a parent's."""
         return self.only is not None and self.wants(kind) and "" not in self.only
 
     def data(self, do: str, paper: Paper, span: Span | None = None, code: str = "") -> dict[str, Any]:
@@ -237,7 +237,7 @@ def _action(
 
 
 def _titled(title: str) -> str:
-    """A title as it stands among those of other servers."""
+    """A title in the style of other servers."""
     return f"Trainshift: {title}"
 
 

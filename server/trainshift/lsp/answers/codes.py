@@ -1,4 +1,4 @@
-"""Codes: everything that has one, in the order in which clients list it."""
+"""Codes: everything with a code, in the order in which clients list them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CODES = {each.code: each for each in _ALL}
 
 
 def listed() -> list[dict[str, str]]:
-    """All codes, as the client is told of them."""
+    """All codes, in the format for the client."""
     return [
         {"code": each.code, "name": each.name, "title": each.title, "url": page_url(each.code)}
         for each in _ALL

@@ -1,4 +1,4 @@
-"""Derivatives: what is offered in a function, the edits behind that, and what a made one's comment tells.
+"""Derivatives: the actions in a function, their edits, and the hovers of made functions' comments.
 
 A menu asks only which function the cursor is in.  What differentiating it comes to is computed on the
 desk's thread, once for each version, and nothing that does so is loaded before.
@@ -67,7 +67,7 @@ class Wish(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A function at the top level of a program, its parameters, and where it stands."""
+    """A function at the top level of a program, its parameters, and its place."""
 
     name: str
     parameters: tuple[str, ...]
@@ -89,13 +89,13 @@ class _Reading:
         return self._future.result() if is_known else None
 
     async def outcome(self) -> Outcome:
-        """The outcome, computed before anything else; Outdated where a newer version comes first."""
+        """The outcome, computed before anything else; Outdated if a newer version comes first."""
         if not self._future.done():
             await asyncio.wrap_future(self._desk.errand(self._program, self._run))
         return self._future.result()
 
     async def in_time(self, seconds: float) -> None:
-        """Have it computed before anything else, and wait so long for the outcome at most."""
+        """Compute the outcome first, and wait at most this long."""
         if self._future.done():
             return
         self._desk.errand(self._program, self._run)
@@ -143,7 +143,7 @@ class Derivatives:
     async def offered(
         self, program: OpenProgram, paper: Paper, wanted: Wanted, *, is_alone: bool
     ) -> list[types.CodeAction]:
-        """The actions for a place; the ones that are refused are disabled, or left out, where that is known.
+        """The actions for a place; those known to be refused are disabled or left out.
 
         That is waited for, and no longer than nobody notices, only where they are all that there is to show
         (`is_alone`), or are asked for by name.  Other actions are never kept waiting.
@@ -366,7 +366,7 @@ def _to_be_made(paper: Paper, outcome: Outcome) -> Derived:
 
 
 def _reason(paper: Paper, outcome: Outcome) -> str:
-    """Return why there is nothing to be done; empty where there is an edit."""
+    """Return why there is no edit; empty if there is one."""
     try:
         _to_be_made(paper, outcome)
     except NotPossible as reason:

@@ -1,4 +1,4 @@
-"""Hints: why a statement could be made distributed, and how its lines read before and after."""
+"""Hints: why a statement could be distributed, with its lines before and after."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _told(code: str, changes: Sequence[Change], state: State, docs_url: str) -> 
 
 
 def _difference(state: State, changes: Sequence[Change]) -> str:
-    """The lines that changes are about, before and after, without what they need elsewhere."""
+    """The changed lines before and after, without prerequisites elsewhere."""
     assert state.outline is not None
     assert state.outline.whole.analysis is not None
     analysis, path = state.outline.whole.analysis, state.outline.path

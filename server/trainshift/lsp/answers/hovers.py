@@ -1,4 +1,4 @@
-"""Hovers: what a finding's code means, and why a line that Trainshift writes is there."""
+"""Hovers: the meaning of a finding's code, and the purpose of a line that Trainshift has written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lenses: a line above each training loop that says what it is and what can be done with it."""
+"""Lenses: a line above each training loop with its kind and the possible actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places: where what is said of a program stands in the client's documents."""
+"""Places: map places of a program to the client's documents."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Places:
                 raise Changed(path)
 
     def home(self, edit: Edit) -> tuple[Part, Edit]:
-        """The document that an edit is of, and the edit as it is to be given it."""
+        """The document of an edit, and the edit with the document's offsets."""
         if self.paper is not None:
             return self.paper.home(edit)
         if self._analysis is None:
@@ -109,7 +109,7 @@ class Places:
         return self._told(note, paper)
 
     def _told(self, note: Note, paper: Paper | None) -> dict[str, Any]:
-        """A note on a document, or where there is none on a file of the program."""
+        """A note on a document, or on a file of the program that is not open."""
         source = paper.source if paper is not None else self.sources[note.path or self._start]
         offset = source.line_starts[note.line - 1] + note.column - 1
         part = paper.part_at(offset) if paper is not None else self.part(note.path)

@@ -1,4 +1,4 @@
-"""Reports: diagnostics for the client, pushed or pulled, of what is open and of the workspace."""
+"""Reports: diagnostics for the client, pushed or pulled, for open documents and the workspace."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Reports:
                 self.show(program, program.state, diagnostics.items_of(program.state, program.rules))
 
     def show(self, program: OpenProgram, state: State, items: dict[str, list[diagnostics.Item]]) -> None:
-        """Push what is known of a version, or ask the client to pull it anew."""
+        """Push the diagnostics of a version, or ask the client to pull again."""
         if program.paper is not state.paper or program.is_closed or not self.has_begun:
             return
         if self._session.endpoint.protocol.trace != types.TraceValue.Off:
@@ -63,7 +63,7 @@ class Reports:
                 self._session.endpoint.workspace_code_lens_refresh(None)
 
     async def pulled(self, params: types.DocumentDiagnosticParams) -> Any:
-        """The report on one document."""
+        """The report on one document, for a client that pulls."""
         await self._session.has_settings()
         uri = params.text_document.uri
         program = self._session.program_of(uri)

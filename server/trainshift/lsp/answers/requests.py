@@ -1,4 +1,4 @@
-"""Answers: what the client asks about a place, and the commands that it gives."""
+"""Answers: the client's requests about places, and its commands."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Answers:
             raise JsonRpcContentModified(message=_CHANGED) from None
 
     async def convert(self, *arguments: Any) -> dict[str, Any]:
-        """The command that converts a whole file: one argument, its URI or an object that holds it.
+        """Run the command that converts a whole file: one argument, its URI or an object with it.
 
         An object whose `apply` is false asks for the edit alone, of which the user is told nothing; one whose
         `ignoreVersions` is true has it converted whatever versions its project asks for.  `leaveOut` are
@@ -246,7 +246,7 @@ class Answers:
         return await self._of_static("expand", "Expand", "expanded", *arguments)
 
     async def make_static(self, *arguments: Any) -> dict[str, Any]:
-        """The command that makes a function static: its arguments are those of the one before."""
+        """Run the command that makes a function static, with the same arguments as the one before."""
         return await self._of_static("make", "Make static", "made static", *arguments)
 
     async def _of_static(self, what: str, label: str, done: str, *arguments: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Statics: what is offered and told of functions that Paddle turns into a static graph.
+"""Statics: the actions and hovers in functions that Paddle turns into a static graph.
 
 Loaded when a document has a sign of Paddle.  What a program's static functions are is computed on the
 desk's thread, once for each version; what expanding them comes to, when it is asked for.
@@ -80,7 +80,7 @@ class _Reading:
         self.reasons: dict[Wish, str] = {}
 
     def facts(self) -> Program | None:
-        """The program; None where it is not Python."""
+        """The program; None if it is not Python."""
         if self._facts is None:
             script = self._live.whole(self.paper.source)
             self._facts = Program(script) if script is not None else None
@@ -129,7 +129,7 @@ class _Reading:
         return found
 
     def reason(self, wish: Wish) -> str:
-        """Return why a wish comes to nothing; empty where it comes to an edit."""
+        """Return why a request is refused; empty if there is an edit."""
         if wish not in self.reasons:
             self.reasons[wish] = self._reason(wish)
         return self.reasons[wish]
@@ -193,7 +193,7 @@ class Statics:
     # The menu
 
     async def offered(self, program: OpenProgram, paper: Paper, wanted: Wanted) -> list[types.CodeAction]:
-        """The actions for a place; those that are refused are disabled, where that is known in a moment."""
+        """The actions for a place; those refused are disabled, if that is known quickly."""
         if program.paper is not paper or not any(map(wanted.wants, (EXPAND, EXPAND_FILE, MAKE_STATIC))):
             return []
         reading = self._reading(program)
@@ -354,7 +354,7 @@ def _rule(code: str, title: str) -> dict[str, str]:
 
 
 async def _quiet(work: Any) -> None:
-    """Wait for what nobody may be waiting for any more."""
+    """Wait for work that may have no other waiter."""
     with contextlib.suppress(Outdated):
         try:
             await work

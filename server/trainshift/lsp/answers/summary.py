@@ -1,4 +1,4 @@
-"""Summary: what is said of a program as a whole: its training loops, and what a conversion comes to."""
+"""Summary: a program as a whole: its training loops, and the outcome of a conversion."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NEW_LINE = "newLine"
 
 
 def summary(state: State, uri: str, places: Places) -> Outline:
-    """A settled version in short, as the client is told that asks by the URI of one of its documents.
+    """A settled version in short, for a client that asks with the URI of one of its documents.
 
     `places` are those of its program.
     """
@@ -60,7 +60,7 @@ def summary(state: State, uri: str, places: Places) -> Outline:
 
 
 def title_of(state: State) -> str:
-    """The files that a conversion changes, in words; "" where that is the document alone."""
+    """The files that a conversion changes, in words; "" if only the document."""
     if state.outline is None or state.outline.whole.changing in ((), (state.outline.path,)):
         return ""
     whole = state.outline.whole
@@ -91,7 +91,7 @@ def loops(state: State) -> Iterator[tuple[Part, Span, str]]:
 
 
 def warnings(state: State) -> list[Diagnostic]:
-    """The findings that are warnings at least, but for a syntax error."""
+    """The findings that are at least warnings, except syntax errors."""
     loud = (each for each in state.shown if each.severity >= Severity.WARNING)
     return [each for each in loud if each.code != SYNTAX_ERROR.code]
 
@@ -140,7 +140,7 @@ def _obstacle(state: State) -> Conversion | None:
 
 
 def account(places: Places, conversion: Conversion) -> dict[str, Any]:
-    """A conversion that nobody has applied yet, as the client is told of it."""
+    """The report on a conversion that has not been applied yet."""
     notes = {
         "changes": conversion.applied,
         "decisions": conversion.decisions,
@@ -157,6 +157,6 @@ def account(places: Places, conversion: Conversion) -> dict[str, Any]:
 
 
 def unaccounted(conversion: Conversion) -> dict[str, Any]:
-    """A conversion of which there is nothing to be told but its reason."""
+    """The report on a conversion with nothing but its reason."""
     nothing: dict[str, Any] = {"changes": [], "decisions": [], "doubts": [], "withheld": []}
     return {"applied": False, "reason": conversion.reason, "status": conversion.status.value, **nothing}

@@ -18,7 +18,7 @@ from trainshift.python.source.source import BOM, Source, Span
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a document: the text between two positions, or all of it where they are None."""
+    """A change of a document: the text between two positions, or all of it if they are None."""
 
     text: str
     first: Place | None = None
@@ -27,7 +27,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Part:
-    """A document of the client: its own exact text, and where it begins in the program.
+    """A document of the client: its exact text, and its offset in the program.
 
     `hidden` are the code points at its start that the program leaves out (a byte order mark).
     """
@@ -67,7 +67,7 @@ class Part:
         return self.start + max(self.positions.offset(place) - self.hidden, 0)
 
     def changed(self, version: int | None, changes: Iterable[Change]) -> Part:
-        """The part after changes, each of which is to the text that the one before left."""
+        """The part after changes, applied one after another."""
         source = self.source
         for change in changes:
             if change.first is None or change.last is None:
@@ -80,13 +80,13 @@ class Part:
 
 
 def plain(uri: str, version: int | None, text: str, encoding: str) -> Part:
-    """A document by itself."""
+    """A document without others."""
     return Part(uri, version, text, encoding, hidden=len(BOM) if text.startswith(BOM) else 0)
 
 
 @dataclass(frozen=True)
 class Paper:
-    """One version of a program: its text, and the documents that hold it, one for each of its `cells`."""
+    """One version of a program: its text, and its documents, one for each of its `cells`."""
 
     text: str
     parts: tuple[Part, ...]
@@ -114,14 +114,14 @@ class Paper:
         return sha1(versions.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
     def part_at(self, offset: int) -> Part:
-        """The part that holds an offset, its end included."""
+        """The part at an offset, its end included."""
         if len(self.parts) == 1:
             return self.parts[0]
         starts = [part.start for part in self.parts]
         return self.parts[max(bisect_right(starts, offset) - 1, 0)]
 
     def home(self, edit: Edit) -> tuple[Part, Edit]:
-        """The part that an edit is of, and the edit as that part is to be given it."""
+        """The part of an edit, and the edit with the part's offsets."""
         if self.cells is None:
             return self.parts[0], edit
         index, inside = self.cells.home(edit)
@@ -134,7 +134,7 @@ class Paper:
 
 
 def paper_of(part: Part) -> Paper:
-    """The program that a plain document holds."""
+    """The program of a plain document."""
     return Paper(part.text[part.hidden :] if part.hidden else part.text, (part,))
 
 

@@ -29,7 +29,7 @@ Home = Callable[[Edit], tuple[Part, Edit]]
 def workspace_edit(
     plan: Plan, home: Home, client: Client, names: Mapping[str, str] = MappingProxyType({})
 ) -> types.WorkspaceEdit:
-    """The edits of a plan, in text order; each rule is named by itself in each document that has a name."""
+    """The edits of a plan, in text order; each rule is labelled in each document that has a name."""
     rules = {edit: change.rule for change in plan.changes for edit in change.edits}
     named = {rules[edit] for edit in plan.edits if edit in rules}
     parts: dict[str, Part] = {}

@@ -50,7 +50,7 @@ class Positions:
         return start + len(cut(self._source.text[start:end], max(character, 0), self._encoding)[0])
 
     def span(self, first: Place, last: Place) -> Span:
-        """The stretch between two positions, the wrong way round too."""
+        """The span between two positions, in either order."""
         start, end = self.offset(first), self.offset(last)
         return Span(min(start, end), max(start, end))
 

@@ -1,4 +1,4 @@
-"""Capabilities: what the server tells a client that it can do, as plain JSON.
+"""Capabilities: the server's capabilities, as plain JSON.
 
 They are answered before anything heavy is imported, so nothing heavy is imported here.
 """

@@ -1,4 +1,4 @@
-"""Client: what the other side said it can do."""
+"""Client: the capabilities of the client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads asyncio without TLS, and lsprotocol without building the classes that nobody uses.
+"""Import asyncio without TLS, and lsprotocol without building unused classes.
 
 asyncio can do without `ssl`, and a server without it takes 4 MB less.  lsprotocol defines about a thousand
 attrs classes, and building them all takes half a second, which a person would wait for at every start.
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class _Fields:
-    """Stands for the attributes of a class until somebody asks for them."""
+    """A placeholder for the attributes of a class until their first use."""
 
     def __get__(self, instance: object, owner: type) -> Any:
         _build(owner)
@@ -25,7 +25,7 @@ _NOT_YET = _Fields()
 
 @functools.cache
 def load() -> None:
-    """Import both; does nothing for what somebody has imported already."""
+    """Import both, unless they are imported already."""
     import sys
 
     import attrs

@@ -1,4 +1,4 @@
-"""Logs: what the server has to say about itself, in the client's log and in a file."""
+"""Logs: the server's log, in the client and in a file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ClientLog(logging.Handler):
         self.setFormatter(logging.Formatter("%(name)s: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Hand a record on; one that comes of sending is dropped."""
+        """Send a record to the client; one caused by sending is dropped."""
         traces = self._protocol.trace != types.TraceValue.Off
         if self.loop is None or (record.levelno < logging.WARNING and not traces):
             return

@@ -22,7 +22,7 @@ _TAKEN_DOWN = ("/didOpen", "/didChange", "/didClose", "/didChangeWorkspaceFolder
 
 
 class ServerCancelled(JsonRpcException):
-    """The answer is overtaken by a newer version; the client may ask again."""
+    """The error that a newer version has overtaken the answer; the client may ask again."""
 
     CODE = -32802
     MESSAGE = "Server Cancelled"
@@ -91,7 +91,7 @@ class Protocol(LanguageServerProtocol):
             future.set_exception(JsonRpcInternalError(message="the answer cannot be read"))
 
     def handle_message(self, message: Any) -> None:
-        """Handle one message; what is none, or comes before `initialize`, is not handled."""
+        """Handle one message; ignores malformed ones, and those before `initialize`."""
         if message is None or not hasattr(message, "jsonrpc"):
             return
         method = getattr(message, "method", None)
@@ -114,7 +114,7 @@ class Protocol(LanguageServerProtocol):
         super().handle_message(message)
 
     def _handle_notification(self, method_name: str, params: Any) -> None:
-        """Handle a notification; what is taken down goes to the server, past pygls' documents and folders."""
+        """Pass a notification to the server, without pygls' own documents and folders."""
         if method_name.endswith(_TAKEN_DOWN):
             self._own(method_name, params)
         else:
@@ -139,7 +139,7 @@ class Protocol(LanguageServerProtocol):
             self.writer.write(message)
 
     def _send_handler_result(self, future: Any, *, msg_id: Any) -> None:
-        """Answer a request; a refusal that is meant is no error of the server's."""
+        """Answer a request; an intended refusal is not logged as an error."""
         if not future.cancelled():
             error = future.exception()
             if isinstance(error, JsonRpcException):
@@ -198,12 +198,12 @@ class _Initialize:
 
 
 class Endpoint(LanguageServer):
-    """pygls' server, which tells errors to the log and not in a box that somebody must close."""
+    """pygls' server, but with errors in the log instead of pop-up messages."""
 
     protocol: Protocol
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Log an error; one of the client's is no more than noted."""
+        """Log an error; one of the client's only as a note."""
         if isinstance(error, JsonRpcException) and error.code != JsonRpcInternalError.CODE:
             log.info("%s", error)
         else:

@@ -16,7 +16,7 @@ _LENGTH = re.compile(rb"(?i).*content-length[ \t]*:[ \t]*([0-9]{1,19})[ \t]*(?:\
 
 
 class Reader:
-    """Messages out of what `read` gives: up to so many bytes, none at the end."""
+    """Read messages from `read`, which returns up to a number of bytes, or none at the end."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
@@ -63,7 +63,9 @@ def _length(header: bytes) -> int:
 
 
 class Writer:
-    """Messages into what `write` takes, as many bytes as it tells; they are dropped when nobody reads."""
+    """Write messages by `write`, which returns the number of bytes written; drops them if the reader has
+    gone.
+    """
 
     def __init__(self, write: Callable[[memoryview], int]) -> None:
         self._write = write
@@ -84,7 +86,7 @@ class Writer:
 
 
 def notification(method: str, params: str) -> bytes:
-    """A notification of which the parameters are JSON already."""
+    """A notification whose parameters are JSON already."""
     return _framed(f'{{"jsonrpc":"2.0","method":"{method}","params":{params}}}')
 
 

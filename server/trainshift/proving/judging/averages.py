@@ -138,7 +138,7 @@ def fits(number: int, records: Sequence[Record], arrays: Sequence[Any]) -> list[
 
 
 def constant(values: Sequence[float]) -> float:
-    """The one factor of all steps; 0.0 where there is none."""
+    """The constant factor of all steps; 0.0 if there is none."""
     middle = sorted(values)[len(values) // 2] if values else 0.0
     return middle if all(abs(each - middle) <= SLACK * abs(middle) for each in values) else 0.0
 

@@ -47,7 +47,7 @@ def drifts(one: OptimizerRecord, two: OptimizerRecord, arrays: Sequence[Any], st
 
 
 def without_made_equal(record: Record, records: Sequence[Record]) -> Record:
-    """A record in which a variable counts as broadcast that was made equal by the first step.
+    """A record in which variables made equal by the first step count as broadcast.
 
     Where nothing but that has made the ranks equal, the slots that began so are, too; and so they are where
     all that an optimizer trains was made equal before its first step.

@@ -408,7 +408,7 @@ def _what_quietens(seen: Seen, faults: list[str]) -> str:
 
 
 def silence(seen: Seen) -> str:
-    """Return why nothing was seen to be printed or written."""
+    """Return why no output or file was observed."""
     if any(map(is_failed, seen.ranks)):
         return "A rank ended before anything was printed or written."
     if seen.is_cut:
@@ -425,7 +425,7 @@ def by_host(seen: Seen) -> dict[str, list[Record]]:
 
 
 def gpu(seen: Seen) -> Found:
-    """The devices that each rank asked for."""
+    """Check the devices that each rank asked for."""
     found = Found(do="Show each rank one GPU: the one of hvd.local_rank().", code="HV01")
     for host, records in by_host(seen).items():
         told = sentences(judge.gpus_shared(records))

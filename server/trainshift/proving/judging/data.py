@@ -101,7 +101,7 @@ def walk_of(kind: tuple[str, ...], before: Record, records: Sequence[Record]) ->
 def is_data(
     place: int, theirs: Sequence[list[Column]], ours: Sequence[list[Column]], least: float = MOST
 ) -> bool:
-    """Return whether a place in each batch holds data, of which the original has seen at least a part."""
+    """Return whether a place in each batch contains data, at least a part of which the original used."""
     if len({tuple(columns[place][1]) for columns in theirs}) < 2:
         return False
     known = {row for columns in theirs for row in columns[place][1]}
@@ -185,7 +185,7 @@ def contents(walk: Walk, steps: float) -> Iterator[str]:
 
 
 def evaluation(before: Record, records: Sequence[Record]) -> Iterator[str]:
-    """`evaluation-divided`: each rank evaluates on as many elements as the original, or not at all."""
+    """Yield `evaluation-divided`: each rank must evaluate on as many elements as the original, or none."""
     for rank, record in enumerate(records):
         others = {*record.evaluated} - {*before.evaluated}
         if others:

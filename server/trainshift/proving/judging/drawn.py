@@ -102,8 +102,8 @@ def faults_of_turns(walk: Walk) -> Iterator[str]:
 
 
 def share_of_first(walk: Walk) -> int:
-    """Return how many batches of a rank are its share of the original's first epoch; all where it has one
-    only.
+    """Return the number of a rank's batches that are its share of the original's first epoch; all if there is
+    only one.
     """
     if len(walk.epochs) > 1:
         return max(1, len(walk.epochs[0]) // len(walk.ranks))
@@ -111,10 +111,10 @@ def share_of_first(walk: Walk) -> int:
 
 
 def is_more(seen: float, chance: float) -> bool:
-    """Return whether so many are more than chance brings where so many are to be expected."""
+    """Return whether the observed overlap is larger than chance explains."""
     return seen > chance + DEVIATIONS * max(1.0, math.sqrt(chance))
 
 
 def is_fewer(seen: float, chance: float) -> bool:
-    """Return whether so few are fewer than chance brings where so many are to be expected."""
+    """Return whether the observed overlap is smaller than chance explains."""
     return seen < chance - DEVIATIONS * max(1.0, math.sqrt(chance))

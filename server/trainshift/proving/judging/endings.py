@@ -89,7 +89,7 @@ def reason(run: Run) -> str:
 
 
 def unawaited(failed: Run, ranks: Sequence[Run]) -> str:
-    """A file by whose lack a rank ended and that another one has written; empty if there is none.
+    """A file that a rank lacked when it failed and that another one has written; empty if there is none.
 
     What others have written is found here once they were waited for, as in one folder.
     """

@@ -191,7 +191,7 @@ def wrong_samples(old: dict[int, float], new: dict[int, float], size: int, pace:
 def keeps_pace(
     expected: dict[int, float], new: dict[int, float], paces: Sequence[float], off: float = TOLERANCE
 ) -> bool:
-    """Return whether each new rate is expected about a pace's times as many steps on."""
+    """Return whether each new rate equals the expected one at about the pace times the step."""
     known, slack = sorted(expected), max(paces)
     for step, rate in new.items():
         early = step * min(paces) * (1 - DRIFT) - slack
@@ -213,7 +213,7 @@ def sampled(optimizer: OptimizerRecord) -> dict[int, float]:
 
 
 def metrics_differ(first: Record, second: Record, rank: int) -> Iterator[str]:
-    """`metrics-differ`: callbacks that steer a training by a metric are given the same on all ranks."""
+    """Yield `metrics-differ`: callbacks that steer a training must get the same metric on all ranks."""
     if first.monitored != second.monitored:
         one, two = (shorten(record.monitored) or "nothing" for record in (first, second))
         yield f"metrics-differ: EarlyStopping and ReduceLROnPlateau got {one} on rank 0, {two} on rank {rank}"

@@ -118,7 +118,7 @@ def described(claim: Claim) -> dict[str, Any]:
 
 
 def line_of(path: str, number: int) -> str:
-    """A line of a file; empty where there is none."""
+    """A line of a file; empty if it does not exist."""
     try:
         lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

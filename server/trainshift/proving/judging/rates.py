@@ -84,7 +84,7 @@ def is_steady(before: Record, records: Sequence[Record]) -> bool:
 
 
 def fewest(seen: Seen, records: Sequence[Record]) -> list[str]:
-    """The faults of the rates: the fewest, where it is not known whether the ranks share the steps."""
+    """The fewest possible faults of the rates, if it is unknown whether the ranks share the steps."""
     before = seen.before
     readings = [[*judge.rates_not_scaled(before, records)]]
     if any(record.stopped for record in [before, *records]) and readings[0]:
@@ -104,7 +104,7 @@ def fewest(seen: Seen, records: Sequence[Record]) -> list[str]:
 
 
 def share_of_epoch(before: Record, records: Sequence[Record]) -> bool | None:
-    """Return whether an epoch of a rank is its share of the original's; None where that is not known.
+    """Return whether an epoch of a rank is its share of the original's; None if that is unknown.
 
     So it is where their lengths are not known, and where only some of the longest are shares.
     """

@@ -101,5 +101,5 @@ def sentences(faults: Iterable[str]) -> list[str]:
 
 
 def counted(count: int, what: str) -> str:
-    """A number of things, in words."""
+    """A number with its noun, in words."""
     return f"{count or 'no'} {what}{'s' * (count != 1)}"

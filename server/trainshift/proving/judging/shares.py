@@ -177,9 +177,7 @@ def seen_on_others(common: float) -> str:
 
 
 def has_parts(before: Record, records: Sequence[Record]) -> bool:
-    """Return whether each rank was given a part of the longest data of the original, and not all to draw
-    from.
-    """
+    """Return whether each rank got only a part of the original's longest data."""
     longest, size = max(before.lengths, default=0), len(records)
     at = [index for index, length in enumerate(before.lengths) if length == longest]
     return longest >= size > 1 and all(
@@ -190,7 +188,7 @@ def has_parts(before: Record, records: Sequence[Record]) -> bool:
 
 
 def has_all(before: Record, records: Sequence[Record]) -> bool:
-    """Return whether each rank was given as much as the original."""
+    """Return whether each rank got as much data as the original."""
     return bool(before.lengths) and all(record.lengths == before.lengths for record in records)
 
 
@@ -218,9 +216,7 @@ def is_distinct(walk: Walk) -> bool:
 
 
 def are_divided(original: Run, ranks: Sequence[Run]) -> bool | None:
-    """Return whether no element was seen on two ranks, so that they share an epoch; None where nobody can
-    tell.
-    """
+    """Return whether no element was used by two ranks, so that they share an epoch; None if unknown."""
     before, records = original.record, [run.record for run in ranks if run.record]
     if before is None or len(records) < len(ranks) or len(records) < 2:
         return None
@@ -246,7 +242,7 @@ def uneven(records: Sequence[Record]) -> str:
 
 
 def partly(walks: Sequence[Walk], common: float, divided: bool | None, *, ended: bool) -> Shares:
-    """Judge runs of which some were cut within their first epoch; `ended` says that the ranks were not."""
+    """Judge runs some of which were cut within their first epoch; `ended` says that the ranks were not."""
     if common > SOME:
         return Shares((seen_on_others(common),))
     if (part := min(map(part_come_again, walks))) < MOST:
@@ -291,7 +287,7 @@ def are_apart(walk: Walk) -> bool:
 
 
 def overlap(walk: Walk) -> float:
-    """The largest part of a rank's elements that was seen on others, too, within one epoch."""
+    """The largest part of a rank's elements that others also used, within one epoch."""
     own = [{element for batch in rank for element in batch} for rank in walk.ranks]
     if len(walk.epochs) > 1:
         first = max(1, len(walk.epochs[0]) // len(own))
@@ -326,7 +322,7 @@ def same_batches(records: Sequence[Record]) -> str:
 
 
 def always_the_same(records: Sequence[Record]) -> int:
-    """Return how many rows the largest tensor has of which every step of every process was computed; or 0."""
+    """Return the number of rows of the largest tensor that every step of every process used; or 0."""
     seen = [{(kind, tuple(rows)) for kind, rows in columns} for record in records for columns in record.data]
     common = set.intersection(*seen) if seen else set()
     return max((len(rows) for _, rows in common if len(rows) > 1), default=0)

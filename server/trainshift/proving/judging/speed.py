@@ -14,7 +14,7 @@ WARM_UP = 2
 
 @dataclass(frozen=True)
 class Speed:
-    """Seconds of one step, and samples per second of all ranks together; 0 where that is not known."""
+    """Seconds of one step, and samples per second of all ranks together; 0 if unknown."""
 
     seconds: float = 0.0
     per_second: float = 0.0

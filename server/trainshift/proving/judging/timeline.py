@@ -25,7 +25,7 @@ class Reduction:
 
 
 def read_timeline(path: Path) -> list[Reduction]:
-    """The reductions of a timeline, which may end anywhere; none where there is no file."""
+    """The reductions in a timeline, which may be truncated; none if there is no file."""
     if not path.exists():
         return []
     names: dict[int, str] = {}
@@ -59,7 +59,7 @@ def events(text: str) -> list[dict[str, Any]]:
 
 
 def joined(reductions: Sequence[Reduction]) -> list[tuple[float, float]]:
-    """The times in which anything was being reduced."""
+    """The time spans with any reduction in progress."""
     found: list[tuple[float, float]] = []
     for each in sorted(reductions, key=lambda each: each.start):
         if found and each.start <= found[-1][1]:

@@ -1,4 +1,4 @@
-"""Steps that a script takes by hand: it sets those variables itself of which a tape gave it the gradients.
+"""Steps without an optimizer: the script itself assigns the variables whose gradients a tape computed.
 
 All that it sets between two gradients of the same variables is one step; it is over once each of them was
 set.  Where an optimizer takes a step, no other is one by hand.
@@ -38,7 +38,7 @@ class Sources:
         self.numbers: list[int] = []
 
     def living(self) -> list[Any]:
-        """The variables; none where one is gone."""
+        """The variables; none if one has been deleted."""
         variables = [reference() for reference in self.variables]
         return [] if any(variable is None for variable in variables) else variables
 

@@ -211,7 +211,7 @@ def argument_names(kind: str | bytes) -> list[str]:
 
 
 def sources(targets: Sequence[Any]) -> list[Any]:
-    """The tensors that bring data into the graph in which the targets are computed from them."""
+    """The tensors that feed data into the graph from which the targets are computed."""
     found: list[Any] = []
     waiting, seen = [tensor.op for tensor in targets if tensor is not None], set()
     while waiting:
@@ -226,7 +226,7 @@ def sources(targets: Sequence[Any]) -> list[Any]:
 
 
 def brings_data(operation: Any) -> bool:
-    """Return whether an operation brings data into the graph that it stands in."""
+    """Return whether an operation feeds data into its graph."""
     if operation.type in CONDITIONS:
         return any(tensor.op.type == OPTIONAL for tensor in operation.inputs)
     return bool(operation.type.startswith(SOURCES))

@@ -31,7 +31,7 @@ Signature = tuple[tuple[int, ...], ...]
 
 
 class Details:
-    """The samples of one process, and the places in the script that it came by.
+    """The samples of one process, and the lines of the script that it executed.
 
     `roots` are the folders of the script; `progress` is a file that always holds the number of the step.
     """
@@ -112,7 +112,7 @@ class Details:
         return [sample for number, known, sample in self.local if number > since and known == shapes][::-1]
 
     def sample(self, values: Sequence[Any]) -> Any:
-        """Numbers of some arrays, as many of each."""
+        """Samples of some arrays, equally many of each."""
         share = max(1, MOST_NUMBERS // max(1, len(values)))
         parts = [self.np.ravel(value) for value in values]
         taken = [part[:: -(-len(part) // share)] if len(part) > share else part for part in parts]
@@ -122,7 +122,7 @@ class Details:
         return self.np.concatenate(numbers) if numbers else self.np.zeros(0, "f4")
 
     def place(self) -> str:
-        """The line of the script that is being run, as FILE:LINE; empty if it cannot be told."""
+        """The current line of the script, as FILE:LINE; empty if it is unknown."""
         frame: Any | None = sys._getframe(1)
         while frame is not None:
             name = frame.f_code.co_filename
@@ -134,7 +134,7 @@ class Details:
         return ""
 
     def traced_place(self) -> str:
-        """The same in a function that AutoGraph has made anew."""
+        """The same in a function that AutoGraph has rewritten."""
         tf_stack: Any = importlib.import_module("tensorflow.python.util.tf_stack")
         for frame in reversed(list(tf_stack.extract_stack())):
             if frame.filename.startswith(self.roots) and "__autograph_generated_file" not in frame.filename:
@@ -178,7 +178,7 @@ class Told:
 
 
 def threads() -> set[str]:
-    """The threads of this process; none where nobody can tell."""
+    """The threads of this process; none if they are unknown."""
     with suppress(OSError):
         return {*os.listdir("/proc/self/task")}
     return set()

@@ -1,4 +1,4 @@
-"""Short texts by which arrays are told apart."""
+"""Digests of arrays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def digest(values: Sequence[Any]) -> str:
 
 
 def folded(value: Any) -> bytes:
-    """A few bytes for a large array, in which each word counts by its place; hashing it all takes long."""
+    """A short digest of a large array that depends on each word and its place; hashing it all takes long."""
     numpy: Any = importlib.import_module("numpy")
     data = numpy.ascontiguousarray(value).reshape(-1).view("u1")
     words = data[: len(data) // 8 * 8].view("u8")

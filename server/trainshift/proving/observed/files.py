@@ -113,7 +113,7 @@ class Files(Distribution):
             self.hook_waiting(others.look)
 
     def hook_waiting(self, look: Callable[[], None]) -> None:
-        """Have `look` called after all by which a rank waits for others, and that TensorFlow does not run."""
+        """Call `look` after everything in Python by which a rank waits for others."""
 
         def hook(owner: Any, name: str) -> None:
             original = getattr(owner, name)

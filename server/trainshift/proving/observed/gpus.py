@@ -40,7 +40,7 @@ class Gpus:
         self.hook_runtime()
 
     def used(self) -> list[str]:
-        """The lists of GPUs that sessions were given or, where there was none, TensorFlow's runtime."""
+        """The GPU lists of sessions or, without any, of TensorFlow's runtime."""
         lists = sorted(self.sessions) or ([self.runtime_list()] if self.is_started() else [])
         names = self.asked()
         if names is None:
@@ -49,19 +49,19 @@ class Gpus:
         return [",".join(names[number] for number in own if number < len(names)) for own in numbers]
 
     def asked(self) -> list[str] | None:
-        """The GPUs that the script has asked CUDA for, in time; None where it has not."""
+        """The GPUs that the script has requested from CUDA, in time; None if it has not."""
         told = self.hidden[0] if self.hidden else os.environ.get(VARIABLE)
         if told == self.hidden_at_first:
             return None
         return list(takewhile(lambda name: name != "-1", filter(None, (told or "").split(","))))
 
     def runtime_list(self) -> str:
-        """The list of those that TensorFlow's runtime has, or will have."""
+        """The GPU list of TensorFlow's runtime, now or later."""
         count = len(self.listed("GPU")) if self.are_real else len(self.there())
         return ",".join(map(str, range(count) if self.chosen is None else self.chosen))
 
     def there(self) -> list[Any]:
-        """All that a process sees: fewer where it has asked CUDA for some."""
+        """The GPUs that a process sees: fewer if it has requested some from CUDA."""
         asked = self.asked()
         count = self.count if asked is None else len(asked)
         device = self.context.PhysicalDevice
@@ -72,7 +72,7 @@ class Gpus:
         return self.context.context()._context_handle is not None
 
     def hook_devices(self, owner: Any) -> None:
-        """Have the functions of one module know of the GPUs."""
+        """Replace the functions of one module that list GPUs."""
 
         def wrapped(name: str) -> Callable[[Callable[..., Any]], None]:
             def put(make: Callable[..., Any]) -> None:

@@ -50,7 +50,7 @@ class Keras:
 
     @property
     def applies(self) -> str:
-        """The method of an optimizer by which all its steps are taken."""
+        """The method of an optimizer that performs all of its steps."""
         return "apply" if self.is_3 else "apply_gradients"
 
     @property

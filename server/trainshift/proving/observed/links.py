@@ -38,7 +38,7 @@ Mark = tuple[int, int, int]
 
 
 class Links:
-    """The links below some folders, `homes`; `tell` is called before something in them is changed."""
+    """The links below some folders, `homes`; calls `tell` before something in them changes."""
 
     def __init__(self, homes: list[str], tell: Callable[[], None] = lambda: None) -> None:
         self.homes = [os.path.join(home, "") for home in homes]
@@ -154,7 +154,7 @@ class Others:
 
 
 def open_counter(home: str) -> int:
-    """The file in which a rank counts its changes, opened."""
+    """The open file in which a rank counts its changes."""
     return os.open(os.path.join(home, "record", CHANGES), os.O_RDWR | os.O_CREAT, 0o644)
 
 

@@ -34,12 +34,12 @@ class Loops:
         self.hook_compiling()
 
     def is_over(self, begun: int) -> bool:
-        """Return whether a loop ends whose turn began at this boundary, and took a step."""
+        """Return whether a loop must end whose iteration began at this boundary, and took a step."""
         stopping = self.stopping
         return stopping.told and stopping.trained > begun and stopping.thread == threading.get_ident()
 
     def turns(self, iterable: Iterable[Any]) -> Iterator[Any]:
-        """The turns of a `for`."""
+        """Yield the elements of a `for`, until the training is over."""
         for each in iterable:
             begun = self.stopping.trained
             yield each
@@ -72,25 +72,25 @@ class Loops:
         loader.source_to_code, runner.compile = source_to_code, compiled
 
     def asking(self, source: Any, path: Any) -> Any:
-        """The source, whose loops ask if it is the script's."""
+        """The source, with the question inserted into its loops if it is the script's."""
         if not str(path).startswith(self.roots):
             return source
         return ast.fix_missing_locations(Asking().visit(ast.parse(source, str(path))))
 
 
 class Asking(ast.NodeTransformer):
-    """Has all loops of a module ask."""
+    """Insert the question into all loops of a module."""
 
     numbers = itertools.count()
 
     def visit_For(self, node: ast.For) -> ast.For:
-        """Let an iterator be asked."""
+        """Wrap the iterable of a loop."""
         self.generic_visit(node)
         node.iter = called(node.iter, TURNS, node.iter)
         return node
 
     def visit_While(self, node: ast.While) -> ast.While:
-        """Let a condition be asked, and each turn be told."""
+        """Extend the condition of a loop, and record each iteration."""
         self.generic_visit(node)
         number = ast.Constant(next(self.numbers))
         node.test = ast.copy_location(

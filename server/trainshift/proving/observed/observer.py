@@ -178,7 +178,7 @@ def mentions(owner: type, name: str) -> bool:
 
 
 def install(observer: Observer) -> None:
-    """Lay all hooks but those on files."""
+    """Install all hooks except those on files."""
     tf = observer.tf
     observer.pid = os.getpid()
     config: Any = importlib.import_module("tensorflow.python.autograph.core.config")

@@ -20,7 +20,7 @@ class Steps(ByHand):
     """The gradients of every executed step, and the resulting variables."""
 
     def hook_making(self) -> None:
-        """Have noted where each optimizer is made."""
+        """Record the place where each optimizer is created."""
 
         def hook(owner: Any) -> None:
             original = owner.__init__
@@ -150,7 +150,7 @@ class Steps(ByHand):
         return result
 
     def hook_loss_scaling(self, owner: Any, name: str) -> None:
-        """Have the steps counted that a `LossScaleOptimizer` takes or, where they overflow, skips.
+        """Count the steps that a `LossScaleOptimizer` takes or, on overflow, skips.
 
         `name` is that of the method by which it takes them; in a session's graph only those are.
         """
@@ -272,7 +272,7 @@ class Steps(ByHand):
         return self.observe(note, [*losses, *own])
 
     def hook_shards(self) -> None:
-        """Have counted the datasets of which a share is taken, and noted how long data are that are given."""
+        """Count the datasets of which a share is taken, and record their lengths."""
         owner = self.tf.data.Dataset
         original, slices = owner.shard, owner.from_tensor_slices
 
@@ -301,7 +301,7 @@ class Steps(ByHand):
             hook_fit(keras.api.Model)
 
     def note_length(self, data: Any) -> None:
-        """Note how many elements some data have, where they tell."""
+        """Record the number of elements of some data, if it is known."""
         with suppress(Exception):
             first = self.tf.nest.flatten(data)[0]
             if not hasattr(first, "element_spec"):

@@ -105,7 +105,7 @@ class Stopping:
         return self.feeding is not None and self.unfed <= len(self.counts)
 
     def note_epoch(self, dataset: Any) -> None:
-        """Have noted how many batches a dataset has that is trained on, where it tells."""
+        """Record the number of batches of a training dataset, if it is known."""
         if any(dataset is each for each in self.known) or not hasattr(dataset, "cardinality"):
             return
         self.known.append(dataset)
@@ -113,7 +113,7 @@ class Stopping:
             self.note_batches(int(dataset.cardinality()))
 
     def note_batches(self, count: int | None) -> None:
-        """Keep the number of batches of one epoch; it is negative where it is not known."""
+        """Keep the number of batches of one epoch; negative if it is unknown."""
         if count is not None and count > 0:
             self.batches.append(count)
 

@@ -32,7 +32,7 @@ class Numbers:
         self.count = 0
 
     def of(self, thing: Any) -> int:
-        """The number of `thing`; never one that a dead object had."""
+        """The number of `thing`, never one that a deleted object had."""
         number = self.known.get(id(thing), (None, 0))[1]
         if not self.has(thing):
             self.count = number = self.count + 1
@@ -40,7 +40,7 @@ class Numbers:
         return number
 
     def has(self, thing: Any) -> bool:
-        """Return whether `thing` was given a number."""
+        """Return whether `thing` has a number."""
         reference, _ = self.known.get(id(thing), (None, 0))
         return reference is not None and reference() is thing
 
@@ -167,13 +167,13 @@ class Values:
             return None
 
     def see_session_values(self, numbers: Sequence[int], values: Sequence[Any]) -> None:
-        """Note the first values that variables of a session's graph are seen to have."""
+        """Record the first observed values of a session graph's variables."""
         for number, value in zip(numbers, values, strict=True):
             if self.initial[number] is None:
                 self.initial[number] = digest([value])
 
     def reads(self, variables: Sequence[Any]) -> dict[int, Any]:
-        """Tensors of a session's graph that give the values of variables whenever they are run."""
+        """Tensors in a session's graph that read the variables whenever they are run."""
         with self.tf.control_dependencies(None):
             known = map(known_to_tensorflow, variables)
             return {self.see(variable): variable.read_value() for variable in known}
@@ -208,7 +208,7 @@ class Values:
         return [tensor for tensor in flat if tensor is not None]
 
     def whole(self, gradients: Any) -> list[Any]:
-        """The same, but of a sparse gradient the array that it stands for, where that is not huge."""
+        """The gradients, with sparse ones as arrays unless these are huge."""
         tf = self.tf
         return self.dense(
             [
@@ -220,7 +220,7 @@ class Values:
         )
 
     def rate(self, optimizer: Any) -> Any:
-        """The learning rate of an optimizer's last step (in a session's graph: of the one to come)."""
+        """The learning rate of an optimizer's last step (in a session's graph: of the next one)."""
         tf = self.tf
         rate = float("nan")  # of an optimizer without a learning rate
         with suppress(AttributeError, KeyError, ValueError):

@@ -1,4 +1,4 @@
-"""Aliases: how a script comes by TensorFlow, and what else it calls the module and its members.
+"""Aliases: the imports of TensorFlow in a script, and the other names of the module and its members.
 
 An alias is a name, an attribute or an item that something else than an import binds to TensorFlow or
 to a member of it.  `Aliases.inlined` takes one out of the script again, where every use of it is seen.
@@ -43,7 +43,7 @@ _DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Alias:
-    """Something that may stand for TensorFlow, or for members of it, by another way than an import.
+    """A binding, other than an import, that may stand for TensorFlow or for members of it.
 
     `names` are the full names that `value` may be.  Where it is `dynamic` the script computes a name at
     run time, and `names` are what it lies below (empty if it may be any module at all).  `held` tells
@@ -105,7 +105,7 @@ class Aliases:
 
     @cached_property
     def aliases(self) -> list[Alias]:
-        """Everything that the script binds to TensorFlow or to a member of it, but for parameters."""
+        """Every binding to TensorFlow or to a member of it, except parameters."""
         found: list[Alias] = []
         items: list[Binding] = []
         for binding in self._candidates():
@@ -252,9 +252,7 @@ class Aliases:
         )
 
     def is_module(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Return whether `node` may be TensorFlow itself; ``tf.compat.v1`` is a member where it is written
-        out.
-        """
+        """Return whether `node` may be TensorFlow itself; a literal ``tf.compat.v1`` is a member."""
         names = self._library(node, scope, statement)
         if "tensorflow" in names:
             return True
@@ -379,7 +377,7 @@ class Aliases:
     # Taking an alias out
 
     def inlined(self, alias: Alias) -> tuple[Edit, ...] | None:
-        """Edits that remove the alias and write what it stands for wherever it is used.
+        """Edits that remove the alias and write the original name wherever it is used.
 
         None where that could change what the script does, or where not every use of it is seen.
         """
@@ -423,7 +421,7 @@ class Aliases:
         return tuple(edits) if used else None
 
     def _is_settled(self, name: str, owner: Scope | None, root: str, binding: Binding) -> bool:
-        """Return whether `name` and `root` are bound once, and nothing reaches the name but by reading it."""
+        """Return whether `name` and `root` are bound once, and the name is only ever read."""
         script = self._script
         if any(
             name in scope.declared_global or name in scope.declared_nonlocal or root in scope.declared_global

@@ -1,4 +1,4 @@
-"""Creations: where a script makes datasets, optimizers and checkpoints, and what holds them.
+"""Creations: the datasets, optimizers and checkpoints that a script creates, and their holders.
 
 A creation is a call that makes an object anew.  A method chain is one creation
 (``Dataset.range(9).batch(2)``); a call on, or around, an object that exists already derives from it and
@@ -94,7 +94,7 @@ class Creation:
 
     @property
     def statement(self) -> Statement:
-        """The statement that the creation stands in."""
+        """The statement of the creation."""
         return self.site.statement
 
 
@@ -172,7 +172,7 @@ class Creations:
         return (dotted(called) or one_line(self._script.text(called, creation.site))) + "(...)"
 
     def module_names(self, kind: MadeKind) -> dict[str, list[Binding]]:
-        """The module-level names that may hold an object of `kind`, with the bindings that give it."""
+        """The module-level names that may hold an object of `kind`, with their bindings."""
         found: dict[str, list[Binding]] = {}
         for name, bindings in self._script.module_bindings.items():
             giving = [binding for binding in bindings if kind in self.bound(binding)]
@@ -316,9 +316,7 @@ class Creations:
         return kind, certain
 
     def _loads_all(self, node: ast.Call, scope: Scope, statement: Statement | None) -> bool:
-        """Return whether a call gives a dictionary with a dataset for each split, since it is told of
-        none.
-        """
+        """Return whether a call returns a dictionary with a dataset for each split, since it names none."""
         if last_name(node.func) not in _OF_SPLITS or hides_arguments(node):
             return False
         if argument(node, _OF_SPLITS[last_name(node.func)], "split") is not None:
@@ -347,7 +345,7 @@ class Creations:
         return None, False
 
     def _derives(self, site: Site, kind: MadeKind) -> bool:
-        """Return whether the call is given an object of the kind, around which it makes another."""
+        """Return whether a call gets an object of the kind, and wraps it in another one."""
         if kind is MadeKind.DATASET and last_name(site.node.func) in _JOINING:
             return True
         return any(
@@ -421,7 +419,7 @@ def _is_private_optimizer(name: str) -> bool:
 
 
 def _is_of_builtins(value: Value) -> bool:
-    """Return whether the value is made by Python itself, so that its elements are none of the objects."""
+    """Return whether Python itself creates the value, so that its elements are not the objects."""
     return isinstance(value, Instance) and value.cls.startswith("builtins.")
 
 

@@ -1,4 +1,4 @@
-"""Factors: numbers that are multiplied by the number of ranks, or divided by it, where they are written."""
+"""Factors: the literal products and quotients of numbers with the number of ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEEPEST = 10
 
 
 def without_factor(program: Program, at: Occurrence, depth: int = 0) -> Edit | None:
-    """The edit that leaves `size()` out of the product that a number is; None where none is written out."""
+    """The edit that removes the factor `size()` from a number; None if it is not written out."""
     node = at.node
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         whole, left = program.script.span(node, at.scope), program.script.span(node.left, at.scope)

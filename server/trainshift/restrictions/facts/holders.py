@@ -1,4 +1,4 @@
-"""Holders: how the object that a creation makes is first held, and what the creation stands under."""
+"""Holders: the first holder of a created object, and the conditions around its creation."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def moved(
     *,
     behind: bool = False,
 ) -> Change | None:
-    """The change that puts statements above another one of their block, or `behind` it, in their order.
+    """The change that moves statements above another one of their block, or `behind` it, in their order.
 
     None where it would change what a name stands for, or where something else stands on their lines.
     """
@@ -52,7 +52,7 @@ def moved(
 
 
 def abreast(program: Program, one: Statement, other: Statement) -> tuple[Statement, Statement] | None:
-    """The statements of one block of a function that two others are, or stand in; None if there are none."""
+    """The statements of one block of a function that contain two others; None if there are none."""
     function = one.scope.function()
     if other.scope.function() is not function:
         return None
@@ -76,7 +76,7 @@ def needed(program: Program, statement: Statement, since: Statement) -> list[Sta
 
 
 def hoisted(program: Program, code: str, title: str, at: Occurrence, branch: Branch) -> Change | None:
-    """The statement of a call before the `if` that it comes first in."""
+    """The change that moves a call's statement above the `if` in which it comes first."""
     outer, inner, script = branch.statement, at.statement, program.script
     if outer is None or inner is None or inner.parent is not outer or inner.branch != "body":
         return None
@@ -121,7 +121,7 @@ def inserted(
 
 
 def lines_of(program: Program, statement: Statement) -> Span | None:
-    """The whole lines of a statement; None where another one stands on them."""
+    """The whole lines of a statement; None if another one shares them."""
     source, span = program.script.source, program.script.statement_span(statement)
     start, end = source.line_start(span.start), source.next_line(span.end)
     before, after = source.text[start : span.start].strip(), source.text[span.end : end].strip()

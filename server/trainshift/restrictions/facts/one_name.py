@@ -45,7 +45,7 @@ _EXTRACTED = (
 
 
 def check(program: Program, code: str, *kinds: MadeKind) -> Iterator[Finding]:
-    """One finding for each creation that no plain name holds first, each second creation, each alias."""
+    """Yield a finding for each creation not held by a plain name first, each second creation, each alias."""
     creations = program.fact(Creations).of(*kinds)
     rule = _Rule(program, code, kinds)
     if not creations:

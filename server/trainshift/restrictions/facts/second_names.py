@@ -1,4 +1,4 @@
-"""Second names: where a chunk keeps or hands on what already has a name."""
+"""Second names: the places where a chunk stores or passes on an object that already has a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spellings: what a chunk tells of where its values come from, before any name is resolved."""
+"""Spellings: the sources of values in a chunk, before any name is resolved."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def spelling_of(facts: ChunkSyntax) -> Spelling:
 
 
 def _may_compute(leaf: ast.expr) -> bool:
-    """Return whether an expression may give a module, or a member, by a name that it computes."""
+    """Return whether an expression may evaluate to a module, or a member, by a computed name."""
     if isinstance(leaf, ast.Call):
         return last_name(leaf.func) in COMPUTING
     return isinstance(leaf, ast.Subscript)
