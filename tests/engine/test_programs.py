@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 
 import pytest
 
@@ -354,3 +355,58 @@ def test_what_makes_a_draw_alike_is_no_worse_for_programs_whose_ranks_all_draw(
         changed = {each.path: each.text for each in conversion.files}["/p/data.py"]
         assert "hvd.broadcast_object(random.randint(1, 9), root_rank=0)" in changed
         assert "train_test_split(x, random_state=0)" in changed
+
+
+AGENTS = """import tensorflow as tf
+
+
+def compiled():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile(tf.keras.optimizers.SGD(0.1), "mse")
+    return model
+
+
+class One:
+    def __init__(self):
+        self.net = compiled()
+
+    def learn(self, x):
+        for _ in range(4):
+            self.net.train_on_batch(x, x[:, :1])
+
+
+class Two:
+    def __init__(self):
+        self.actor = compiled()
+
+    def improve(self, x):
+        for _ in range(4):
+            self.actor.train_on_batch(x, x[:, :1])
+"""
+
+
+def test_programs_name_alike_what_they_add_for_batches_of_a_file_that_they_share() -> None:
+    start = (
+        "import numpy as np\nfrom agents import {name}\n\nagent = {name}()\nagent.{method}(np.ones((8, 3)))\n"
+    )
+    texts = {
+        "/p/agents.py": AGENTS,
+        "/p/one.py": start.format(name="One", method="learn"),
+        "/p/two.py": start.format(name="Two", method="improve"),
+        "/p/both.py": "import one\nimport two\n",
+    }
+    flags = {"/p/one.py": ["net"], "/p/two.py": ["actor"], "/p/both.py": ["actor", "net"]}
+    for path, names in flags.items():
+        found = convert_program(texts[path], path, files_in_memory(texts))
+        assert found.status is Status.CONVERTED, (path, found.reason)
+        text = next(each.text for each in found.files if each.path == "/p/agents.py")
+        assert sorted(re.findall(r"^hvd_broadcast_done_(\w+) = ", text, re.MULTILINE)) == names
+
+
+def test_what_lists_the_members_of_a_package_has_no_say_in_its_changes() -> None:
+    start = "import numpy as np\nimport agents\n\nagent = agents.One()\nagent.learn(np.ones((8, 3)))\n"
+    pages = "import agents\n\nfor each in (agents.One.learn, agents.Two):\n    print(each.__doc__)\n"
+    texts = {"/p/agents.py": AGENTS, "/p/one.py": start, "/p/pages.py": pages}
+    files = files_in_memory(texts)
+    assert KeptClaims(files).of("/p/pages.py") is None
+    assert convert_program(start, "/p/one.py", files).status is Status.CONVERTED

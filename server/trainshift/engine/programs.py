@@ -138,12 +138,22 @@ def claims_of(analysis: Analysis) -> Claims | None:
     """The edits that a program needs in files that it shares; None if it trains nothing."""
     if not analysis.outlook.convertible or not analysis.program.fact(Loops).own:
         return None
+    if not _trains(analysis.scripts[0]):
+        return None
     wanted = {place: edits for place, (_, edits) in _wanted(analysis).items()}
     changed = {analysis.place(change.target) for change in analysis.changes}
     own = {(script.path, span) for script, span in changed if script is analysis.scripts[0]}
     run = frozenset(map(analysis.statement_at, analysis.program.script.statements))
     met = frozenset(map(analysis.statement_at, analysis.program.fact(Agreement).places))
     return Claims(analysis.scripts[0].path, wanted, run - own, met)
+
+
+def _trains(start: Script) -> bool:
+    """Return whether a file trains when it is started, by the calls that are seen.
+
+    One that only lists what a package has, as a generator of its pages does, has no say.
+    """
+    return bool(Program(start).fact(Loops).summary(None))
 
 
 def claims_from(
@@ -153,7 +163,10 @@ def claims_from(
     code = files.read(start)
     if code is None:
         return None
-    analysis = analyze_script(linked(code, start, files, MOST_CONVERTED), pause, choices=choices)
+    script = linked(code, start, files, MOST_CONVERTED)
+    if not _trains(script):
+        return None
+    analysis = analyze_script(script, pause, choices=choices)
     claims = claims_of(analysis)
     for program in analysis.programs:
         program.forget()

@@ -15,7 +15,7 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.list_members import members
 from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.training.executions import Executions
-from trainshift.core.training.fits import Fits, is_compiled_optimizer
+from trainshift.core.training.fits import Fits, firsts_on_batch, is_compiled_optimizer
 from trainshift.core.training.horovod import Horovod, is_first_value
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import Step, Steps
@@ -132,8 +132,9 @@ class Flags:
         reached = {step.site for step in steps}
         sites = [*reached]
         if not self._script.code.sites_by_node.keys() >= file.script.code.sites_by_node.keys():
-            others = file.script.sites_named("apply_gradients")
-            sites += (site for site in others if site.node not in self._script.code.sites_by_node)
+            others = file.script.sites_named("apply_gradients"), firsts_on_batch(file.script)
+            known = self._script.code.sites_by_node
+            sites += (site for each in others for site in each if site.node not in known)
         sites.sort(key=lambda site: file.script.span(site.node, site))
         own = {site: name for site in sites if (name := self._own_flag(site.statement))}
         names = file.script.identifiers.difference(own.values())

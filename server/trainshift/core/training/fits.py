@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from trainshift.core.libraries import Libraries
@@ -100,15 +100,9 @@ class Fits:
     @cached_property
     def steps(self) -> list[Step]:
         """The steps that `train_on_batch` takes, of several on one model in a block only the first."""
-        found: list[Step] = []
-        seen: set[tuple[int, str]] = set()
-        for fit in self.batches:
-            block, _ = self._script.siblings(fit.site.statement)
-            key = (id(block[0]), dotted(fit.model) or ast.dump(fit.model))
-            if key not in seen:
-                seen.add(key)
-                found.append(Step(fit.site, fit.model, None, [], [fit.model], False, on_batch=True))
-        return found
+        by_site = {fit.site: fit for fit in self.batches}
+        firsts = map(by_site.__getitem__, firsts_on_batch(self._script, by_site))
+        return [Step(fit.site, fit.model, None, [], [fit.model], False, on_batch=True) for fit in firsts]
 
     @cached_property
     def compiles(self) -> list[Compile]:
@@ -354,3 +348,16 @@ def _fits(loop: Loop) -> Iterator[Fit]:
     for site in loop.sites:
         if isinstance(site.node.func, ast.Attribute):
             yield Fit(site, site.node.func.value, loop.certain)
+
+
+def firsts_on_batch(script: Script, sites: Iterable[Site] | None = None) -> Iterator[Site]:
+    """Yield calls of `train_on_batch`, of several on one model in a block only the first."""
+    seen: set[tuple[int, str]] = set()
+    for site in script.sites_named(ON_BATCH) if sites is None else sites:
+        if isinstance(site.node.func, ast.Attribute):
+            block, _ = script.siblings(site.statement)
+            model = site.node.func.value
+            key = (id(block[0]), dotted(model) or ast.dump(model))
+            if key not in seen:
+                seen.add(key)
+                yield site
