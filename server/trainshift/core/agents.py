@@ -30,7 +30,7 @@ class Agent:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Beginning:
-    """The statement after which an agent `name` has all its variables, as its first rank has them."""
+    """The statement after which an agent `name` has all its variables, with rank 0's values."""
 
     name: str
     site: Site

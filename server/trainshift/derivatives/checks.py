@@ -371,7 +371,7 @@ class Checks:
             return
         if len({one.gives_functions for one in reader.possible(node)}) > 1:
             text = ast.unparse(node.func)
-            self.refuse(node, f"{text} may be a function that returns a function, or one that does not")
+            self.refuse(node, f"cannot tell whether {text} returns a function: call one function here")
 
     def _shared(self, function: Function, among: set[str] | None = None) -> None:
         """Refuse two names for a mutated object: the adjoint pass does not know which of them a mutation

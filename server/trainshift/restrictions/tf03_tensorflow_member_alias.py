@@ -105,9 +105,9 @@ _COSTS = {
     "a tape": "not average its gradients over the ranks",
     "an estimator": "start from different weights on each rank",
     "an optimizer": "not be scaled to the number of ranks",
-    "an optimizer or a checkpoint": "be treated as if there were one rank",
-    "an optimizer or a dataset": "be treated as if there were one rank",
-    "an optimizer or a model": "be treated as if there were one rank",
+    "an optimizer or a checkpoint": "stay as for one rank",
+    "an optimizer or a dataset": "stay as for one rank",
+    "an optimizer or a model": "stay as for one rank",
     "the start of the script": "hide the training that it runs",
 }
 _FAMILIES = (

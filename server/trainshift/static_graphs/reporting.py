@@ -30,7 +30,7 @@ _OF_CONTROL_FLOW = frozenset({"PD02", "PD04", "PD11", "PD12", "PD18", "PD19", "P
 
 
 class Judge:
-    """Says what is found for one code: at most one finding for a statement."""
+    """Report the findings of one code: at most one for a statement."""
 
     def __init__(self, program: Program, code: str) -> None:
         self.program = program
@@ -44,7 +44,7 @@ class Judge:
         return self.program.fact(Reading).functions
 
     def reached(self) -> Iterator[tuple[StaticFunction, Statement]]:
-        """The statements of the file's static functions that some way leads to, in text order."""
+        """Yield the reachable statements of the file's static functions, in text order."""
         for function in self.functions:
             yield from ((function, statement) for statement in reached(function))
 
@@ -108,7 +108,7 @@ class Judge:
 
 
 def _is_doubtful(function: StaticFunction, statement: Statement) -> bool:
-    """Return whether a statement stands in control flow, or is some, of which none surely is the graph's."""
+    """Return whether control flow that may or may not be the graph's is at or around a statement."""
     around = [statement, *function.graph_around(statement)]
     parts = [node for each in around for node in own_parts(each.node)]
     flow = [node for node in (*parts, *(each.node for each in around)) if function.may_be_graph(node)]
@@ -124,21 +124,21 @@ def name_of_paddle(script: Script) -> str:
 
 
 def verdict_in(mode: Mode, *, always: bool = False) -> Verdict:
-    """Return how something that fails or is wrong in a graph is judged by the way of its function."""
+    """Return the verdict on a failure or mistake in a graph, by the mode of its function."""
     if mode is Mode.FULL or (always and mode is Mode.SOT):
         return Verdict.VIOLATED
     return Verdict.HARMLESS if mode is Mode.SOT else Verdict.UNKNOWN
 
 
 def reached(function: StaticFunction) -> Iterator[Statement]:
-    """The statements of a function that some way leads to, in text order."""
+    """Yield the reachable statements of a function, in text order."""
     for statement in function.statements:
         if statement in function.reached:
             yield statement
 
 
 def loops(function: StaticFunction) -> Iterator[Statement]:
-    """The loops of a function that some way leads to."""
+    """Yield the reachable loops of a function."""
     for statement in reached(function):
         if isinstance(statement.node, LOOPS):
             yield statement
@@ -164,7 +164,7 @@ def drops_break(function: StaticFunction, node: ast.stmt) -> bool:
 
 
 def may_be_unrolled(function: StaticFunction, loop: Statement) -> bool:
-    """Return whether a loop goes through the rows of a tensor whose number Paddle may know.
+    """Return whether a loop iterates the rows of a tensor whose number Paddle may know.
 
     It then runs in Python while the graph is built, turn after turn, and is no part of it.
     """
@@ -192,7 +192,7 @@ def is_call_of(function: StaticFunction, node: ast.AST, *names: str) -> bool:
 
 
 def library_names(function: StaticFunction, node: ast.AST) -> set[str]:
-    """The full library names that an expression may stand for."""
+    """The possible full library names of an expression."""
     return {each.name for each in function.kind(node).things if isinstance(each, Library)}
 
 

@@ -155,7 +155,7 @@ def _shared(program: Program) -> set[Span]:
 
 
 def _share(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    """Rank 0 sends the path, for which the others wait: what is saved is whole by then."""
+    """Have rank 0 send the path, for which the others wait, so that the saved file is complete."""
     path = program.fact(Restored).path(call.site)
     assert path is not None
     sent = f"{program.at(call.site).fact(Prerequisites).hvd}.broadcast_object"
@@ -269,7 +269,7 @@ def _known(program: Program, call: RootCall, role: Role) -> Entry:
 
 
 def _elsewhere(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    """Other ranks write to what keeps nothing, such as ``io.BytesIO()``."""
+    """Have other ranks write to an object that keeps nothing, such as ``io.BytesIO()``."""
     known = _known(program, call, Role.WRITER_OBJECT)
     path = argument(call.site.node, 0, known.text("path"))
     assert path is not None

@@ -225,7 +225,7 @@ def _verbose(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 
 def _silence(program: Program, site: Site, given: ast.expr) -> tuple[Edit, ...]:
-    """Keep a `verbose` that is given to rank 0, unless it is silent."""
+    """Limit a `verbose` argument to rank 0, unless it is silent."""
     silent = isinstance(given, ast.Constant) and given.value in (0, False)
     return () if silent else only_argument(program, given, site, "0")
 

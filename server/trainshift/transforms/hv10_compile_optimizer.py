@@ -88,7 +88,7 @@ def propose(program: Program) -> Proposals:
 
 
 def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
-    """An optimizer that is made in place: bound to a variable, or wrapped where it stands."""
+    """Wrap an optimizer created in place: through a variable, or directly."""
     site, script = compile.site, program.script
     span = script.span(wrap.site.node, wrap.site)
     hvd = program.at(site).fact(Prerequisites).hvd_keras
@@ -114,7 +114,7 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
 
 
 def _after(program: Program, compile: Compile, line: str, title: str) -> Change | Withheld:
-    """A line below a `compile`, for Keras 3; the model is told by `{model}` in it."""
+    """Insert a line below a `compile`, for Keras 3; `{model}` in it becomes the model."""
     site, script, model = compile.site, program.script, model_of(compile)
     target = script.statement_span(site.statement)
     if not is_alone(site) or site.in_fstring:
@@ -213,7 +213,7 @@ def _get(program: Program, unnamed: Unnamed) -> Change:
 
 
 def _name(program: Program, compile: Compile) -> str:
-    """The name of the optimizer that is made for `compile`: after the model where there are several."""
+    """The name of the optimizer for a `compile`: with the model's name if there are several."""
     made, named, _ = program.fact(Wraps).all
     needed = {wrap.compile for wrap in made} | {each.compile for each in named}
     needed |= {each.compile for each in program.fact(Wraps).unnamed}

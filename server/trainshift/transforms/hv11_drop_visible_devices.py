@@ -115,7 +115,7 @@ def _dropped(program: Program, choices: Choices, dropped: set[Statement]) -> Pro
 
 
 def _unheard(program: Program, statement: Statement) -> tuple[str, ...]:
-    """Remark on the argument or setting by which a person chose the GPU, which nothing reads any more."""
+    """Remark on an argument or setting for choosing the GPU that nothing reads any more."""
     node = statement.node
     asked: list[ast.expr] = [node.value] if isinstance(node, ast.Assign) else []
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):

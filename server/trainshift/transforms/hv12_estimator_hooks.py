@@ -163,9 +163,7 @@ def _configuration(program: Program, made: Made) -> _Part:
 
 
 def _is_plain(site: Site) -> bool:
-    """Return whether the statement does nothing but make the Estimator, so that a line may stand in front of
-    it.
-    """
+    """Return whether the statement only creates the Estimator, so that a line may precede it."""
     node = site.statement.node
     return isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr | ast.Return) and node.value is site.node
 

@@ -89,7 +89,7 @@ _ALIKE = "`{}` gets a seed: zipped datasets that its function makes keep the sam
 
 
 def propose(program: Program) -> Proposals:
-    """One change for each statement in which data are divided, and a remark on each loop with all of them."""
+    """Propose one change for each statement that divides data, and a remark on each loop with all of them."""
     places: dict[Statement, dict[ast.expr, tuple[Place, LoopData]]] = {}
     for loop in program.fact(DividedData).loops:
         if loop.reason:
@@ -134,7 +134,7 @@ def propose(program: Program) -> Proposals:
 
 
 def _vocabularies(program: Program, alike: list[Draw]) -> Iterator[Remark]:
-    """A remark on each vocabulary that may be another one on each rank, since nothing makes a draw alike."""
+    """Yield a remark on each vocabulary that may differ between ranks, since a draw differs."""
     for site in program.script.sites_named("adapt"):
         given, function = argument(site.node, 0, "data", "dataset"), site.node.func
         if given is None or not isinstance(function, ast.Attribute):
@@ -163,7 +163,7 @@ def _divided(program: Program, place: Place, loop: LoopData) -> tuple[Edit, ...]
 
 
 def _strided(program: Program, place: Place, hvd: str) -> tuple[Edit, ...]:
-    """The edits by which a loop from slice to slice goes to every slice that is a rank's turn."""
+    """The edits by which a loop over slices visits only those of its rank."""
     layout, (start, step) = program.fact(Layout), place.counting
     assert start.statement is not None
     assert step.statement is not None
@@ -214,7 +214,7 @@ def _frame(program: Program, place: Place, hvd: str) -> Frame:
 
 
 def _length(program: Program, place: Place) -> str:
-    """The code that tells how many elements there are."""
+    """The code for the number of elements."""
     node = place.at.node
     if isinstance(node, ast.Call) and len(node.args) == 1 and place.form is Form.SEQUENCE:
         end = program.script.text(node.args[0], place.statement)
@@ -223,7 +223,7 @@ def _length(program: Program, place: Place) -> str:
 
 
 def _share(style: Style, data: str, hvd: str, length: str = "") -> str:
-    """A rank's share of an array: every element that is its turn, as many for each rank."""
+    """A rank's share of an array: every element of its turn, equally many for each rank."""
     blank = " " if style.is_formatted else ""
     every = f"{hvd}.rank(){blank}::{blank}{hvd}.size()"
     return f"{data}[{every}][:{blank}{length or f'len({data})'} // {hvd}.size()]"

@@ -96,7 +96,7 @@ def propose(program: Program) -> Proposals:
 
 
 def _decided(program: Program) -> Proposals:
-    """A change for each test that the ranks can decide together, a doubt for others by which they part."""
+    """Propose a change for each test that the ranks can decide together, and a doubt for each other one."""
     layout = program.fact(Layout)
     for each in program.fact(Decisions).all:
         text = _shown(program.script.text(each.test, each.statement))
@@ -121,13 +121,13 @@ def _decided(program: Program) -> Proposals:
 
 
 def _caught(program: Program) -> Proposals:
-    """A doubt for each `try` by which a rank goes on without a step that failed."""
+    """Propose a doubt for each `try` by which a rank continues without a step that failed."""
     for each in program.fact(Decisions).caught:
         yield Remark("HV19", program.script.statement_span(each), _CAUGHT, is_doubt=True)
 
 
 def _split(program: Program) -> Proposals:
-    """A change for each draw by which data are split, a doubt for one that nothing makes alike."""
+    """Propose a change for each draw that splits data, and a doubt for one that stays different."""
     for draw in program.fact(DrawnAlike).splitting:
         target = program.script.statement_span(draw.site.statement)
         if draw.remedy is None:

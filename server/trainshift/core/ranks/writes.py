@@ -56,7 +56,7 @@ class Writes:
 
     @cached_property
     def once(self) -> set[ast.expr]:
-        """The calls of these that move files or act beyond this program."""
+        """The calls among these that move files or act beyond this program."""
         sites = self._program.fact(Libraries).sites(Role.MOVES, Role.OUTSIDE)
         return {site.node for site, _ in sites}
 

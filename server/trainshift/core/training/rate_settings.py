@@ -89,7 +89,7 @@ class RateSettings:
                 yield Occurrence(given, site.scope, site.statement), target.value, False
 
     def _multiplies(self, value: Occurrence) -> bool:
-        """Return whether a rate is one that an optimizer has, by the number of ranks.
+        """Return whether a product multiplies an optimizer's rate by the number of ranks.
 
         Steps of a schedule that are divided by that number come with the optimizer, and multiply nothing.
         """

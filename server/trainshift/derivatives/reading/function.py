@@ -232,7 +232,7 @@ class Function:
         return found
 
     def _adjoints_around(self) -> set[str]:
-        """The names of adjoints that functions inside the functions around this one add to."""
+        """The names of adjoints that sibling functions, inside the same outer functions, add to."""
         around: set[Function] = set()
         outer = self.parent
         while outer is not None:

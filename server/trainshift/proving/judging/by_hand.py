@@ -90,7 +90,7 @@ def reduces(seen: Seen) -> bool:
 
 
 def with_optimizer(run: Run, number: int, rates: Sequence[float], gradients: Sequence[str]) -> Run:
-    """A run with the rates, and the names of the gradients, of its steps by hand."""
+    """A run with the rates and gradient names of its steps without an optimizer."""
     if run.record is None or number >= len(run.record.optimizers):
         return run
     old = run.record.optimizers[number]

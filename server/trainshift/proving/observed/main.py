@@ -116,7 +116,7 @@ def leave(status: Any) -> None:
 
 
 def place() -> tuple[Path, int]:
-    """The directory and the rank of this process; one that a launcher started is put in its place first."""
+    """The directory and the rank of this process; moves a process started by a launcher there first."""
     directory, rank = Path(sys.argv[1]), sys.argv[2]
     if rank != "-":
         return directory, int(rank)

@@ -126,7 +126,7 @@ def _is_sequence(program: Program, at: Occurrence) -> bool:
 
 def _of_sequence(fit: Fit, at: Occurrence, order: Verdict) -> Rows:
     if not order.diverges:
-        reason = "all ranks read it in one order; shuffle it without a seed"
+        reason = "all ranks read it in the same order; shuffle it without a seed"
         return Rows(reason=reason, is_seen=order.is_uniform)
     if hides_arguments(fit.site.node) or not is_read_again(at.node):
         return Rows(

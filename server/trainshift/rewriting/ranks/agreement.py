@@ -236,7 +236,7 @@ class Agreement:
 
     @property
     def places(self) -> list[Statement]:
-        """The statements in which each rank draws, or asks its machine, and to which all ranks come."""
+        """The statements, reached by all ranks, in which each rank draws or reads its machine."""
         uniformity = self._program.fact(Uniformity)
         sites = (each for each in self._script.sites if uniformity.cause(of_call(each)) is not None)
         return [each.statement for each in sites if self._can_tell(each.scope, each.statement)]

@@ -114,7 +114,7 @@ def _shared(
     yield from judge.say(
         function,
         statement,
-        f"`{name}` and `{other}` share memory in the graph: what changes one changes the other",
+        f"`{name}` and `{other}` share memory in the graph: a change of one changes the other",
         f"Bind `{name}` to `paddle.assign({other})`.",
         at=judge.between(statement, binding) if isinstance(statement.node, ast.If) else None,
         sure=is_sure,

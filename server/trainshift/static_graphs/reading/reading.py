@@ -442,7 +442,7 @@ class _Walk:
         self.walker.assign(target, value, frame, is_change=is_change)
 
     def store(self, stores: Mapping[Cell, AbstractValue], frame: Frame) -> None:
-        """Note that values are stored in cells of the heap, and what the names at hand are by it."""
+        """Record stores into heap cells, and their effect on the names at hand."""
         self.walker.store(stores, frame)
 
     def from_heap(self, value: AbstractValue, attribute: str = "") -> AbstractValue:
@@ -460,7 +460,7 @@ class _Walk:
             value = found
 
     def is_walked(self, scope: Scope) -> bool:
-        """Return whether a scope is, or lies in, a static function, of which all that it stores is known."""
+        """Return whether a scope is, or is inside, a static function, all of whose stores are known."""
         function = scope.function()
         is_walked = function is not None and (function in self.functions or function in self._foreseen)
         if function is not None:
@@ -469,11 +469,11 @@ class _Walk:
 
     @property
     def is_hasty(self) -> bool:
-        """Return whether some function that was taken for a static one is none, or the other way round."""
+        """Return whether a function was wrongly taken for a static one, or for a plain one."""
         return any((function in self.functions) != is_walked for function, is_walked in self._asked_whether)
 
     def _close(self, inner: StaticFunction, frame: Frame) -> None:
-        """Note what the names around a nested function may be where it is called."""
+        """Record the possible values of the names around an inner function at its calls."""
         caller = frame.function
         assert caller is not None
         for name, holder in self._free_names(inner.scope):

@@ -144,7 +144,7 @@ class Uses:
     def _handed_as_tensors(
         self, nodes: list[ast.AST], statement: Statement | None, function: StaticFunction
     ) -> Iterator[str]:
-        """Yield the names that functions of the workspace are given which use them as only tensors can be."""
+        """Yield the names passed to functions of the workspace that use them as only tensors can be used."""
         names = function.script.names
         for node in nodes:
             func = node.func if isinstance(node, ast.Call) else None
@@ -160,7 +160,7 @@ class Uses:
                 yield from frozenset.intersection(*wanted)
 
     def _tensors_handed(self, scope: Scope, call: ast.Call, caller: StaticFunction) -> frozenset[str]:
-        """Return the names that a call gives parameters which a function uses as only tensors can be."""
+        """Return the names that a call passes for parameters used as only tensors can be used."""
         if isinstance(scope.node, ast.Lambda) or scope.is_generator:
             return frozenset()
         called = StaticFunction(scope, caller.script.home(scope), caller.mode, caller.why)
@@ -176,7 +176,7 @@ class Uses:
     def _replaced_where_none(
         self, nodes: list[ast.AST], statement: Statement | None, function: StaticFunction
     ) -> Iterator[str]:
-        """Yield the names that a tensor replaces where they are None: ``if y is None: y = zeros(2)``."""
+        """Yield the names whose None is replaced by a tensor: ``if y is None: y = zeros(2)``."""
         tests: list[tuple[ast.expr, ast.expr]] = [
             (each.test, each.body) for each in nodes if isinstance(each, ast.IfExp)
         ]
@@ -195,7 +195,7 @@ class Uses:
 
 
 def _taken_apart(node: ast.stmt) -> tuple[str, int]:
-    """The name whose shape is given to so many names; an empty one for any other statement."""
+    """The name whose shape is unpacked, and the number of targets; an empty name for any other statement."""
     if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Tuple):
         return "", 0
     parts, value = node.targets[0].elts, node.value
@@ -211,7 +211,7 @@ _Parts: TypeAlias = "list[tuple[Statement, list[ast.AST]]]"
 
 
 def _parts(function: StaticFunction, every: _Parts) -> Iterator[tuple[Statement | None, list[ast.AST]]]:
-    """The expressions of a function by statement, those left out around which a test of types stands."""
+    """Yield the expressions of a function by statement, without those under a test of types."""
     if isinstance(function.node, ast.Lambda):
         nodes = [*ast.walk(function.node.body)]
         if not any(map(_tests_type, nodes)):
@@ -225,7 +225,7 @@ def _parts(function: StaticFunction, every: _Parts) -> Iterator[tuple[Statement 
 def _and_what_they_are_made_of(
     found: Iterable[Binding], function: StaticFunction, *, methods: bool = False
 ) -> set[Binding]:
-    """Bindings, and those of names of which they are another name or ``name * 2``; or ``name.method()``."""
+    """The bindings, and those of names they alias or scale (``name * 2``), or call a method of."""
 
     def made_of(binding: Binding) -> Iterator[Binding]:
         value = binding.value if binding.kind == "value" and not binding.path else None
@@ -254,7 +254,7 @@ def _is_constant(node: ast.expr) -> bool:
 
 
 def _only_name(node: ast.expr, is_number: Callable[[ast.expr], bool] = _is_constant) -> str | None:
-    """The name that arithmetic with numbers, or a comparison with one, is made of."""
+    """The only name in an arithmetic expression with numbers, or in a comparison with one."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
@@ -381,7 +381,7 @@ def _is_asked_as_tensor(
     function: StaticFunction,
     evaluate: Callable[[ast.expr, Frame], AbstractValue],
 ) -> bool:
-    """Return whether an element or attribute of a name is asked for that only tensors have."""
+    """Return whether an element or attribute of a name is read that only tensors have."""
     match node:
         case ast.Attribute(value=ast.Name(), attr=name):
             return function.is_entry and name in _OF_ARRAYS  # An entry's arrays of NumPy become tensors.
@@ -395,7 +395,7 @@ def _is_asked_as_tensor(
 
 
 def _lists_of_tensors(function: StaticFunction) -> frozenset[str]:
-    """The names of lists that Paddle joins as lists of tensors, and that nothing but `append` changes."""
+    """The names of lists that Paddle joins as lists of tensors, and that only `append` changes."""
     names, scope = function.script.names, function.scope
     joined: set[str] = set()
     harmless: Counter[str] = Counter()
@@ -426,7 +426,7 @@ def _is_slicing(node: ast.expr) -> bool:
 
 
 def _is_guarded(statement: Statement) -> bool:
-    """Return whether a test of types stands around a statement."""
+    """Return whether a statement is under a test of types."""
     tests = (getattr(above.node, "test", None) for above in statement.path())
     return any(_tests_type(node) for test in tests if test is not None for node in ast.walk(test))
 

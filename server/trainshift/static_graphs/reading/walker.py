@@ -147,10 +147,10 @@ class Host(Protocol):
     """The interface to all interpreted functions."""
 
     def enclose(self, inner: Scope, frame: Frame) -> None:
-        """Note the names around a nested function that is made static for itself."""
+        """Record the names around an inner function that is made static itself."""
 
     def stored_more(self, function: StaticFunction, cell: Cell) -> None:
-        """Have what depends on a cell of the heap read anew."""
+        """Interpret again the functions that depend on a cell of the heap."""
 
     def by_use(
         self, name: str, statement: Statement | None, function: StaticFunction, value: AbstractValue
@@ -159,7 +159,7 @@ class Host(Protocol):
 
 
 class Walker:
-    """Interprets one function after the other: what their statements do to the names."""
+    """Interpret one function after another: the effects of their statements on names."""
 
     def __init__(self, values: Evaluator, host: Host) -> None:
         self.values = values
@@ -210,7 +210,7 @@ class Walker:
                 function.before[statement] = join_envs(map(solution.along, entries)) or {}
 
     def _join_copies(self, function: StaticFunction, kinds: _Kinds, solution: Solution[Env]) -> None:
-        """Join what is noted of an expression that the graph has several copies of: in a `finally`."""
+        """Join the results for an expression of which the graph has several copies: in a `finally`."""
         copies: dict[ast.AST, list[Point]] = {}
         for point in solution.cfg.all:
             if point.node is not None and solution.before(point) is not None:
@@ -338,7 +338,7 @@ class Walker:
             self._set_item(target, value, frame)
 
     def store(self, stores: Mapping[Cell, AbstractValue], frame: Frame) -> None:
-        """Note that values are stored in cells of the heap, and what the names at hand are by it."""
+        """Record stores into heap cells, and their effect on the names at hand."""
         if frame.function is not None:
             for cell, value in stores.items():
                 if store(frame.function.stored, cell, value):
@@ -357,11 +357,11 @@ class Walker:
                 frame.env[cell.name] = frame.env.get(cell.name, closure.get(cell.name, outer)).joined(value)
 
     def _names_cell(self, cell: OuterName, frame: Frame) -> bool:
-        """Return whether a name is the same variable where an expression stands."""
+        """Return whether a name is the same variable at an expression."""
         return self.values.home(frame.scope).names.lookup(cell.name, frame.scope, None)[0] is cell.holder
 
     def _bind_outside(self, name: str, value: AbstractValue, frame: Frame) -> None:
-        """Note what a name is given for the functions within this one, or around it."""
+        """Record the value of a name for the functions inside this one, or around it."""
         function, scope = frame.function, frame.scope
         assert function is not None
         if store(function.bound, name, value):
@@ -432,7 +432,7 @@ class Walker:
     # Control flow
 
     def tested(self, node: ast.If | ast.While, frame: Frame) -> tuple[bool | None, bool | None]:
-        """Judge a test; return the outcome that it surely has, and whether it holds in dygraph alone."""
+        """Judge a test; return its certain outcome, and whether it is true in dygraph only."""
         function = frame.function
         assert function is not None
         test = self.values.evaluate(node.test, frame)
@@ -446,7 +446,7 @@ class Walker:
         return known, dynamic
 
     def turn(self, node: ast.For | ast.AsyncFor, role: Role, frame: Frame) -> None:
-        """Evaluate what a loop goes through, judge it, or give its target the next element."""
+        """Evaluate a loop's iterable, judge it, or bind its target to the next element."""
         iterated = f"{_ITERATED}{node.lineno}:{node.col_offset}"
         if role is Role.ITERABLE:
             frame.env[iterated] = self.values.evaluate(node.iter, frame)
@@ -456,7 +456,9 @@ class Walker:
             self.assign(node.target, element_of(frame.env[iterated]), frame)
 
     def _is_dynamic(self, test: ast.expr, frame: Frame) -> bool | None:
-        """Return whether a test holds in dygraph alone (True), in a graph alone (False), or is another."""
+        """Return whether a test is true in dygraph only (True), in a graph only (False), or neither
+        (None).
+        """
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             found = self._is_dynamic(test.operand, frame)
             return None if found is None else not found
@@ -476,7 +478,7 @@ class Walker:
         return "paddle.Tensor" in full
 
     def narrowed(self, test: ast.expr, env: Env | None, frame: Frame, *, holds: bool) -> Env | None:
-        """The names where a test holds, or does not."""
+        """The names after a test that is true, or false."""
         if env is None:
             return None
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):

@@ -38,5 +38,5 @@ def shape_after(layer: str, shape: Shape | None, *, options: frozenset[str] = fr
 
 
 def of_images(shape: Shape, channels: Size = Dim.ANY) -> Shape:
-    """The shape of images that are made smaller or larger: batches stay, and unknown sizes are unknown."""
+    """The shape of resized images: the batch stays, and unknown sizes stay unknown."""
     return (shape[0], channels, *(size if size in OPEN_SIZES else Dim.ANY for size in shape[2:]))

@@ -34,7 +34,7 @@ def dtype_of(value: AbstractValue | None) -> str:
 
 
 def size_of(value: AbstractValue) -> Size:
-    """A dimension that is given as an argument."""
+    """A dimension passed as an argument."""
     if isinstance(value.constant, int) and not isinstance(value.constant, bool):
         return value.constant if value.constant >= 0 else Dim.ANY
     if value.is_tensor and value.tensor is not None:
@@ -71,7 +71,7 @@ def broadcast(parts: Sequence[Tensor | None]) -> Shape | None:
 def combined(
     left: AbstractValue, right: AbstractValue, dtype: str = "", *, divides: bool = False
 ) -> AbstractValue:
-    """The tensor that an operator makes of two operands, of which one is a tensor.
+    """The result of an operator with at least one tensor operand.
 
     Without a `dtype` that is computed as for arithmetic, which never gives bools.
     """
