@@ -189,7 +189,7 @@ def lists(entry: Entry) -> None:
     line = reading(entry, "'w'")
     written = "with open(f'w/{len(x)}.txt', 'w') as opened:\n    opened.write('a')\n"
     text = converted(entry, f"{FIT.format(more='')}{written}read = list({line})\n").text
-    assert f"hvd.broadcast(0, root_rank=0)\nread = list({line})\n" in text
+    assert f"hvd.broadcast(0, root_rank=0)  # wait for rank 0\nread = list({line})\n" in text
 
 
 def reads(entry: Entry) -> None:
@@ -197,7 +197,7 @@ def reads(entry: Entry) -> None:
     line = reading(entry, "path")
     written = "path = 'w.txt'\nwith open(path, 'w') as opened:\n    opened.write('a')\n"
     text = converted(entry, f"{FIT.format(more='')}{written}read = {line}\n").text
-    assert f"hvd.broadcast(0, root_rank=0)\nread = {line}\n" in text
+    assert f"hvd.broadcast(0, root_rank=0)  # wait for rank 0\nread = {line}\n" in text
 
 
 def removes(entry: Entry) -> None:
@@ -208,7 +208,7 @@ def removes(entry: Entry) -> None:
         line = f"pathlib.Path('w.npy').{entry.pattern.rpartition('.')[2]}('v.npy')"
     body = f"import numpy\nread = numpy.load('w.npy')\n{line}\n{FIT.format(more='')}"
     text = converted(entry, body).text
-    assert f"hvd.broadcast(0, root_rank=0)\nif hvd.rank() == 0:\n    {line}\n" in text
+    assert f"hvd.broadcast(0, root_rank=0)  # wait for readers\nif hvd.rank() == 0:\n    {line}\n" in text
 
 
 def stays(entry: Entry) -> None:

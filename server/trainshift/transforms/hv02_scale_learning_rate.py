@@ -40,7 +40,7 @@ from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.python.syntax.precedence import ELEMENT, Frame, of_each, product
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.rates.learning_rates import LearningRates
-from trainshift.rewriting.rates.rate_places import Rate
+from trainshift.rewriting.rates.rate_places import Rate, is_replaced
 from trainshift.rewriting.reductions import Reductions
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
@@ -80,6 +80,10 @@ def _scale(program: Program, rate: Rate) -> tuple[Edit, ...]:
     factor = f"* {program.at(rate.statement).fact(Prerequisites).hvd}.size()"
     if rate.node is None:
         assert rate.site is not None
+        old = next((each for each in rate.site.node.keywords if each.arg == "lr"), None)
+        if old is not None and rate.doubt and is_replaced(old.value):
+            span = program.script.span(old, rate.site)
+            return (Edit(span.start, span.end, f"{rate.keyword}={rate.default} {factor}"),)
         return program.fact(Layout).add_keyword(rate.site, rate.keyword, f"{rate.default} {factor}")
     frame = of_each(rate.node, "value", f"value {factor}") if rate.each else product(factor)
     if rate.in_mapping:

@@ -185,7 +185,7 @@ def _wait_for_readers(program: Program, read: Read) -> Change:
         "HV08",
         f"Wait until all ranks have read {text}",
         program.script.statement_span(read.anchor),
-        (layout.before(read.anchor, [f"{hvd}.broadcast(0, root_rank=0)"], -1),),
+        (layout.before(read.anchor, [f"{hvd}.broadcast(0, root_rank=0)  # wait for readers"], -1),),
         layout.isolate(read.anchor),
     )
 
@@ -195,7 +195,7 @@ def _wait(program: Program, read: Read) -> Change:
     site, path, statement = read
     layout, text = program.fact(Layout), program.script.text(path, site)
     names = program.at(site).fact(Prerequisites)
-    edits = [layout.before(statement, [f"{names.hvd}.broadcast(0, root_rank=0)"])]
+    edits = [layout.before(statement, [f"{names.hvd}.broadcast(0, root_rank=0)  # wait for rank 0"])]
     given = {word.arg for word in site.node.keywords}
     if program.names.calls(site, _LOADING) and given.isdisjoint({"custom_objects", "compile", None}):
         wrapped, tf = program.fact(Wraps).classes, names.tf

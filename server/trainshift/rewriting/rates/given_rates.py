@@ -172,7 +172,7 @@ class GivenRates:
             return [GivenRate(old)]
         if old is not None and self._program.fact(Horovod).scaled(old, site.scope, site.statement):
             return []  # Scaled by the script itself, for a TensorFlow that reads it.
-        doubt = "this optimizer has ignored lr= since TensorFlow 2.11, so its default rate is scaled"
+        doubt = "this optimizer has ignored lr= since TensorFlow 2.11; its default rate is scaled"
         return self._given_by_signature(site, signature, "learning_rate", doubt if old is not None else "")
 
     def _given_by_signature(

@@ -42,7 +42,7 @@ from trainshift.python.syntax.chunk_syntax import (
 )
 from trainshift.rewriting.rates.given_rates import GivenRate, GivenRates
 from trainshift.rewriting.rates.plain_numbers import PlainNumbers
-from trainshift.rewriting.rates.rate_places import HiddenRate, Rate
+from trainshift.rewriting.rates.rate_places import HiddenRate, Rate, is_replaced
 from trainshift.rewriting.tf1.graphs import Graphs
 
 # The optimizers that ask a function or a variable for the rate at each step; others do so when they are made.
@@ -179,7 +179,7 @@ class LearningRates:
         given = self._given.of(site, settings)
         if given and not argument(site.node, None, "learning_rate"):
             old = argument(site.node, None, "lr")
-            if old is not None:
+            if old is not None and not (is_replaced(old) and all(each.doubt for each in given)):
                 self._follow_argument(old, site)
         found = sorted(set(given), key=lambda each: (each.keyword, each.default, each.reason, each.doubt))
         if len(found) > 1:

@@ -29,6 +29,11 @@ class Rate:
     computed: bool = False  # inside a schedule or a function
 
 
+def is_replaced(ignored: ast.expr) -> bool:
+    """Return True if the default of a rate takes the place of an ignored one: nothing else changes that."""
+    return isinstance(ignored, ast.Constant | ast.Name | ast.Attribute)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class HiddenRate:
     """A rate that is not scaled: the expression that it is the rate of, and why."""
