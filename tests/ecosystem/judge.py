@@ -22,8 +22,8 @@ from trainshift.core.program import Program
 from trainshift.engine import checking, conversion
 from trainshift.engine.conversion import Conversion, Status
 from trainshift.engine.findings import find
-from trainshift.engine.programs import Programs, is_test
-from trainshift.engine.workspace import ParsedFiles
+from trainshift.engine.programs import Programs
+from trainshift.engine.workspace import ParsedFiles, is_test
 from trainshift.host.disk import files_on_disk
 from trainshift.host.files import FileProblem
 from trainshift.host.walk import Input

@@ -70,17 +70,17 @@ def test_claims_are_kept_while_the_files_of_their_program_stay() -> None:
     names = frozenset(map(posixpath.basename, texts))
     files = ParsedFiles(texts.get, lambda folder: names if folder == "/p" else frozenset())
     claims = KeptClaims(files)
-    first = claims.of("/p/train.py")
+    first = claims.of("/p/train.py", is_whole=True)
     assert first is not None
     assert {path for path, _, _ in first.wanted} == {"/p/net.py"}
 
     texts["/p/other.py"] = "print(2)\n"
     files.forget("/p/other.py", is_edit=True)
-    assert claims.of("/p/train.py") is first
+    assert claims.of("/p/train.py", is_whole=True) is first
 
     texts["/p/net.py"] = NET.format(rate=0.25)
     files.forget("/p/net.py", is_edit=True)
-    second = claims.of("/p/train.py")
+    second = claims.of("/p/train.py", is_whole=True)
     assert second is not None
     assert second.wanted.keys() != first.wanted.keys()
 

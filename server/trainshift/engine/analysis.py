@@ -24,7 +24,6 @@ from trainshift.python.names.script import Script, read_script
 from trainshift.python.source.edit import Change, Edit, Remark, Withheld
 from trainshift.python.source.offset_map import OffsetMap
 from trainshift.python.source.source import Span
-from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.python.syntax.chunks import ChunkCache, ParseFailure
 from trainshift.restrictions import HAZARDS
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -133,11 +132,6 @@ class Analysis:
         """Split edits by file, with the offsets of each file; every file is included."""
         return self.program.script.parts(edits)
 
-    def statement_at(self, statement: Statement) -> tuple[str, Span]:
-        """The file of a statement, and its span there."""
-        script, span = self.place(self.program.script.statement_span(statement))
-        return script.path, span
-
 
 def analyze(
     text: str, cache: ChunkCache | None = None, choices: Choices | None = None
@@ -145,6 +139,12 @@ def analyze(
     """Every change of a script (without byte order mark), each with the edits of one statement."""
     script = read_script(text, cache)
     return script if isinstance(script, ParseFailure) else analyze_script(script, choices=choices)
+
+
+def whole_program(script: Script, choices: Choices | None) -> Program:
+    """Return the program of a script and of all that it is linked to."""
+    linked = script.linked
+    return Program(LinkedProgram(linked) if len(linked) > 1 else script, choices=choices)
 
 
 def analyze_script(
@@ -161,11 +161,10 @@ def analyze_script(
     unless it `is_shared`.  `choices` are those of the conversion.  The rules ask a program of the script
     alone that is `known` for the same choices, if they can; it stays whoever's it was.
     """
-    linked = [script] if script.workspace is None else script.workspace.reachable
-    if known is not None and known.choices == (choices or Choices()) and linked == [known.script]:
-        program = known
-    else:
-        program = Program(LinkedProgram(linked) if len(linked) > 1 else script, choices=choices)
+    is_known = (
+        known is not None and known.choices == (choices or Choices()) and script.linked == [known.script]
+    )
+    program = known if known is not None and is_known else whole_program(script, choices)
     read: Program | str = program
     try:
         with program.names.memo.pausing(pause):

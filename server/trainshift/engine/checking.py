@@ -34,7 +34,7 @@ from trainshift.engine.settings import (
     Severity,
 )
 from trainshift.engine.suppressions import problems, read_suppressions, suppress
-from trainshift.engine.workspace import ParsedFiles, read_linked
+from trainshift.engine.workspace import ParsedFiles, is_test, read_linked
 from trainshift.pages import page_url
 from trainshift.python.names.script import Script, read_script
 from trainshift.python.source.edit import Change, Edit, merge
@@ -426,7 +426,9 @@ def _forecast(
 ) -> Forecast | None:
     """Forecast the conversion of the script; None where nobody asks."""
     asks = bool(matter(judgement.found, settings))
-    if not settings.asks_conversion:
+    script = program.script
+    # A test of other files starts no program; `convert` leaves those in a directory alone, too.
+    if not settings.asks_conversion or (is_test(script.path) and len(script.linked) > 1):
         return None
     if not asks and not (settings.is_on(NOT_CONVERTED.code) and program.fact(Loops).all):
         return None

@@ -10,20 +10,20 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from trainshift.core.choices import Choices
 from trainshift.core.program import Program
 from trainshift.core.training.loop_reader import candidates
 from trainshift.core.training.loops import Loops
-from trainshift.engine.analysis import Analysis, analyze_script
-from trainshift.engine.workspace import ParsedFiles, linked
+from trainshift.engine.analysis import Analysis, analyze_script, whole_program
+from trainshift.engine.workspace import ParsedFiles, is_test, linked
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_CONVERTED
 from trainshift.python.source.edit import Change, Edit, Suits, Withheld
 from trainshift.python.source.source import Span
-from trainshift.python.syntax.chunk_syntax import behind_main_guard
+from trainshift.python.syntax.chunk_syntax import Statement, behind_main_guard
 from trainshift.python.syntax.code import Code
 from trainshift.rewriting.ranks.agreement import Agreement
 from trainshift.transforms import TRANSFORMS
@@ -134,6 +134,17 @@ class Claims:
     met: frozenset[tuple[str, Span]]
 
 
+class AsksClaims(Protocol):
+    """Whoever knows the claims of other programs."""
+
+    def __call__(self, start: str, *, is_whole: bool) -> Claims | None:
+        """Return the claims of the program that a file starts; None for one that trains nothing.
+
+        Unless they are asked for as a `is_whole`, only where its ranks meet matters: it may seem to leave all
+        that it runs as it is.
+        """
+
+
 def claims_of(analysis: Analysis) -> Claims | None:
     """The edits that a program needs in files that it shares; None if it trains nothing."""
     if not analysis.outlook.convertible or not analysis.program.fact(Loops).own:
@@ -143,9 +154,7 @@ def claims_of(analysis: Analysis) -> Claims | None:
     wanted = {place: edits for place, (_, edits) in _wanted(analysis).items()}
     changed = {analysis.place(change.target) for change in analysis.changes}
     own = {(script.path, span) for script, span in changed if script is analysis.scripts[0]}
-    run = frozenset(map(analysis.statement_at, analysis.program.script.statements))
-    met = frozenset(map(analysis.statement_at, analysis.program.fact(Agreement).places))
-    return Claims(analysis.scripts[0].path, wanted, run - own, met)
+    return Claims(analysis.scripts[0].path, wanted, _run(analysis.program) - own, _met(analysis.program))
 
 
 def _trains(start: Script) -> bool:
@@ -157,20 +166,53 @@ def _trains(start: Script) -> bool:
 
 
 def claims_from(
-    start: str, files: ParsedFiles, choices: Choices, pause: Callable[[], None] = lambda: None
+    start: str,
+    files: ParsedFiles,
+    choices: Choices,
+    pause: Callable[[], None] = lambda: None,
+    *,
+    is_whole: bool = True,
 ) -> Claims | None:
-    """The claims under `choices` of the program that a file starts; None if it cannot be read."""
+    """The claims under `choices` of the program that a file starts, as `AsksClaims` has them."""
     code = files.read(start)
     if code is None:
         return None
     script = linked(code, start, files, MOST_CONVERTED)
     if not _trains(script):
         return None
-    analysis = analyze_script(script, pause, choices=choices)
-    claims = claims_of(analysis)
-    for program in analysis.programs:
+    if is_whole:
+        analysis = analyze_script(script, pause, choices=choices)
+        claims, read = claims_of(analysis), analysis.programs
+    else:
+        program = whole_program(script, choices)
+        with program.names.memo.pausing(pause):
+            claims = _meeting(program)
+        read = (program,)
+    for program in read:
         program.forget()
     return claims
+
+
+def _meeting(program: Program) -> Claims | None:
+    if not program.fact(Loops).own:
+        return None
+    return Claims(program.script.scripts[0].path, {}, _run(program), _met(program))
+
+
+def _run(program: Program) -> frozenset[tuple[str, Span]]:
+    """Return the places of the statements that a program runs."""
+    return frozenset(_place(program, each) for each in program.script.statements)
+
+
+def _met(program: Program) -> frozenset[tuple[str, Span]]:
+    return frozenset(_place(program, each) for each in program.fact(Agreement).places)
+
+
+def _place(program: Program, statement: Statement) -> tuple[str, Span]:
+    """Return the file that a statement stands in, and its place in it."""
+    span = program.script.statement_span(statement)
+    script, start = program.script.at(span.start)
+    return script.path, Span(start, start + span.end - span.start)
 
 
 class KeptClaims:
@@ -184,15 +226,16 @@ class KeptClaims:
     ) -> None:
         self._files = files
         self._choices_of = choices_of
-        self._known: dict[str, tuple[Claims | None, dict[str, Code | None]]] = {}
+        self._known: dict[tuple[str, bool], tuple[Claims | None, dict[str, Code | None]]] = {}
 
-    def of(self, start: str) -> Claims | None:
-        """The claims of the program that a file starts; None if it cannot be read."""
-        known = self._known.get(start)
+    def of(self, start: str, *, is_whole: bool) -> Claims | None:
+        """The claims of the program that a file starts, as `AsksClaims` has them."""
+        known = self._known.get((start, is_whole))
         if known is None or any(self._files.read(path) is not code for path, code in known[1].items()):
             with self._files.noting() as noted:
-                found = claims_from(start, self._files, self._choices_of(start))
-            known = self._known[start] = found, {path: self._files.read(path) for path in noted.paths}
+                found = claims_from(start, self._files, self._choices_of(start), is_whole=is_whole)
+            known = found, {path: self._files.read(path) for path in noted.paths}
+            self._known[start, is_whole] = known
         return known[0]
 
 
@@ -201,7 +244,7 @@ def analyze_program(
     files: ParsedFiles,
     pause: Callable[[], None] = lambda: None,
     *,
-    claims: Callable[[str], Claims | None],
+    claims: AsksClaims,
     choices: Choices | None = None,
     is_shared: bool = False,
     known: Program | None = None,
@@ -212,16 +255,17 @@ def analyze_program(
     program that a file starts, `choices` are those for this one; all else is as for `analyze_script`.
     """
     analysis = analyze_script(script, pause, choices=choices, is_shared=is_shared, known=known)
-    shared = {path for path, _, _ in _wanted(analysis)}
+    wanted = _wanted(analysis)
+    shared = {path for path, _, _ in wanted}
     if not shared:
         return analysis
     programs = Programs(files)
-    rivals: list[Claims] = []
     starts = dict.fromkeys(start for path in sorted(shared) for start in programs.starts(path))
-    for start in starts:
-        rival = claims(start) if start != script.path else None
-        if rival is not None:
-            rivals.append(rival)
+    starts.pop(script.path, None)
+    own = {path for (path, _, _), (change, _) in wanted.items() if change.suits is Suits.ONE}
+    asked = {start for path in own for start in programs.starts(path)}
+    known_of = (claims(start, is_whole=start in asked) for start in starts)
+    rivals = [rival for rival in known_of if rival is not None]
     found = [each for rival in rivals for each in _disagreements(analysis, rival)]
     without: dict[str, Any] = {_CHOSEN[each.rule]: False for each in found if each.rule in _CHOSEN}
     if without:
@@ -264,12 +308,6 @@ def _wanted(analysis: Analysis) -> dict[tuple[str, Span, str], tuple[Change, tup
             edits = tuple(edit.moved(distance) for edit in change.edits)
             found[script.path, span, change.rule] = change, edits
     return found
-
-
-def is_test(path: str) -> bool:
-    """Return whether a file contains tests, by its name."""
-    name = posixpath.basename(path)
-    return name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
 
 
 def _guards_code(code: Code) -> bool:

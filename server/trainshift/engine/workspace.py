@@ -377,6 +377,12 @@ class ParsedFiles:
         return not _ROOT_MARKS.isdisjoint(self._entries(directory))
 
 
+def is_test(path: str) -> bool:
+    """Return whether a file contains tests, by its name."""
+    name = posixpath.basename(path)
+    return name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
+
+
 def _size_of(code: Code | None) -> int:
     return len(code.source.text) if code is not None else 0
 

@@ -6,6 +6,7 @@ All of this is done on the desk's thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.effects.asking import MOST_STARTS
@@ -28,7 +29,7 @@ class Wholes:
         self._files = files
         self._rules_of = rules_of
         self._kept: dict[str, Whole] = {}
-        self._claims: dict[str, tuple[Claims | None, frozenset[str]]] = {}
+        self._claims: dict[tuple[str, bool], tuple[Claims | None, frozenset[str]]] = {}
         self._programs: Programs | None = None
 
     def forget(self, path: str, *, is_edit: bool) -> None:
@@ -39,9 +40,9 @@ class Wholes:
             names = any(self._files.names(path, each) for each in whole.sources if each) if is_edit else True
             if names or path in whole.paths or path in whole.sources:
                 self._kept.pop(start).is_dated = True
-        for start, (_, paths) in list(self._claims.items()):
+        for asked, (_, paths) in list(self._claims.items()):
             if not is_edit or path in paths:
-                del self._claims[start]
+                del self._claims[asked]
 
     def keep(self, opened: Collection[str]) -> None:
         """Forget the programs none of whose files is open."""
@@ -107,16 +108,16 @@ class Wholes:
                 script,
                 self._files,
                 pause,
-                claims=lambda start: self._claims_of(start, pause),
+                claims=partial(self._claims_of, pause),
                 choices=rules.choices,
             )
 
         whole = self._kept[script.path] = whole_of(script, analyze, self._files, rules.runtime)
         return whole
 
-    def _claims_of(self, start: str, pause: Callable[[], None]) -> Claims | None:
+    def _claims_of(self, pause: Callable[[], None], start: str, *, is_whole: bool) -> Claims | None:
         """The claims of another program on files that it shares with one."""
-        known = self._claims.get(start)
+        known = self._claims.get((start, is_whole))
         if known is None:
             with self._files.noting() as noted:
                 kept = self._kept.get(start)
@@ -126,7 +127,7 @@ class Wholes:
                     noted.paths |= kept.paths | kept.sources.keys()
                 else:
                     choices = self._rules_of(start).choices
-                    found = claims_from(start, self._files, choices, pause)
-            known = self._claims[start] = found, frozenset(noted.paths)
+                    found = claims_from(start, self._files, choices, pause, is_whole=is_whole)
+            known = self._claims[start, is_whole] = found, frozenset(noted.paths)
         self._files.note(known[1])
         return known[0]

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from trainshift.cli.programs.sources import Sources, home
-from trainshift.engine.programs import Programs, is_test
+from trainshift.engine.programs import Programs
+from trainshift.engine.workspace import is_test
 from trainshift.host.files import is_notebook, shown_path
 from trainshift.host.walk import STANDARD_INPUT, Input
 

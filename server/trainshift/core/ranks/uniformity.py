@@ -267,7 +267,7 @@ class Uniformity:
         if not isinstance(at.node, ast.Call):
             return None
         site = self._script.site_of(at.node)
-        kind = CauseKind.DATA if at.node in self._inputs else self._kind(site)
+        kind = CauseKind.DATA if at.node in self._inputs else self.kind(site)
         if kind is None and self._judges(site):
             self._known[at.node, at.scope] = None  # What a model is given may be what it gave before.
             kind = CauseKind.DATA if self._is_of_own_rows(site) else None
@@ -380,7 +380,7 @@ class Uniformity:
         else:
             yield from ((each, of) for each in given)
 
-    def _kind(self, site: Site) -> CauseKind | None:
+    def kind(self, site: Site) -> CauseKind | None:
         """The reason why a call returns a different value on each rank; None if its arguments decide."""
         if (self.draws.is_draw(site) or self.draws.shuffles(site)) and self.draws.of(site).diverges:
             return CauseKind.DRAW

@@ -169,8 +169,9 @@ def _gap(conversion: Conversion | None, script: Script, files: ParsedFiles | Non
     return f"{posixpath.basename(found.path)}: {found.reason}" if is_gap else ""
 
 
-def _claims(choices: Choices, files: ParsedFiles, start: str) -> Claims | None:
-    return files.once(("claims", start, choices), partial(claims_from, start, files, choices))
+def _claims(choices: Choices, files: ParsedFiles, start: str, *, is_whole: bool) -> Claims | None:
+    find = partial(claims_from, start, files, choices, is_whole=is_whole)
+    return files.once(("claims", start, choices, is_whole), find)
 
 
 def _text(number: int, *, is_refused: bool, is_done: bool) -> str:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from trainshift.core.choices import Choices
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
-from trainshift.engine.analysis import analyze_script
+from trainshift.engine.analysis import analyze_script, whole_program
 from trainshift.engine.edited import edited, forget_edited
 from trainshift.engine.findings import Judgement, find, hazards_of, own_of, uses_horovod
 from trainshift.engine.own_codes import UNSEARCHED_FILES
@@ -24,7 +24,6 @@ from trainshift.engine.programs import Programs
 from trainshift.engine.settings import HAZARD_CODES
 from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.linked_program import LinkedProgram
 from trainshift.python.names.workspace import MOST_CONVERTED
 from trainshift.python.source.edit import Change, Edit, merge
 from trainshift.python.source.source import Span
@@ -140,8 +139,7 @@ def _judged(
     if code is None:
         return None
     script = linked(code, start, files, MOST_CONVERTED)
-    reached = [script] if script.workspace is None else script.workspace.reachable
-    whole = Program(LinkedProgram(reached) if len(reached) > 1 else script, choices=choices)
+    reached, whole = script.linked, whole_program(script, choices)
     try:
         paths = frozenset(each.path for each in reached)
         if not uses_horovod(whole):

@@ -237,8 +237,8 @@ class Agreement:
     @property
     def places(self) -> list[Statement]:
         """The statements, reached by all ranks, in which each rank draws or reads its machine."""
-        uniformity = self._program.fact(Uniformity)
-        sites = (each for each in self._script.sites if uniformity.cause(of_call(each)) is not None)
+        kind = self._program.fact(Uniformity).kind
+        sites = (each for each in self._script.sites if kind(each) not in (None, CauseKind.DATA))
         return [each.statement for each in sites if self._can_tell(each.scope, each.statement)]
 
     def _can_tell(self, scope: Scope, statement: Statement | None) -> bool:
