@@ -408,5 +408,5 @@ def test_what_lists_the_members_of_a_package_has_no_say_in_its_changes() -> None
     pages = "import agents\n\nfor each in (agents.One.learn, agents.Two):\n    print(each.__doc__)\n"
     texts = {"/p/agents.py": AGENTS, "/p/one.py": start, "/p/pages.py": pages}
     files = files_in_memory(texts)
-    assert KeptClaims(files).of("/p/pages.py") is None
+    assert KeptClaims(files).of("/p/pages.py", is_whole=True) is None
     assert convert_program(start, "/p/one.py", files).status is Status.CONVERTED

@@ -135,7 +135,7 @@ class Claims:
 
 
 class AsksClaims(Protocol):
-    """Whoever knows the claims of other programs."""
+    """A function that returns the claims of other programs on shared files."""
 
     def __call__(self, start: str, *, is_whole: bool) -> Claims | None:
         """Return the claims of the program that a file starts; None for one that trains nothing.
