@@ -1,4 +1,4 @@
-"""Diff: unified diffs of bytes that `patch` and `git apply` accept, quickly for long files; shown too."""
+"""Unified diffs of bytes that `patch` and `git apply` accept, computed fast for long files; also coloured."""
 
 from __future__ import annotations
 

@@ -194,9 +194,8 @@ class Told:
 class CheckReport:
     """The diagnostics of one file, in text order, and how many findings its comments silence.
 
-    `by_hand` tells how the program that the file starts was distributed already, if it was, and `forecast`
-    what a conversion of it does.
-    A syntax error is among the diagnostics also where it is OFF and not shown: the file was not checked.
+    `by_hand` summarizes how the started program is already distributed, and `forecast` its conversion. A
+    syntax error is among the diagnostics even if it is OFF and not shown: the file was not checked.
     """
 
     path: str
@@ -239,9 +238,8 @@ def check(
 ) -> CheckReport:
     """Check a script against the restrictions, with its suppression comments, under `settings`.
 
-    `path` and `files` are those of `program_of`; what is `demanded` is asked if the script trains.  Never
-    raises for bad input: a script that does not parse, or on which a restriction fails, gives a diagnostic
-    that says so.
+    `path` and `files` are those of `program_of`; `demanded` is called if the script trains. Never raises for
+    bad input: a script that does not parse, or on which a restriction fails, gets a diagnostic about it.
     """
     body = text.removeprefix(BOM)
     try:
@@ -462,8 +460,8 @@ def report_on(
 ) -> CheckReport:
     """Report the findings that no comment silences, with the severities of the settings.
 
-    `weigh` tells what the conversion does because of a finding; without, nobody has asked it.  What is
-    reported is `told`.
+    `weigh` returns the effect of a finding on the conversion; without it the effects are unknown. `told`
+    records the diagnostics.
     """
     source = script.source
     comments = read_suppressions(source)

@@ -1,7 +1,7 @@
 """Evidence: the observations of files behind an answer, and whether they are still the same.
 
-An observation asks one thing of the files of a project: what a file says, what a folder holds, who imports a
-file.  Two answers are alike where all observations of the first give what they gave.
+An observation is one question about the files of a project: the content of a file, the entries of a folder,
+the importers of a file. An answer is still valid if all of its observations have the same results.
 """
 
 from __future__ import annotations

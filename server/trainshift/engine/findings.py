@@ -50,8 +50,8 @@ def find(
 ) -> Judgement:
     """Check the restrictions `codes`; one that fails is a defect and does not sink the others.
 
-    Hazards are asked of all that the program's script is linked to, and told where they stand in its own
-    file. `pause` is called again and again, and may raise to give the check up.
+    Hazards are checked for the whole linked program, and reported if they are in the script's own file.
+    `pause` is called repeatedly, and may raise to abort the check.
     """
     rules: tuple[Restriction | StaticCode, ...] = (*RESTRICTIONS, *STATIC_CODES)
     asked = [rule for rule in rules if rule.code in codes and rule.code not in _HAZARD_CODES]

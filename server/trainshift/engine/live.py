@@ -1,10 +1,9 @@
 """Live: check a script while it is edited: at once the changed statements, then all of it.
 
-A full check asks every restriction about the whole program.  While somebody types that would come too
-late in a long script, so there only the changed statements are asked about, read together with the statements
-that they name: once as they were at the last full check and once as they are.  What differs between the
-two is what the edit did, and everything else stays what the full check said.  The full check that
-follows has the last word.
+A full check asks every restriction about the whole program. For a long script that is too slow while somebody
+types, so only the changed statements are checked, together with the statements that they name: once as they
+were at the last full check, and once as they are. The difference between the two is due to the edit, and
+everything else is taken from the full check. The next full check has the last word.
 """
 
 from __future__ import annotations
@@ -108,11 +107,11 @@ class _Full:
 
 
 class Live:
-    """One script while it is edited.  Texts are without byte order mark; no method raises for their sake.
+    """One script while it is edited. Texts are without byte order mark; no method raises for their sake.
 
-    With `files` its imports are followed from `path`, which is absolute; where it `is_open` these are told
-    what it was read as, so that no program it belongs to reads it again.  `at_once` may be asked on one
-    thread while `in_full` is at work on another.
+    With `files`, imports are followed from the absolute `path`; if it `is_open`, the parsed text is shared
+    with `files`, so that no other program reads it again. `at_once` may run on one thread while `in_full`
+    runs on another.
     """
 
     def __init__(self, path: str = "", files: ParsedFiles | None = None, *, is_open: bool = False) -> None:

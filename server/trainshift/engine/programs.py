@@ -124,8 +124,8 @@ class Programs:
 class Claims:
     """The edits that a program needs in shared files, by place and rule, and the places that it leaves alone.
 
-    `left` are the statements that it runs as they are, `met` those to which all its ranks come to draw
-    something, or to ask their machine for it.
+    `left` are the statements that it runs unchanged, `met` those that all its ranks reach to draw a value, or
+    to read it from their machine.
     """
 
     start: str
@@ -158,7 +158,7 @@ def claims_of(analysis: Analysis) -> Claims | None:
 
 
 def _trains(start: Script) -> bool:
-    """Return whether a file trains when it is started, by the calls that are seen.
+    """Return whether a file trains when it is started, by its known calls.
 
     One that only lists what a package has, as a generator of its pages does, has no say.
     """

@@ -115,8 +115,8 @@ def problems(
 ) -> Iterator[Finding]:
     """Yield the problems of suppression comments: unused ones (with a fix), and unknown codes.
 
-    `judged` are the codes that were checked without failing, of all the `known` ones: only they can
-    be told to be unused.  What a project demands is not judged where nobody asked.
+    `judged` are the codes among the `known` ones that were checked without failing: only these can be unused.
+    Requirements of a project count only if they were checked.
     """
     for each in suppressions:
         if each.problem:

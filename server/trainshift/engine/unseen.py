@@ -113,7 +113,7 @@ def _hands_session_on(program: Program, site: Site) -> bool:
 
 
 def unrun_step(program: Program) -> tuple[Site, str] | None:
-    """A call that makes a training operation of a TensorFlow 1 graph which nothing here runs."""
+    """A call that creates a training operation of a TensorFlow 1 graph which no code here runs."""
     if program.fact(Graphs).is_used:
         return None
     known = {site for loop in program.fact(Loops).own for site in loop.sites}

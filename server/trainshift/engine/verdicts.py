@@ -84,7 +84,7 @@ class Verdicts:
         return number
 
     def take(self, other: Verdicts, paths: Iterable[str] | None = None) -> None:
-        """Take the verdicts of another table over, those of some paths if these are given."""
+        """Add the verdicts of another table, those of some paths if any are given."""
         moved: dict[int, int] = {}
 
         def number(of: int) -> int:

@@ -330,7 +330,7 @@ class ParsedFiles:
         return self._listed[root]
 
     def _surveying(self, directory: str) -> Iterator[None]:
-        """Read the imports of the files around a directory, as far as they are not known, one a step."""
+        """Read the imports of unread files around a directory, one a step."""
         around = self._around(directory)
         for path in self._changed.copy():
             self._imported_words(path)

@@ -39,7 +39,7 @@ class Configuration:
         return bool(self._matches(self._exclude, path)) if self.settings.exclude else False
 
     def for_file(self, path: str, select: Sequence[str] | None, ignore: Sequence[str]) -> Settings:
-        """The settings of one file, under the codes that the command line gives."""
+        """The settings of one file, with the codes of the command line."""
         settings = self.settings.overridden(select, ignore)
         specs = self._per_file
         return settings.for_file(lambda pattern: bool(self._matches(specs[pattern], path)))

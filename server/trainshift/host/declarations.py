@@ -23,8 +23,8 @@ _MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 class Declarations:
     """The versions that projects require, for the scripts of one run; `way_out` says how to convert anyway.
 
-    `is_ignored` tells that somebody wants it ignored, `shown` what files are called, `environment` what the
-    Python has that the script at a path runs on, for scripts of which nothing is declared.
+    `is_ignored` says that the user ignores requirements, `shown` returns the names of files in messages, and
+    `environment` returns the versions in a script's Python, for scripts without requirements.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Desk: the programs that are open, and the thread that reads them.
 
-Every version of a program is judged in three steps: at once (what the edit changed, a few milliseconds,
-on the thread of the one who asks), in full when typing pauses, and then for what could be made
-distributed.  A new version ends whatever full step is under way, so typing never waits.
+Every version of a program is judged in three steps: at once (the changed statements, a few milliseconds, on
+the caller's thread), in full when typing pauses, and then for possible changes. A new version aborts a full
+step in progress, so typing never waits.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Outdated(Exception):
 class State:
     """The results about one version of a program.
 
-    `outline` is that of the last version that could be read, which need not be this one.  `is_full` tells
-    that `report` is what `trainshift check` says.  `kept` is what was found in the last version that could be
-    read, where this one cannot.
+    `outline` is that of the last version that could be parsed, perhaps an earlier one. `is_full` says that
+    `report` equals that of `trainshift check`. `kept` are the diagnostics of the last version that could be
+    parsed, if this one cannot.
     """
 
     paper: Paper

@@ -48,7 +48,7 @@ class Inbox:
             self._changed.notify()
 
     def put_back(self, events: Iterable[Event]) -> None:
-        """Have some be the first once more."""
+        """Put events back to the front."""
         with self._changed:
             self._events.extendleft(reversed(list(events)))
 
@@ -65,7 +65,7 @@ class Inbox:
         return not self._events
 
     def announce(self, call: Callable[[], None]) -> None:
-        """Have `call` called for each event that is here, and for each that comes."""
+        """Call `call` for each event that is waiting, and for each later one."""
         with self._changed:
             self._call = call
             for _ in self._events:

@@ -135,7 +135,7 @@ class Opening:
 
 
 def is_answer(event: Event) -> bool:
-    """Return whether this is the client's answer about its settings, which came too late if anybody else
-    sees it.
+    """Return whether an event is the client's late answer about its settings, which only the opening
+    handles.
     """
     return isinstance(event, dict) and event.get("id") == _ASKED and "method" not in event

@@ -49,7 +49,7 @@ _NUMBERS = (ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.Call)
 
 
 def check(program: Program) -> Findings:
-    """One finding for each use that Horovod does not take."""
+    """Yield one finding for each use that Horovod does not support."""
     failing = {each.site.node for each in program.fact(ForKeras2).failing}
     for each in program.fact(Strangers).all:
         broken = Verdict.VIOLATED if each.is_certain else Verdict.UNKNOWN
@@ -74,7 +74,7 @@ def _fix(program: Program, stranger: Stranger) -> Change | None:
 
 
 def _of_other_module(program: Program, at: Occurrence, node: ast.Attribute) -> Change | None:
-    """The name of the first module that has it, by the import that is there or by one more."""
+    """Replace the module by the first one with the name, through an existing or a new import."""
     homes = horovod_api.homes(node.attr)
     file = program.at(at.scope)
     here = [file.fact(Horovod).imported_as(each) for each in horovod_api.DOORS]

@@ -238,7 +238,7 @@ def _setting(program: Program, name: str) -> Binding | None:
 
 
 def _fix(program: Program, each: _Global) -> Change | None:
-    """Move the definition above the first function that uses it, if all that it reads is there already."""
+    """Move the definition above the first function that uses it, if all of its names are bound there."""
     script, text = program.script, program.script.source.text
     definition = each.bindings[0].statement
     if len(each.bindings) != 1 or definition is None or not _is_movable(program, definition):

@@ -171,7 +171,7 @@ def _uses(program: Program, candidates: set[str]) -> Iterator[_Use]:
 
 
 def _passed(program: Program, site: Site, given: list[_Part]) -> Iterator[_Use]:
-    """The functions that a call is given."""
+    """Yield the functions among a call's arguments."""
     names = program.names.full_names(site.node.func, site.scope, site.statement)
     if not names.isdisjoint(LAUNCHERS):
         return

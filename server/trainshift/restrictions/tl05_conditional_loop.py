@@ -106,9 +106,9 @@ def _finding(program: Program, found: _Condition) -> Finding:
 def _conditions(program: Program, loop: Loop, site: Site, whole: bool) -> Iterator[_Condition]:
     """The first conditions outwards from a call, through those who call its function.
 
-    `whole` tells that the call is, or stands for, a whole loop, and not a step inside of one.  What is
-    further out decides too: told is, at the first one's place, the first one in this file by which ranks may
-    differ.
+    `whole` says that the call is, or stands for, a whole loop, rather than a step inside one. Outer
+    conditions count too: the first one in this file by which ranks may differ is reported at the place of the
+    innermost one.
     """
     ways: dict[_Condition | None, list[_Condition]] = {None: []}
     seen: set[tuple[_Condition | None, Scope]] = set()

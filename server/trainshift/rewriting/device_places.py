@@ -1,7 +1,7 @@
 """Device places: which devices a script names for its operations by `tf.device`.
 
-Of a name that is put together the parts that change from turn to turn of a loop are told from those that are
-not seen: ``f"/gpu:{i}"`` in a loop is a tower on each of several GPUs.
+In a composed name, parts that change between a loop's iterations are distinguished from unknown ones:
+``f"/gpu:{i}"`` in a loop is a tower on each of several GPUs.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ class Prerequisites:
         return frozenset({TENSORFLOW, *keras} if needs_both else keras)
 
     def edits(self, said: frozenset[str] | None = None) -> tuple[Edit, ...]:
-        """The edits that set Horovod up, where the file does not; every change of it carries them.
+        """The edits that set up Horovod, unless the file does so; every change in the file needs them.
 
         `said` are the words of all code that changes insert into the file: what none of them names is not
         imported.  None where the file is all of the program.
@@ -449,7 +449,7 @@ class Prerequisites:
 
     @cached_property
     def _starred_tensorflow(self) -> tuple[str, Statement] | None:
-        """A name of TensorFlow that a star import at the top of the script gives, and that import."""
+        """A name of TensorFlow that a star import at the top of the script binds, and that import."""
         stars = [
             each
             for each in self._leading

@@ -35,8 +35,8 @@ class Style:
 
     @cached_property
     def is_formatted(self) -> bool:
-        """Return whether the file has quotes and spaces as black and ruff leave them, as far as is looked
-        at.
+        """Return whether the file's quotes and spaces are those of black and ruff, as far as they are
+        examined.
         """
         return self.quote == '"' and all(map(self._is_laid_out, logical_lines(self._source.text)))
 

@@ -80,11 +80,11 @@ class Target:
         return self._which.is_open
 
     def of_model(self, model: str, tf: str) -> str:
-        """The variables of a model that a broadcast is given; `tf` is the name of TensorFlow's module."""
+        """The variables of a model to broadcast; `tf` is the name of TensorFlow's module."""
         return self.known(f"{model}.weights", tf) if self.is_keras3 else f"{model}.variables"
 
     def of_optimizer(self, optimizer: str, tf: str) -> str:
-        """The variables of an optimizer that a broadcast is given."""
+        """The variables of an optimizer to broadcast."""
         return self.known(f"{optimizer}.variables", tf) if self.is_keras3 else f"{optimizer}.variables()"
 
     def known(self, variables: str, tf: str) -> str:

@@ -143,7 +143,7 @@ def _by_call(function: StaticFunction, node: ast.Call) -> Iterator[tuple[ast.exp
 
 
 def _sizes(function: StaticFunction, node: ast.Call) -> Iterator[ast.expr]:
-    """The dimensions of tensors that a call is given, also in a tuple or list."""
+    """Yield the tensor dimensions among a call's arguments, also in a tuple or list."""
     for each in node.args:
         for part in each.elts if isinstance(each, ast.Tuple | ast.List) else [each]:
             known = function.kind(part).tensor

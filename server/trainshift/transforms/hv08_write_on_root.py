@@ -302,7 +302,7 @@ def _before(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 
 def _context(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    """Other ranks enter nothing."""
+    """Have other ranks enter a null context."""
     names = program.at(call.site).fact(Prerequisites)
     return conditional(program, call, f"{names.standard('contextlib')}.nullcontext()")
 

@@ -230,9 +230,7 @@ def _share(style: Style, data: str, hvd: str, length: str = "") -> str:
 
 
 def _is_zipped_with_itself(program: Program, draw: Draw) -> bool:
-    """Return whether a shuffle that gets a seed makes several datasets, which may be zipped with each
-    other.
-    """
+    """Return whether a seeded shuffle creates several datasets, which may be zipped with each other."""
     function = draw.site.scope.function()
     if draw.remedy is not Remedy.SEED or function is None or len(program.names.callers(function)[0]) < 2:
         return False

@@ -104,8 +104,8 @@ class CheckRequest:
 class Job:
     """One file to check, with its settings: all that a process needs to know.
 
-    `name` is what the report calls it, and the path that its imports go by.  `under` stands for the settings
-    where the verdict is to be kept.
+    `name` is the name in reports, relative to which imports are resolved. `under` is the key of the settings
+    if the verdict is to be kept.
     """
 
     item: Input

@@ -48,7 +48,7 @@ class Kept:
 
 
 class Learning:
-    """Takes down verdicts of this run; `files` are those that they are found by."""
+    """The verdicts of this run so far; `files` are the files they depend on."""
 
     def __init__(self, files: ParsedFiles) -> None:
         self._files = files

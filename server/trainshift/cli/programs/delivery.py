@@ -21,7 +21,7 @@ from trainshift.host.writing import write_below, write_in_place, write_output, w
 
 
 def deliver_text(document: Document, after: Document, result: Conversion, request: Request) -> bool:
-    """Put one converted text where the request wants it; whether that was done.  Raises FileProblem.
+    """Write one converted text to its destination; return whether that was done. Raises FileProblem.
 
     A file that nothing changes is not touched; a filter or -o FILE gets the text anyway, but
     nothing at all when the script is refused.

@@ -111,7 +111,7 @@ class Averaging:
 
     @cached_property
     def _of_heads(self) -> list[Occurrence]:
-        """The optimizers that heads of Estimators are given."""
+        """The optimizer arguments of Estimators' heads."""
         specs = self._script.sites_named("create_estimator_spec")
         given = [(argument(site.node, 4, "optimizer"), site) for site in specs]
         return [at(node, site) for node, site in given if node is not None]

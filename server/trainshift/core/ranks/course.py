@@ -1,6 +1,6 @@
 """Course: the calls of a program in execution order, as far as the text shows.
 
-Branches are all gone through, and each function once, where it is first called or handed to what runs it.
+All branches are followed, and each function once, at its first call or where it is passed to its caller.
 """
 
 from __future__ import annotations

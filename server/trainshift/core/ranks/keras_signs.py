@@ -115,7 +115,7 @@ class KerasSigns:
         return next(self._settings(_BACKEND), ("", Span(0, 0)))
 
     def _settings(self, key: str) -> Iterator[tuple[str, Span]]:
-        """Yield the values that the script gives an environment variable, and the places."""
+        """Yield the values that the script assigns to an environment variable, and the places."""
         for statement in self._script.statements if self._has(key) else ():
             node = statement.node
             if isinstance(node, ast.Assign) and any(_key(each) == key for each in node.targets):
@@ -209,7 +209,7 @@ class KerasSigns:
 
     @property
     def _flag(self) -> list[Sign | None]:
-        """The flag by which TensorFlow takes `tf_keras`, unless the script sets it off."""
+        """The flag that makes TensorFlow use `tf_keras`, unless the script unsets it."""
         is_off = any(value in _OFF for value, _ in self._settings(FLAG))
         return [self._set(FLAG, KERAS_LEGACY)] if not is_off else []
 

@@ -91,12 +91,12 @@ class OwnHorovod:
 
     @cached_property
     def broadcasts(self) -> list[Site]:
-        """The calls that make a callback or a hook which broadcasts."""
+        """The calls that create a broadcasting callback or hook."""
         return self._making(BROADCAST, HOOK) if self._broadcasting or self._hooks else []
 
     @cached_property
     def hooks(self) -> list[Site]:
-        """The calls that make a hook which broadcasts, Horovod's or one of the script's own."""
+        """The calls that create a broadcasting hook, Horovod's or one of the script."""
         return [*self._horovod.calls(HOOK), *(self._making(HOOK) if self._hooks else ())]
 
     def _making(self, *roles: str) -> list[Site]:

@@ -130,7 +130,7 @@ class Rates:
         return site.name.endswith("LossScaleOptimizer")
 
     def rate(self, site: Site) -> Occurrence | None:
-        """The rate that an optimizer is given; None for its default."""
+        """The rate argument of an optimizer; None for its default."""
         for word in site.node.keywords:
             if word.arg in RATES:
                 return Occurrence(word.value, site.scope, site.statement)
@@ -163,7 +163,7 @@ class Rates:
         return isinstance(value, Instance) and bool(api.rate_parameters(value.cls))
 
     def _rates_of(self, schedules: list[Value]) -> Iterator[Occurrence]:
-        """The rates that schedules of a library are given."""
+        """The rate arguments of a library's schedules."""
         for each in schedules:
             assert isinstance(each, Instance)
             signature = api.constructor(each.cls) or api.function(each.cls)

@@ -33,7 +33,7 @@ _READING = frozenset(
 class Part(NamedTuple):
     """A part of data that a rank takes: by `shard`, a slice, or one of several pieces.
 
-    `of` is what it is taken out of; `wrong` tells what is wrong with the numbers, if anything is.
+    `of` is the whole that it is taken from; `wrong` names the mistake in the numbers, if there is one.
     """
 
     at: Occurrence
@@ -241,9 +241,7 @@ class Shares:
         return bool(values) and all(isinstance(each, Literal) and each.value is None for each in values)
 
     def _is_even(self, part: Part, feed: Feed) -> bool:
-        """Return whether all parts are of one length: cut to ``n // size``, or read as far as the last rank
-        can.
-        """
+        """Return whether all parts have one length: cut to ``n // size``, or to the last rank's length."""
         around = part.at.statement.ancestors() if part.at.statement is not None else ()
         if any(isinstance(each.node, ast.While) and self._looks_ahead(each) for each in around):
             return True

@@ -1,8 +1,8 @@
 """Uniformity: which values are the same on all ranks, which may diverge, and why.
 
-A value diverges where a cause of divergence reaches it, by what it is computed of or by a test that chooses
-it.  What a collective gives is uniform, whatever it is given, and so is a length or a shape.  The causes of a
-value are those that its backward slice comes to.  The slice is finite, so that it needs no bound.
+A value diverges if a cause of divergence reaches it through its inputs, or through a test that chooses it.
+The result of a collective is always uniform, and so is a length or a shape. The causes of a value are those
+in its backward slice. The slice is finite, so that it needs no bound.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Value flow: the inputs of an expression, one step back, and the tests that choose among them.
 
-Analyses of ranks follow values by it.  It follows names, tuples, containers, parameters and returns, and what
-a session was asked for.  What a collective gives is computed of nothing that one rank has.
+Analyses of ranks use it to follow values: through names, tuples, containers, parameters, returns and the
+fetches of sessions. The result of a collective depends on nothing of a single rank.
 """
 
 from __future__ import annotations

@@ -66,5 +66,5 @@ def divergent(kind: CauseKind, site: Site) -> Divergent:
 
 
 def cause_of(kind: CauseKind, site: Site) -> Cause:
-    """Return a cause that a call is."""
+    """Return the cause of divergence that a call is."""
     return Cause(kind, of_call(site), site)

@@ -233,9 +233,9 @@ class ControlFlow:
     ) -> Iterator[tuple[Statement, bool]]:
         """Yield the tests that a statement runs only on one outcome of, the nearest first, and the outcome.
 
-        `is_asked` tells which of them matter.  Such a test comes before the statement.  Other ways than by
-        the test may lead to it.  A test whose other outcome does nothing but raise an error is none of these:
-        an error ends all.
+        `is_asked` selects the relevant statements. Such a test precedes the statement; there may be other
+        paths to it. A test whose other outcome only raises an error does not count, since an error ends
+        everything.
         """
         if not self.has_tests(statement):
             return

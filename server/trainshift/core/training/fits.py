@@ -117,7 +117,7 @@ class Fits:
 
     @cached_property
     def own_compiles(self) -> list[Compile]:
-        """Every call of a `compile` of the script's own, of a model that it fits, whatever that is given."""
+        """Every call of a `compile` of the script itself, on a model that it fits, with any arguments."""
         known = {each.site for each in self.compiles}
         return [
             Compile(site, None, self.own_tape(site.node.func.value, site))

@@ -348,8 +348,7 @@ class Horovod:
     def _decides(self, at: Occurrence, holds: Callable[[Occurrence], bool]) -> bool:
         """Return whether a property holds for all sources of an expression.
 
-        It need not hold of constants, which stand in for it where one process trains by itself:
-        ``rank = 0``.
+        Constants are exempt, since they stand for one process without Horovod: ``rank = 0``.
         """
         found: list[Occurrence] = []
         is_seen = True

@@ -287,7 +287,7 @@ class Loops:
 
     @cached_property
     def beside_strategies(self) -> list[Site]:
-        """The calls that make a `tf.distribute` strategy in one branch alone, which the others do without."""
+        """The calls that create a `tf.distribute` strategy in one branch only, while others do without."""
         makers = [site for site in self._strategy_sites() if self._makes_strategy(site)]
         return [site for site in makers if self._is_beside(site, makers)]
 

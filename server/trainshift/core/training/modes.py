@@ -124,7 +124,7 @@ class Modes:
         return set(reachable(filter(_gives_new, made), handed_on))
 
     def _once(self, at: Occurrence, makers: Collection[Site], seen: frozenset[Scope] = frozenset()) -> bool:
-        """Return whether an expression is evaluated at most once for each object that the `makers` give."""
+        """Return whether an expression is evaluated at most once for each object of the `makers`."""
         assert at.statement is not None
         if at.scope.kind == "comprehension" or isinstance(at.statement.node, ast.While):
             return False

@@ -111,7 +111,7 @@ class SessionLoops:
 
     @cached_property
     def _steps_elsewhere(self) -> frozenset[str]:
-        """Names that other linked scripts give to training operations: ``model.train_op``."""
+        """The names of training operations in other linked scripts: ``model.train_op``."""
         named = self._root.fact(StepNames).by_script
         return frozenset().union(*(names for script, names in named.items() if script is not self._script))
 

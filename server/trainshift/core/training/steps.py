@@ -392,7 +392,7 @@ class Steps:
 
 
 def _applied_to(site: Site) -> tuple[ast.expr | None, ast.expr | None]:
-    """The gradients and the variables that ``optimizer.apply`` is given."""
+    """The gradients and the variables of an ``optimizer.apply``."""
     return argument(site.node, 0, "grads"), argument(site.node, 1, "trainable_variables")
 
 

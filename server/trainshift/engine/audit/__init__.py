@@ -1,9 +1,9 @@
 """Audit: check that a converted text trains correctly, by that text alone.
 
-Each optimizer step must be averaged exactly once, each rate scaled and all data divided at most once, and
-what is trained must start alike on all ranks.  No rule is asked, nor anything that rules ask of what they
-rewrite: what they miss, or do twice, is to be seen here.  The result is also asked for every serious hazard
-of scripts by hand: one that the source did not have stops the conversion.
+Each optimizer step must be averaged exactly once, each rate scaled and all data divided at most once, and all
+ranks must start from equal weights. The audit uses none of the rules and none of their analyses, so that it
+finds their gaps and repetitions. It also checks the result for every serious hazard of scripts distributed by
+hand: one that the source did not have stops the conversion.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """Effects: the consequences of a finding in the program's conversion.
 
-`outcomes.py` holds what is told, `asking.py` asks the conversion, and loads its rules.
+`outcomes.py` has the data, `asking.py` runs the conversion, and imports its rules.
 """

@@ -111,7 +111,7 @@ def _of_some(by_start: Mapping[str, Finding], starts: Sequence[str]) -> Finding:
 def _started_elsewhere(
     program: Program, codes: frozenset[str], files: ParsedFiles | None, pause: Callable[[], None]
 ) -> dict[str, _Elsewhere]:
-    """The programs that other files start and that the script is a part of, as far as they train."""
+    """The programs with other start files that contain the script and train."""
     path = program.script.path
     found: dict[str, _Elsewhere] = {}
     if files is None or not path or not files.naming(path):

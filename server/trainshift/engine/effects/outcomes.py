@@ -23,8 +23,7 @@ _HAZARDS = frozenset(rule.code for rule in HAZARDS)
 class Outcome(NamedTuple):
     """An outcome of the conversion at a place of the file at `path`, and the codes that may have caused it.
 
-    One without codes tells that all of the program is refused.  `told` is what the conversion says, where it
-    refuses or withholds something.
+    Without codes, the whole program is refused. `told` is the message of a refusal or a withheld change.
     """
 
     path: str

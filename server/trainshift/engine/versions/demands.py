@@ -355,7 +355,7 @@ def _quoted(specifiers: str) -> Iterator[str]:
 
 
 def _at(value: object, path: list[str]) -> Iterator[object]:
-    """The values at a path of keys, of which ``*`` is any."""
+    """Yield the values at a path of keys; ``*`` matches any key."""
     if not path:
         yield value
     elif isinstance(value, dict):
@@ -382,7 +382,7 @@ def _toml(text: str) -> dict[str, object]:
 
 
 def _lock(text: str) -> Iterator[_Entry]:
-    """The lock files of Poetry, uv, PDM and PEP 751: an array of packages, of which few are parsed."""
+    """Read a lock file of Poetry, uv, PDM or PEP 751: an array of packages, of which few are parsed."""
     for match in _PACKAGE.finditer(text):
         name = _PACKAGE_NAME.search(match[0])
         if name is None or _normalized(name[1]) not in PRODUCTS:

@@ -1,6 +1,6 @@
 """Syntaxes: how the kinds of declarations write constraints, each as PEP 440 does.
 
-Every function gives alternatives, of which one has to hold; what it cannot read raises ValueError.
+Every function yields alternatives, one of which must hold; unreadable text raises ValueError.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class Reports:
         return {"items": reports}
 
     async def _scan(self, token: Any) -> dict[str, list[diagnostics.Item]]:
-        """The diagnostics of the files in the workspace's folders, as far as they train or are imported."""
+        """The diagnostics of the files in the workspace's folders that train or are imported."""
         scan = await asyncio.to_thread(self._session.project.scan, self._session.client.encoding)
         done: Future[dict[str, list[diagnostics.Item]]] = Future()
         loop = asyncio.get_running_loop()

@@ -300,7 +300,7 @@ class Answers:
             raise JsonRpcContentModified(message=_CHANGED) from None
 
     async def _apply(self, edit: types.WorkspaceEdit, label: str) -> str:
-        """Have the editor apply an edit; why it did not, or nothing."""
+        """Ask the editor to apply an edit; returns the reason if it did not, or nothing."""
         params = types.ApplyWorkspaceEditParams(edit=edit, label=label)
         answer = await self._session.endpoint.workspace_apply_edit_async(params)
         return "" if answer.applied else answer.failure_reason or "the editor did not apply the edit"

@@ -1,7 +1,7 @@
 """Statics: the actions and hovers in functions that Paddle turns into a static graph.
 
-Loaded when a document has a sign of Paddle.  What a program's static functions are is computed on the
-desk's thread, once for each version; what expanding them comes to, when it is asked for.
+Imported when a document shows a sign of Paddle. The static functions of a program are computed on the desk's
+thread, once for each version; their expansions on demand.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Part:
         return self.start + len(self.text) - self.hidden
 
     def places(self, span: Span) -> tuple[Place, Place]:
-        """The positions of a stretch of the program, as far as it lies in this part."""
+        """The positions of a span of the program, as far as it is in this part."""
         start, end, hidden = self.start, self.end, self.hidden - self.start
         return (
             self.positions.place(min(max(span.start, start), end) + hidden),

@@ -96,7 +96,7 @@ def averaging(number: int, seen: Seen) -> Result:
 def factors(number: int, records: Sequence[Record], arrays: Sequence[Any]) -> dict[str, list[float]]:
     """The factors of the ranks' mean gradients that reached an optimizer, by step.
 
-    They stand by what fits best: one thing that was computed (""), or the sum of all (SUM).
+    The keys name the best fit: one computed gradient (""), or the sum of all (SUM).
     """
     found: dict[str, list[float]] = {}
     for fit in fits(number, records, arrays):

@@ -1,8 +1,8 @@
 """Judge steps without an optimizer: by which rate of which gradients they have changed the weights.
 
-Where a change is, for all elements, one factor of the mean of what the ranks computed, the step took that
-mean, and the factor is its rate.  Where it is one of what a rank computed by itself, the step took that.
-Else nothing is known of both.
+If all elements of a change are one factor times the mean of the ranks' gradients, the step used that mean,
+and the factor is its rate. If they are a factor times a rank's own gradients, it used these. Otherwise both
+are unknown.
 """
 
 from __future__ import annotations

@@ -79,7 +79,9 @@ def elements(walk: Walk) -> set[str]:
 
 
 def faults_of_drawing(walk: Walk) -> Iterator[str]:
-    """`data-alike`: more elements were seen on two ranks, in all or at the same step, than chance brings."""
+    """Yield `data-alike`: two ranks used more common elements, overall or at the same step, than chance
+    explains.
+    """
     size, first = len(elements(walk)), share_of_first(walk)
     for (rank, own), (other, theirs) in combinations(enumerate(walk.ranks), 2):
         sets = [({*one}, {*two}) for one, two in zip(own, theirs)]

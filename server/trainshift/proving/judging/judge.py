@@ -107,8 +107,8 @@ def shares(steps: int, size: int) -> set[int]:
 def rates_not_scaled(before: Record, records: Sequence[Record]) -> Iterator[str]:
     """Yield `rate-not-scaled` and `schedule-not-divided`.
 
-    Every learning rate is the original's times the number of ranks; where each rank takes its share of the
-    steps, it is what the original's has come to after as many times more steps.
+    Every learning rate is the original's times the number of ranks; if each rank takes its share of the
+    steps, it is the original's rate after as many times more steps.
     """
     size = len(records)
     for number, old in enumerate(before.optimizers):

@@ -91,7 +91,7 @@ def verdict(found: list[Claim]) -> str:
 
 
 def described(claim: Claim) -> dict[str, Any]:
-    """A claim as JSON has it; places are those of the program's own files, as far as they are."""
+    """A claim in JSON form; its places are in the program's own files if possible."""
     places = []
     for at, what, rank in dict.fromkeys(claim.places):
         name, _, line = at.rpartition(":")

@@ -52,7 +52,7 @@ STRANGE = "Rank {} trains on data that one process did not come to, so epochs ca
 class Shares:
     """The result: a fault, the reason why nothing is known, or the evidence.
 
-    `told_by_epochs` says that what is wrong is told by which batches an epoch holds, whoever asked for them.
+    `told_by_epochs` says that the fault lies in the batches of an epoch, wherever they are used.
     """
 
     fails: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ def judge_shares(
 def part_of_epoch(before: Record, records: Sequence[Record], more: int = 0) -> float:
     """The part of the original's longest epoch that all ranks cover, with some more batches of each.
 
-    Where no epoch tells its length, the turns of loops do.  It is NaN where nothing tells.
+    If the length of an epoch is unknown, the loops' iterations count. It is NaN if nothing is known.
     """
     whole, *own = (each.epochs or each.turns for each in (before, *records))
     longest, rows = max(whole, default=0), median(before.rows or [0])

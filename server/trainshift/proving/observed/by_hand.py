@@ -78,7 +78,7 @@ class ByHand(Values):
         self.sets_itself = 0
 
     def hook_setting(self) -> None:
-        """Have seen which variables a script sets."""
+        """Observe the variables that a script assigns."""
         module: Any = importlib.import_module("tensorflow.python.ops.resource_variable_ops")
 
         def hook(owner: Any, name: str) -> None:

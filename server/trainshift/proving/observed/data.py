@@ -78,7 +78,7 @@ class DataHooks:
         self.hook_iterators()
 
     def hook_tape(self) -> None:
-        """Have the operations seen that are run eagerly while a tape records."""
+        """Observe the operations that run eagerly while a tape records."""
         tape = self.tf.GradientTape
         enter, leave = tape.__enter__, tape.__exit__
 

@@ -100,7 +100,7 @@ class Distribution(Steps):
             hook(name)
 
     def hook_operations(self) -> None:
-        """Have noted which operations of Horovod are used."""
+        """Record the operations of Horovod that are used."""
         operations: Any = importlib.import_module("horovod.tensorflow.mpi_ops").MPI_LIB
 
         def hook(name: str) -> None:
@@ -117,7 +117,7 @@ class Distribution(Steps):
                 hook(name)
 
     def hook_local(self, owner: Any, name: str) -> None:
-        """Have known which variables are each rank's own: no other has to have the same."""
+        """Record the variables that belong to each rank alone, and may differ."""
         original = getattr(owner, name, None)
 
         def register(this: Any, variable: Any) -> Any:
@@ -128,7 +128,7 @@ class Distribution(Steps):
             setattr(owner, name, register)
 
     def hook_distributed_optimizer(self, module: Any) -> None:
-        """Have the optimizers that this module of Horovod wraps counted."""
+        """Count the optimizers that this module of Horovod wraps."""
         wrap = module.DistributedOptimizer
         adasum = importlib.import_module("horovod.tensorflow").Adasum  # Not every module has it.
 

@@ -1,7 +1,7 @@
 """Simulated GPUs for a script: which it asks for, and whether it asks in time.
 
-There are two, or one for each rank.  The libraries are not told of them, since everything runs on the CPU.
-Where there are GPUs, the script has these, and only what it asks for is noted.
+There are two, or one for each rank. The libraries do not know about them, since everything runs on the CPU.
+If the machine has GPUs, the script gets these, and only its requests are recorded.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Gpus:
             self.growing[device] = enable
 
     def refuse_late(self, changes: bool, what: str) -> None:
-        """Fail as TensorFlow does, where something would change when the runtime runs."""
+        """Fail like TensorFlow if a setting changes after the runtime has started."""
         if changes and self.is_started():
             raise RuntimeError(f"{what} cannot be modified after being initialized")
 
@@ -137,7 +137,7 @@ class Gpus:
         owner._initialize_physical_devices = initialize
 
     def hook_sessions(self) -> None:
-        """Have noted which GPUs the configuration of each session names."""
+        """Record the GPUs in the configuration of each session."""
         base: Any = importlib.import_module("tensorflow.python.client.session").BaseSession
         original = base.__init__
 

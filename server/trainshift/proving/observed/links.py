@@ -2,11 +2,10 @@
 
 The scratch copy of a project has links to large files and folders.  Before something in one of them is
 written, renamed or removed, the link is replaced: a folder's by a folder of links, a file's by a copy
-where its content is kept.
+if its content is kept.
 
-Ranks that are started by hand share one folder.  Here each has a copy of its own, by which it is told who
-wrote what; so what one of them has written is linked into the copies of the others, once they have waited
-for it.
+Ranks started by hand share one folder.  Here each has its own copy, which shows who wrote what; so the files
+of one rank are linked into the copies of the others, once they have waited for it.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ class Others:
         self.looking = threading.Lock()
 
     def tell(self) -> None:
-        """Have the others know that this rank changes a file."""
+        """Tell the others that this rank changes a file."""
         self.changes += 1
         os.pwrite(self.counter, b"%016d" % self.changes, 0)
 

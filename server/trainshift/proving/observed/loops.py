@@ -1,7 +1,7 @@
 """Let the loops of a script ask, before each iteration, whether the training is over.
 
-A loop in which steps were taken then ends as if there were no more turns, so that what the script does after
-it is seen.  Its files stay as they are: what is compiled of them asks.  What AutoGraph reads is not touched.
+A loop that has taken steps then ends as if it had no more iterations, so that the code after it is observed
+too. The files stay unchanged: the question is compiled in. Code that AutoGraph reads is not touched.
 """
 
 from __future__ import annotations

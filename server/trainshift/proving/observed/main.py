@@ -132,7 +132,7 @@ def place() -> tuple[Path, int]:
 
 
 def look_closer(observer: Observer, directory: Path, settings: dict[str, Any]) -> None:
-    """Have all observed that a person wants to see, and the training ended after some steps."""
+    """Observe the details for the report, and end the training after some steps."""
 
     def finish() -> None:
         with suppress(Exception):

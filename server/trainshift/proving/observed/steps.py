@@ -54,7 +54,7 @@ class Steps(ByHand):
         return [*own, self.tf.compat.v1.train.Optimizer]
 
     def hook_optimizers(self) -> None:
-        """Have the steps of all optimizers observed."""
+        """Observe the steps of all optimizers."""
         self.hook_apply_gradients(self.tf.compat.v1.train.Optimizer)
         for keras in self.kerases:
             for owner in keras.optimizers:
@@ -66,7 +66,7 @@ class Steps(ByHand):
                 self.hook_loss_scaling(owner, keras.applies)
 
     def hook_apply(self, owner: Any) -> None:
-        """Have every `apply` of Keras 3's optimizers observed, which `apply_gradients` calls."""
+        """Observe every `apply` of Keras 3's optimizers, which `apply_gradients` calls."""
         original = owner.apply
 
         @wraps(original)
@@ -81,7 +81,7 @@ class Steps(ByHand):
         owner.apply = apply
 
     def hook_apply_gradients(self, owner: Any) -> None:
-        """Have every `apply_gradients` of this family of optimizers observed."""
+        """Observe every `apply_gradients` of this family of optimizers."""
         original = owner.apply_gradients
 
         @wraps(original)
@@ -203,7 +203,7 @@ class Steps(ByHand):
                 self.stopping.boundary()
 
     def hook_graph_gradients(self, owner: Any, name: str, target: str) -> None:
-        """Have the gradients that a function of this name returns observed, in a session's graph.
+        """Observe the results of gradient functions with this name, in a session's graph.
 
         `target` names the argument of which they are taken.
         """

@@ -1,9 +1,9 @@
 """End a training after some steps, as if its data were used up where that is possible.
 
-`fit` and what asks `should_stop` are told to stop, a loop of the script ends after its turn (`loops`), and
-any other over a dataset finds no more data; so what the script does after its training is seen too.  What
-takes as many steps again is left by an exception that no script catches, and what never comes back to
-Python by the end of its process.
+`fit` and code that checks `should_stop` are told to stop, a loop of the script ends after its iteration
+(`loops`), and any other over a dataset finds no more data; so the code after the training is observed too.
+Code that takes as many steps again is left by an exception that no script catches, and code that never
+returns to Python by the end of its process.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Stopping:
             self.batches.append(count)
 
     def hook_functions(self) -> None:
-        """Have the end of each call of a `tf.function` be a boundary."""
+        """Make the end of each call of a `tf.function` a boundary."""
         functions: Any = importlib.import_module(
             "tensorflow.python.eager.polymorphic_function.polymorphic_function"
         )
@@ -141,7 +141,7 @@ class Stopping:
         functions.Function.__call__ = call
 
     def hook_fits(self, owner: Any) -> None:
-        """Have `fit` end after the batch at which it is time; `owner` is Keras' list of callbacks."""
+        """End `fit` after the batch at which it is time; `owner` is Keras' list of callbacks."""
 
         def hook(name: str, note: Callable[[Any], None]) -> None:
             original = getattr(owner, name)
@@ -192,7 +192,7 @@ class Stopping:
         owner.run, owner.should_stop = observed_run, observed_should_stop
 
     def hook_iterators(self) -> None:
-        """Have a loop over a dataset that was trained on find no more data."""
+        """Make a loop over a training dataset find no more data."""
         owner: Any = importlib.import_module("tensorflow.python.data.ops.iterator_ops").OwnedIterator
         original, create = owner.__next__, owner.__init__
 

@@ -90,7 +90,7 @@ def shift_graph_seeds(tf: Any, shift: int) -> None:
 
 
 def drop_xla() -> None:
-    """Have every `tf.function` run without XLA."""
+    """Make every `tf.function` run without XLA."""
     functions: Any = importlib.import_module(
         "tensorflow.python.eager.polymorphic_function.polymorphic_function"
     )

@@ -1,9 +1,9 @@
 """Reaching definitions of one name of a script: its bindings that may still hold where a statement begins.
 
-It is a view on `python.flow.reaching`, for scripts that are cut into chunks and edited, where one name is
-asked about at a time: the graph is that of a sketch of the code, which has the statements that bind the name,
-what holds these, and the jumps in there.  Where code may be left early otherwise, more bindings are counted
-than may hold, never fewer.
+It is a view of `python.flow.reaching` for scripts that are cut into chunks and edited, and for one name at a
+time: the graph is that of a sketch of the code, with the statements that bind the name, their enclosing
+statements, and the jumps in there. If code may be left early otherwise, more bindings are included than can
+hold, never fewer.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Reaching:
 
 
 class _Sketch:
-    """The code of one scope as far as it has to do with one name."""
+    """A sketch of one scope's code: the parts that concern one name."""
 
     def __init__(
         self,

@@ -54,7 +54,7 @@ class Files(Protocol):
         """The directories in the PYTHONPATH of the `.env` in or above `directory`."""
 
     def once(self, question: Hashable, find: Callable[[], T]) -> T:
-        """Return what `find` gives, kept for all who ask the same `question` of the same files."""
+        """Return the result of `find`, kept for all who ask the same `question` about the same files."""
 
 
 class _Rewritten:

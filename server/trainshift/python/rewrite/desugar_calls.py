@@ -28,8 +28,8 @@ def desugar_calls(
 ) -> ast.FunctionDef:
     """Return a function in which such calls are statements of their own; the same function if it has none.
 
-    `dotted` gives the full name of what an expression of the function stands for, if a library has it,
-    `is_pure` tells by such a name that calls change nothing, and `taken` are the names that are not free.
+    `dotted` returns the full name of an expression's value if it belongs to a library, `is_pure` says by such
+    a name that a call mutates nothing, and `taken` are names in use.
     """
     made = _Acting(function, dotted, is_pure)
     nodes = terms.walk(function)

@@ -171,9 +171,8 @@ _IN_LOOP: Mapping[str, Leave[ast.stmt]] = {
 class PythonSingleExit(SingleExit[ast.stmt]):
     """The single-exit form of a function: every path through it ends with an assignment to `result`.
 
-    `fresh` gives a name that is free.  There is no `return` any more; `break` and `continue` are the last
-    statements of what they leave, and no loop has an `else`.  What stands in a `try`, a `with` or a `match`
-    stays as it is.
+    `fresh` returns an unused name. The result has no `return`; `break` and `continue` are the last statements
+    of their loops' parts, and no loop has an `else`. A `try`, a `with` or a `match` stays as it is.
     """
 
     def __init__(self, result: str, fresh: Callable[[str], str]) -> None:

@@ -49,8 +49,8 @@ class Edit:
 class Suits(Enum):
     """The programs that a change of a statement suits, among those that run it: ONE that asks, or more.
 
-    ALL: it is no worse for any.  MEETING: for any whose ranks all come to the statement, since they tell each
-    other something there.
+    ALL: it harms no program. MEETING: it suits programs whose ranks all reach the statement, since they
+    communicate there.
     """
 
     ONE = "one"

@@ -416,7 +416,7 @@ def is_alone(site: Site) -> bool:
 
 
 def arguments(call: ast.Call) -> list[ast.expr]:
-    """Everything that the call is given, by position and then by keyword."""
+    """All arguments of the call, positional ones first."""
     if not call.keywords:
         return [*call.args]
     return [*call.args, *[word.value for word in call.keywords]]

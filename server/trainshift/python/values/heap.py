@@ -64,8 +64,8 @@ class Sort(Enum):
 class Object:
     """An object, or all objects that are known by one place.
 
-    `where` is a node or a `Variable`; `of` is what a placeholder is inside of, or what a called function
-    knows the object as; `earlier` stands for all objects of earlier turns of a loop.
+    `where` is a node or a `Variable`; `of` is the container of a placeholder, or a called function's
+    placeholder for the object; `earlier` stands for all objects of earlier iterations of a loop.
     """
 
     sort: Sort

@@ -379,7 +379,7 @@ class Aliases:
     def inlined(self, alias: Alias) -> tuple[Edit, ...] | None:
         """Edits that remove the alias and write the original name wherever it is used.
 
-        None where that could change what the script does, or where not every use of it is seen.
+        None if that could change the script's behaviour, or if not every use of it is known.
         """
         binding, statement = alias.binding, alias.binding.statement
         name = _plain_target(binding) if not self._program.is_excerpt else ""

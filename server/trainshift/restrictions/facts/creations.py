@@ -383,7 +383,7 @@ class Creations:
         )
 
     def _is_horovods(self, call: ast.Call, site: Site) -> bool:
-        """Return whether a call is Horovod's wrap, which is all that the script ever sees of the optimizer in
+        """Return whether a call is Horovod's wrapper, the only reference of the script to the optimizer in
         it.
         """
         return is_wrap(self._script.names.full_names(call.func, site.scope, site.statement))

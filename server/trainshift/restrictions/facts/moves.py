@@ -24,7 +24,7 @@ def moved(
 ) -> Change | None:
     """The change that moves statements above another one of their block, or `behind` it, in their order.
 
-    None where it would change what a name stands for, or where something else stands on their lines.
+    None if that would change the meaning of a name, or if another statement shares their lines.
     """
     block, target = program.script.siblings(place)
     indices = [program.script.siblings(each)[1] for each in statements]

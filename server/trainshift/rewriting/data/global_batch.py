@@ -61,7 +61,7 @@ class GlobalBatch:
         )
 
     def _size(self, site: Site) -> ast.expr | None:
-        """The size of a batch that a call is given."""
+        """The batch size argument of a call."""
         if site.name in _BATCHING:
             return argument(site.node, 0, _SIZE)
         if site.name in _FITTING:

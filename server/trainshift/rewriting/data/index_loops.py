@@ -34,9 +34,9 @@ _SIDE_BY_SIDE = "builtins.zip"
 class IndexLoop:
     """A loop whose numbers are shared out.
 
-    `at` is what it goes through; if it only `counts` batches, which each rank draws for itself, their number.
-    `is_own` tells that each rank has arrays of its own already, `in_pairs` that its numbers come side by
-    side: ``for start, end in zip(range(0, n, 32), range(32, n + 1, 32))``.
+    `at` is its iterable; if it only `counts` batches, which each rank draws itself, their number. `is_own`
+    says that each rank has its own arrays already, `in_pairs` that two ranges are iterated in parallel: ``for
+    start, end in zip(range(0, n, 32), range(32, n + 1, 32))``.
     """
 
     at: Occurrence
@@ -51,7 +51,7 @@ class IndexLoop:
 class Numbered:
     """A `for` loop over numbers, its body, and the names of its index and of values computed from it.
 
-    There are no names where it does not go through numbers one by one.
+    Without names if it does not iterate numbers one by one.
     """
 
     loop: Statement

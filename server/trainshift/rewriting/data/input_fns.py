@@ -37,8 +37,8 @@ _STOPPING = ("last_step", "num_steps")
 class InputFn:
     """An input function of a training call, and its data.
 
-    `counted` tells that the training is given a number of steps.  `root` is the pipeline of what it returns,
-    `maker` the call that makes it of arrays.
+    `counted` says that the training has a number of steps. `root` is the pipeline of its result, `maker` the
+    call that creates it from arrays.
     """
 
     iteration: Iteration
@@ -48,7 +48,7 @@ class InputFn:
 
     @property
     def at(self) -> Occurrence:
-        """The expression that is given."""
+        """The expression of the input function."""
         return self.iteration.at
 
 

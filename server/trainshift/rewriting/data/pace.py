@@ -168,7 +168,7 @@ class Pace:
 
     @cached_property
     def _counts(self) -> list[StepCount]:
-        """The numbers of steps that are given, and are not None."""
+        """The numbers of steps in arguments other than None."""
         given = self._program.fact(StepCounts).given
         return [each for each in given if getattr(each.node, "value", ...) is not None]
 

@@ -1,8 +1,8 @@
 """Rows: Python and Keras objects that yield batches one by one: generators, lists of batches, sequences.
 
-A generator is asked for as many elements at once as there are ranks, of which each keeps its own: all get
-equally many, however many there are.  A `fit` goes through a sequence in an order that it draws, so its steps
-alone are divided.
+A generator yields as many elements at once as there are ranks, of which each keeps its own: all get equally
+many, however many there are. A `fit` iterates a sequence in an order that it draws, so only its steps are
+divided.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Rows:
     """The place where a sequence is sharded, or the reason why not; `is_own` if each rank has its own
     already.
 
-    `is_seen` tells that all ranks are seen to have the same, where it is not.
+    `is_seen` says that all ranks certainly have the same elements, if `is_own` is false.
     """
 
     places: tuple[Place, ...] = ()

@@ -1,4 +1,4 @@
-"""Step counts: the numbers of steps that the trainings of a script are given."""
+"""Step counts: the arguments for numbers of steps in a script's training calls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COUNTING = {
 class StepCount:
     """A number of steps: its call, the parameter's name, and assumptions about it.
 
-    `optional` tells that None may be given instead, which stands for all of them.
+    `optional` says that None is also allowed, which stands for all of them.
     """
 
     site: Site

@@ -1,4 +1,4 @@
-"""Turns: whether the turns of a loop take new data, or do something with what is there.
+"""Turns: whether a loop's iterations take new data, or process existing values.
 
 A loop over gradients, optimizers or layers takes none, nor does one that cuts the batch of the loop around it
 into smaller ones, or steps on it again.  The loop whose turns take new data is the one that is divided.

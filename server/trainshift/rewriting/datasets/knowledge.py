@@ -218,7 +218,7 @@ class Knowledge:
         return Uniform() if known and not node.unseen and node.operation not in MIXING else Unknown()
 
     def _read_by(self, node: Node) -> Iterator[Node]:
-        """The datasets, of the names of files say, that the source of one is given."""
+        """Yield the datasets, such as those of file names, that the source of another one gets."""
         pipelines = self._program.fact(Pipelines)
         for each in _given(node) if node.operation in FILES else ():
             yield from pipelines.upstream(pipelines.read(each))

@@ -240,7 +240,7 @@ def _wrapped(call: ast.Call, names: frozenset[str]) -> list[ast.expr]:
 
 
 def _zipped(pipelines: Pipelines, node: Node) -> list[ast.expr]:
-    """The datasets that ``Dataset.zip`` and its like are given, as one tuple or one by one."""
+    """The datasets of ``Dataset.zip`` and the like, as one tuple or one by one."""
     assert node.site is not None
     given = arguments(node.site.node)
     if len(given) != 1 and node.operation == "zip":

@@ -20,7 +20,7 @@ from trainshift.rewriting.prerequisites import Prerequisites
 def put_first(
     program: Program, listed: Listed, site: Site, first: list[str], flattens: bool = False
 ) -> list[Edit]:
-    """Put elements in front of those that an argument gives, whatever expression it is.
+    """Insert elements before those of a list argument, whatever its expression is.
 
     `flattens` tells that a list in the list is as good as its elements, and one object as good as a list:
     Keras flattens callbacks.

@@ -30,7 +30,9 @@ class Legacy:
         return [f"{hvd_keras}.callbacks.K = {tf}.keras.backend"] if self._is_meant and hvd_keras else []
 
     def edits(self) -> list[Edit]:
-        """Have TensorFlow take `tf_keras`, before anything imports it, where the script does not."""
+        """The edits that make TensorFlow use `tf_keras`, before the first import, unless the script does
+        so.
+        """
         signs = self._program.whole.fact(KerasSigns)
         if not self._is_meant or signs.sets_flag or not self._program.is_started:
             return []

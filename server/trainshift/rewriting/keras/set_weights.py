@@ -140,7 +140,7 @@ class SetWeights:
         return found
 
     def _comes_first(self, at: Occurrence, place: Statement, site: Site) -> bool:
-        """Return whether weights are read before a step is taken, of a model that is there before `place`."""
+        """Return whether weights of a model created before `place` are read before a step is taken."""
         assert at.statement is not None
         if not self._is_bound_before(at, place):
             return False

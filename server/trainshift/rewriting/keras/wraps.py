@@ -241,7 +241,7 @@ class Wraps:
             self._named.append(Named(compile, cls, node))
 
     def _get_by_name(self, compile: Compile, node: ast.expr, reason: str, is_name: bool = False) -> None:
-        """Have Keras make the optimizer that is named, whichever that is, where a line can do so."""
+        """Let Keras create the named optimizer, if a line can do so."""
         site = compile.site
         alone = is_alone(site)
         if alone and not does_more(node) and not self._program.fact(Horovod).calls(_WRAPPER):
@@ -360,7 +360,7 @@ class Wraps:
 
     @cached_property
     def _makers(self) -> dict[ast.Call, Site]:
-        """The calls that make optimizers, and Horovod's wraps, behind which nothing is looked for."""
+        """The calls that create optimizers, and Horovod's wrappers, at which the search stops."""
         wraps = self._wrappers
         named = api.last_names(*api.OPTIMIZERS, *api.OPTIMIZER_MAKERS, *_COPIES) | {"from_config"}
         named |= self._libraries.names(Role.OPTIMIZER)
@@ -402,7 +402,7 @@ class Wraps:
 
     @cached_property
     def _wrapped(self) -> set[ast.Call]:
-        """The calls that make an optimizer which is wrapped somewhere."""
+        """The calls that create an optimizer which is wrapped somewhere."""
         makers = {node: site for node, site in self._makers.items() if self.makes_optimizer(site)}
         makers.update((site.node, site) for site in self._strange_wrappers)
         return {

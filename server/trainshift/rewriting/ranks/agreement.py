@@ -100,7 +100,7 @@ class Agreement:
             yield from (Divergence(Sink.PATH, at, each) for each in causes(at) if self._names_anew(each))
 
     def _of_shares(self) -> Iterator[Divergence]:
-        """Yield the sources of a length that the script reads of data of which each rank has a share."""
+        """Yield the sources of lengths that the script reads from sharded data."""
         causes = self._program.fact(Uniformity).causes
         asks = self._program.fact(Uniformity).asks_any
         for each in self._program.fact(DividedData).loops if asks else ():

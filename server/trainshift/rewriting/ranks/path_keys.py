@@ -123,7 +123,7 @@ def _same_path(node: ast.expr) -> ast.expr | None:
 
 
 def may_end_alike(one: ast.expr, other: ast.expr | None) -> bool:
-    """Return whether two paths may end in the same text, as far as they are written out; None may not."""
+    """Return whether two paths may end in the same text, as far as it is known; None may not."""
     if other is None:
         return False
     ends = _end(one), _end(other)

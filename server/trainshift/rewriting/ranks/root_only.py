@@ -106,7 +106,7 @@ class RootOnly:
 
     @cached_property
     def written(self) -> list[Site]:
-        """Every call that writes something by a name that it is given, on rank 0 or (still) on all."""
+        """Every call that writes to a named file, on rank 0 or (still) on all."""
         return [
             site
             for site in self._candidates()

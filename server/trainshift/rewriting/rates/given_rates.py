@@ -50,7 +50,7 @@ class GivenRate:
 
 
 class GivenRates:
-    """The calls of one script that may make an optimizer, and the rates that they are given."""
+    """The calls of one script that may create an optimizer, and their rate arguments."""
 
     def __init__(self, program: Program, cases: RateCases) -> None:
         self._program = program

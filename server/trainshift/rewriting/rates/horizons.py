@@ -27,7 +27,7 @@ _COMPARED = ("boundaries",)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Horizon:
-    """A number of steps that a schedule of TensorFlow is given.
+    """A step count of a TensorFlow schedule.
 
     `whole` tells that it must be a whole number, `each` that it is a list of such.
     """

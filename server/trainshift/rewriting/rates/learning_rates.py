@@ -190,7 +190,7 @@ class LearningRates:
             self._take(site, each)
 
     def _take(self, site: Site, given: GivenRate) -> None:
-        """Scale the rate that an optimizer is given, or else its default."""
+        """Scale the rate argument of an optimizer, or its default."""
         if given.node is not None and not given.doubt:
             self._follow_argument(given.node, site)
         elif given.mapping is not None:

@@ -1,4 +1,6 @@
-"""Plain numbers: rates that are numbers and no schedules, although their values are not seen."""
+"""Plain numbers: rates that are certainly numbers rather than schedules, although their values are
+unknown.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,15 @@ _OPTION_TYPES = _NUMBERS | {"FLOAT", "INT", "FloatRange", "IntRange"}
 
 
 class PlainNumbers:
-    """Tells which expressions of one program are numbers: a schedule has no arithmetic, and no command line
-    gives one.
+    """The expressions of one program that are numbers: schedules have no arithmetic, and no command line
+    passes one.
     """
 
     def __init__(self, program: Program) -> None:
         self._names = program.names
 
     def is_number(self, at: Occurrence) -> bool:
-        """Return True if all that may give an expression its value gives it a number."""
+        """Return whether all sources of an expression's value are numbers."""
         return self._is_number(at, set())
 
     def _is_number(self, at: Occurrence, met: set[int]) -> bool:
@@ -61,7 +63,7 @@ class PlainNumbers:
         )
 
     def _is_declared(self, binding: Binding) -> bool:
-        """Return True if a parameter is a number by its annotation, or by the option that gives it."""
+        """Return whether a parameter is a number by its annotation, or by its command-line option."""
         annotation = binding.target.annotation if isinstance(binding.target, ast.arg) else None
         if annotation is not None:
             named = {part.id for part in ast.walk(annotation) if isinstance(part, ast.Name)} - {"Optional"}
@@ -70,7 +72,7 @@ class PlainNumbers:
         return self._is_given(binding)
 
     def _is_given(self, binding: Binding) -> bool:
-        """Return True if the command line gives a parameter a number, by an option of click."""
+        """Return whether the command line passes a number for a parameter, by an option of click."""
         function = binding.inner
         assert function is not None
         for decorator in getattr(function.node, "decorator_list", ()):

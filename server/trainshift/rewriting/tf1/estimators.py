@@ -110,7 +110,7 @@ class Estimators:
 
     @cached_property
     def optimizers(self) -> list[tuple[ast.expr, Site]]:
-        """The optimizers, not names of such, that ready-made Estimators and heads are given."""
+        """The optimizer objects (not names) passed to ready-made Estimators and heads."""
         found = [(given, site) for site, given in self._specs]
         for made in self.made:
             named = {each.word for each in made.canned}
@@ -259,7 +259,7 @@ class Estimators:
     # Ready-made Estimators
 
     def _uses(self, made: Made, word: str) -> bool:
-        """Return whether the part of the model is there that the optimizer is for."""
+        """Return whether the model has the part that the optimizer is for."""
         if word == "optimizer":
             return True
         return made.given(f"{word.removesuffix('_optimizer')}_feature_columns") is not None

@@ -27,7 +27,7 @@ _OTHERS = {
 
 @dataclass(eq=False, slots=True)
 class Hooks(Listed):
-    """The hooks that one call is given: `word` names the argument, `given` is None if there is none.
+    """The hooks argument of one call: `word` is its name, `given` is None if there is none.
 
     `hidden` tells that ``*`` or ``**`` may hide them; `stopping` names those of the script's own that ask to
     stop.

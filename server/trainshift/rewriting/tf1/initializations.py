@@ -167,7 +167,7 @@ class Initializations:
 
     @cached_property
     def _everything(self) -> list[Initialization]:
-        """Every initialization, those among them that HV08 sees to."""
+        """Every initialization, including those that HV08 handles."""
         restores = [site for site in self._script.sites_named("restore") if self.is_restore(site)]
         found = [*self._initializers(), *map(self.restore, restores)]
         return sorted(found, key=lambda each: self._script.span(each.site.node, each.site))

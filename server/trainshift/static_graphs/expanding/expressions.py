@@ -214,9 +214,9 @@ class Expressions:
         return isinstance(node, ast.Name) and self.knowledge.kind(node).among("bool")
 
     def check_flags(self, test: ast.expr) -> bool:
-        """Have the names of a condition that begin as a bool, and become tensors in a loop, begin as tensors.
+        """Make sure that a condition's bools that become tensors in a loop start as tensors.
 
-        Whether the whole condition is such a name, or the opposite of one.
+        Return whether the whole condition is such a name, or the opposite of one.
         """
         named = [each for each in ast.walk(test) if isinstance(each, ast.Name) and self._is_flag(each)]
         flags = frozenset(each.id for each in named)

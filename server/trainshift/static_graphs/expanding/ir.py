@@ -124,7 +124,7 @@ class VarInfo:
 
 
 def info_of(value: AbstractValue) -> VarInfo:
-    """The types of a value, as far as they matter for handing it on."""
+    """The types of a value, as far as they matter for passing it on."""
     return VarInfo(value.types)
 
 

@@ -318,7 +318,7 @@ def _only_tensors_in(
 
 
 def _signs_of(node: ast.AST) -> Iterator[tuple[_Sign, str]]:
-    """Yield the names that an operator is given, and how it uses them."""
+    """Yield the operand names of an operator, and the kind of use."""
     sides: tuple[ast.expr, ...] = ()
     numbers: type | UnionType = int | float
     match node:
@@ -354,7 +354,7 @@ def _beside_each_other(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
 
 
 def _given_to_numpy(node: ast.Call, function: StaticFunction) -> Iterator[str]:
-    """The names that a function of NumPy's is given."""
+    """Yield the names passed to a NumPy function."""
     if isinstance(node.func, ast.Attribute | ast.Name):
         library = function.script.names.member_of_library(node.func)
         if any(getattr(thing, "name", "").startswith("numpy.") for thing in library):

@@ -103,8 +103,6 @@ def only_tensors() -> frozenset[str]:
 
 
 def is_in_place(full_name: str) -> bool:
-    """Return whether a function or method writes to the tensor that it is given, by Paddle's rule for
-    names.
-    """
+    """Return whether a function or method writes to its input tensor, by Paddle's rule for names."""
     name = full_name.rpartition(".")[2]
     return name.endswith("_") and not name.startswith("_") and not name.endswith("__")
