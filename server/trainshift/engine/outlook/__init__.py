@@ -38,6 +38,10 @@ from trainshift.rewriting.tf1.graphs import Graphs
 
 # What distributes a script by itself, or hides its training loop, by its name.
 _SERVERS = "parameter servers already distribute this script; remove them first"
+_SPLIT = (
+    "multi_gpu_model divides each batch among the GPUs of one process, and each rank has one GPU; "
+    "take it and its option out, and train the model that it is given"
+)
 _TOWERS = "each rank has one GPU, /gpu:0; build the model once, on that one"
 _KERAS_OWN = "keras.distribution already places this script's model and data on devices; remove it first"
 _FOREIGN = {
@@ -51,8 +55,8 @@ _FOREIGN = {
     "keras.distribution.ModelParallel": _KERAS_OWN,
     "keras.distribution.initialize": _KERAS_OWN,
     "keras.distribution.set_distribution": _KERAS_OWN,
-    "keras.utils.multi_gpu_model": _TOWERS,
-    "keras.utils.training_utils.multi_gpu_model": _TOWERS,
+    "keras.utils.multi_gpu_model": _SPLIT,
+    "keras.utils.training_utils.multi_gpu_model": _SPLIT,
     "contrib.training.train": "slim's training loop hides its session; use a MonitoredTrainingSession",
     "contrib.slim.learning.train": "slim's training loop hides its session; use a MonitoredTrainingSession",
 }
