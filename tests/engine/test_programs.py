@@ -410,3 +410,34 @@ def test_what_lists_the_members_of_a_package_has_no_say_in_its_changes() -> None
     files = files_in_memory(texts)
     assert KeptClaims(files).of("/p/pages.py", is_whole=True) is None
     assert convert_program(start, "/p/one.py", files).status is Status.CONVERTED
+
+
+GAN = """import numpy as np
+
+
+def train(generator, critic, x):
+    for step in range(4):
+        fakes = generator.predict(np.ones((8, 3)))
+        critic.train_on_batch(fakes, np.zeros((8, 1)))
+
+
+def show(generator):
+    print(generator.predict(np.ones((8, 3))))
+"""
+
+
+def test_a_bar_that_one_program_shows_is_no_worse_for_another() -> None:
+    head = "import numpy as np\nimport tensorflow as tf\nimport gan\n\nx = np.ones((8, 3))\n"
+    made = "tf.keras.Sequential([tf.keras.layers.Dense(3)])"
+    sgd = "compile(tf.keras.optimizers.SGD(0.1), 'mse')"
+    models = "".join(f"{name} = {made}\n{name}.{sgd}\n" for name in ("generator", "critic"))
+    own = "def train(critic, x):\n    for _ in range(4):\n        critic.train_on_batch(x, x)\n\n\n"
+    texts = {
+        "/p/gan.py": GAN,
+        "/p/one.py": f"{head}{models}gan.train(generator, critic, x)\ngan.show(generator)\n",
+        "/p/two.py": f"{head}{own}{models}train(critic, x)\ngan.show(critic)\n",
+    }
+    for path in ("/p/one.py", "/p/two.py"):
+        found = convert_program(texts[path], path, files_in_memory(texts))
+        assert found.status is Status.CONVERTED, (path, found.reason)
+        assert not found.withheld

@@ -34,6 +34,7 @@ Keras draws its progress bars on every rank, so `evaluate`, `predict` and `Progb
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
@@ -44,7 +45,7 @@ from trainshift.core.training.fits import Fit, Fits, hides
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries.entries import Role as Known
 from trainshift.python.names.values import Instance
-from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.python.source.edit import Change, Edit, Suits, Withheld
 from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
@@ -74,9 +75,11 @@ def propose(program: Program) -> Proposals:
         yield from left(program, "HV09", callbacks)
     for callback in program.fact(CallbackLists).written_on_all_ranks:
         yield keep_to_root(program, "HV09", callback.element, callback.name)
-    yield from guard_changes(
+    for shown in guard_changes(
         program, "HV09", (RootKind.PRINT,), {Form.VERBOSE: _verbose}, "Show the progress bar on rank 0 only"
-    )
+    ):
+        # A bar of one process is that of its rank 0.
+        yield replace(shown, suits=Suits.ALL) if isinstance(shown, Change) else shown
 
 
 def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
