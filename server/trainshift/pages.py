@@ -31,7 +31,7 @@ def page(code: str) -> str:
 
 
 def guides() -> dict[str, Path]:
-    """The guides that are there, by their names."""
+    """The available guides, by name."""
     home = next((home for home in _GUIDES if (home / GUIDES[0]).is_file()), None)
     return {name: home / name for name in GUIDES} if home else {}
 

@@ -91,13 +91,13 @@ export interface StaticResult {
   readonly rules: readonly Rule[];
 }
 
-/** A parameter that a function is not differentiated by, unless somebody says so. */
+/** A parameter without a derivative, unless it is requested by name. */
 export interface LeftOut {
   readonly name: string;
   readonly reason: string;
 }
 
-/** A place that stands in the way of a derivative; `line` and `column` count from 1. */
+/** A place that prevents a derivative; `line` and `column` count from 1. */
 export interface Refusal {
   readonly uri: string;
   readonly line: number;

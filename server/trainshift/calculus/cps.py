@@ -1,4 +1,4 @@
-"""Continuation-passing style makes what follows explicit, so that shift and reset are not needed.
+"""Continuation-passing style makes the continuation explicit, so that shift and reset are not needed.
 
 Below, κ is what follows as it is known when the term is transformed, and κ(t) is that code for the value t.
 What a function is called with is known when it runs only, so that there it gets a second parameter, k.

@@ -1,4 +1,4 @@
-"""Loops: which training loops a program has, as a short tree for people or as JSON for programs."""
+"""Loops: the training loops of a program, as a short tree for people or as JSON for programs."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def print_rules(output_format: str) -> None:
 
 
 def print_page(rule: Rule, docs_url: str = "") -> None:
-    """Print the rule's page, and its address on the documentation's site; in a pipe as it is written."""
+    """Print the rule's page, and its address on the documentation's site; into a pipe as plain Markdown."""
     text = page(rule.code) or f"# {rule.code} {rule.name}\n\n{rule.doc}"
     if docs_url:
         text = f"{text.rstrip()}\n\nIn a browser: <{page_url(rule.code, docs_url)}>\n"

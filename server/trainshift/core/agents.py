@@ -87,7 +87,7 @@ class Agents:
         return self._libraries.has(Role.AGENT)
 
     def _is_method(self, site: Site) -> bool:
-        """Return whether a call is of a method of an agent."""
+        """Return whether a call is a method of an agent."""
         function = site.node.func
         return isinstance(function, ast.Attribute) and self._are_agents(
             self._names.site_values(function.value, site)

@@ -102,7 +102,7 @@ class Choices:
 
 
 class Choice(NamedTuple):
-    """One choice as people know it.
+    """One option of a conversion, as settings and commands show it.
 
     `key` is its key in settings, `name` that of its field.  `values` are the words that it may be, with what
     each does; without any it is a Boolean, a version or a number from its `least` on, as its `default` is.

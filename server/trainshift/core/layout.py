@@ -215,11 +215,11 @@ class Layout:
         return span.start, read_call(self._text[span.start : span.end])
 
     def add_keyword(self, site: Site, name: str, value: str) -> tuple[Edit, ...]:
-        """Add a keyword argument behind the arguments (in front of ``**rest``)."""
+        """Add a keyword argument after the other arguments (before ``**rest``)."""
         return self.add_keywords(site, {name: value})
 
     def add_keywords(self, site: Site, given: Mapping[str, str]) -> tuple[Edit, ...]:
-        """Add keyword arguments behind the arguments (in front of ``**rest``).
+        """Add keyword arguments after the other arguments (before ``**rest``).
 
         Each goes on a line of its own where the line of the last argument begins with an argument.
         """

@@ -182,7 +182,7 @@ class Libraries:
 
     @cached_property
     def _tables(self) -> list[Table]:
-        """The tables of the packages that the script imports, and people's own."""
+        """The tables of the packages that the script imports, and the user's own."""
         found = map(entries.table, self._packages)
         return [table for table in (*found, *self._own.values()) if table]
 

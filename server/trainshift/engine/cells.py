@@ -39,7 +39,7 @@ _LINE = re.compile(
 
 
 class Spot(NamedTuple):
-    """A 1-based line and column; those of a notebook are of its cell, which is counted from 1 too."""
+    """A 1-based line and column; in a notebook, relative to a cell, which is also counted from 1."""
 
     line: int
     column: int

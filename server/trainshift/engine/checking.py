@@ -113,7 +113,7 @@ class OtherPlace:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A finding as it is reported.
+    """A reported finding.
 
     `code` is a restriction's (TF03) or the checker's own (TS01).  `effect` is None where the conversion
     was not asked.  `fix` is a change to the text that
@@ -422,7 +422,7 @@ def matter(findings: Iterable[Finding], settings: Settings) -> frozenset[str]:
 def _forecast(
     program: Program, judgement: Judgement, settings: Settings, files: ParsedFiles | None, demanded: Demanded
 ) -> Forecast | None:
-    """Forecast the conversion of the script; None where nobody asks."""
+    """Forecast the conversion of the script; None if that is not requested."""
     asks = bool(matter(judgement.found, settings))
     script = program.script
     # A test of other files starts no program; `convert` leaves those in a directory alone, too.

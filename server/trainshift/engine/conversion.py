@@ -352,7 +352,7 @@ def _result(
     withheld: tuple[Note, ...] = (),
     code: str = "",
 ) -> Conversion:
-    """The conversion of a program that is left as it is."""
+    """The conversion of a program that stays unchanged."""
     position = None
     if at is not None:
         path, row, column = _place(analysis, at)

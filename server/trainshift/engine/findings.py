@@ -96,7 +96,7 @@ def hazards_of(
     codes: Collection[str] = _HAZARD_CODES,
     pause: Callable[[], None] = lambda: None,
 ) -> Judgement:
-    """The hazards of a whole program, whose text their places are of; none without Horovod."""
+    """The hazards of a whole program, with places in its joined text; none without Horovod."""
     from trainshift.core.ranks.branches import Branches
 
     if not program.fact(Branches).is_judged:

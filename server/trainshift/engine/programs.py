@@ -209,7 +209,7 @@ def _met(program: Program) -> frozenset[tuple[str, Span]]:
 
 
 def _place(program: Program, statement: Statement) -> tuple[str, Span]:
-    """Return the file that a statement stands in, and its place in it."""
+    """Return the file of a statement, and its span there."""
     span = program.script.statement_span(statement)
     script, start = program.script.at(span.start)
     return script.path, Span(start, start + span.end - span.start)

@@ -156,7 +156,7 @@ class Settings:
 
     @property
     def asks_conversion(self) -> bool:
-        """Return whether anything depends on what a conversion does."""
+        """Return whether a severity depends on the effect on the conversion."""
         return self.restrictions != LETTER
 
     @cached_property
@@ -255,7 +255,7 @@ def _measure(where: str, key: str, value: object) -> str:
 
 
 def _libraries(where: str, key: str, value: object) -> dict[str, Table]:
-    """The entries of people's own libraries: a table for each module, and in it one for each member."""
+    """Read the entries of the user's own libraries: a table for each module, with one for each member."""
     found = {}
     for module, members in _table(where, key, value).items():
         place = f'{key}."{module}"'

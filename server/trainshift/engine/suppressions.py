@@ -229,7 +229,7 @@ def _stands_alone(source: Source, span: Span) -> bool:
 
 
 def _removal(source: Source, span: Span) -> Edit:
-    """Take the comment away, with the reason behind it up to another comment, and a line of its own."""
+    """Remove the comment, with the reason after it up to another comment, and with its own line."""
     line_start, line_end = source.line_start(span.start), source.line_end(span.start)
     other = source.text.find("#", span.end, line_end)
     if other >= 0:

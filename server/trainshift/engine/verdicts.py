@@ -175,7 +175,7 @@ class Holding:
 
 
 def fingerprint(value: object) -> str:
-    """A short text that stands for a value of settings, the same in every process."""
+    """A short key for a settings value, the same in every process."""
     return digest(_spelled(value))
 
 

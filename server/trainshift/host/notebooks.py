@@ -122,7 +122,7 @@ class Notebook:
 
     @property
     def is_foreign(self) -> bool:
-        """Return whether there is code in it, but none of it Python."""
+        """Return whether it contains code, but no Python."""
         return bool(self.languages) and not self.cells.texts
 
     @cached_property

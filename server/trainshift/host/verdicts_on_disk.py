@@ -73,7 +73,7 @@ def read_verdicts(folder: str) -> Verdicts:
 
 
 def write_verdicts(folder: str, verdicts: Verdicts) -> bool:
-    """Put verdicts into a folder in place of those that are there; whether that was done.
+    """Replace the verdicts in a folder; return whether that was possible.
 
     Those of files that are gone, or that were of no use for long, are left out.
     """

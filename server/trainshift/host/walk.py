@@ -154,7 +154,7 @@ class _IgnoreFiles:
 
 
 def spec_of(patterns: Iterable[str], *, lenient: bool = False) -> GitIgnoreSpec:
-    """Compiled gitignore `patterns`; one that is none raises ValueError, or is skipped if `lenient`."""
+    """Compile gitignore `patterns`; an invalid one raises ValueError, or is skipped if `lenient`."""
     from pathspec import GitIgnoreSpec
 
     try:

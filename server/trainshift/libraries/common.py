@@ -22,6 +22,6 @@ _COMMON = frozenset(
 
 
 def is_common(full_name: str) -> bool:
-    """Return whether a module is of the standard library, or of a library that is known."""
+    """Return whether a module belongs to the standard library, or to a known library."""
     root = full_name.partition(".")[0]
     return root in _COMMON or root in sys.stdlib_module_names or root == "builtins"

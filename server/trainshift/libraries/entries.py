@@ -217,7 +217,7 @@ _project: ContextVar[Project | None] = ContextVar("project", default=None)
 
 
 def go_by(own: Mapping[str, Table]) -> None:
-    """Go by people's own entries of one project from here on, and by those of no other.
+    """Use the user's own entries of one project from here on, in this thread or task only.
 
     Threads and tasks go each by their own.
     """
@@ -227,7 +227,7 @@ def go_by(own: Mapping[str, Table]) -> None:
 
 
 def project() -> Project | None:
-    """Return the classes of people's own that count; None without any."""
+    """Return the classes in the user's own entries that are in use; None without any."""
     return _project.get()
 
 

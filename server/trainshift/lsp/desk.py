@@ -84,7 +84,9 @@ class State:
 
     @property
     def has_outline(self) -> bool:
-        """Return whether `outline` is of this version, and of its program's other files as they are."""
+        """Return whether `outline` belongs to this version, and to the current versions of the other
+        files.
+        """
         outline = self.outline
         return outline is not None and outline.paper is self.paper and not outline.whole.is_dated
 

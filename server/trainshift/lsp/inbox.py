@@ -61,7 +61,7 @@ class Inbox:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing has come that was not taken."""
+        """Return whether no event is waiting."""
         return not self._events
 
     def announce(self, call: Callable[[], None]) -> None:

@@ -76,7 +76,7 @@ class Chosen:
         self._merged = replace(ignores, settings=merged)
 
     def excludes(self, path: str) -> bool:
-        """Return whether the file at `path` is left out."""
+        """Return whether the file at `path` is excluded."""
         return self._exclude.excludes(path)
 
     def settings_of(self, path: str) -> Settings:

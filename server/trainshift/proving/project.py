@@ -114,7 +114,7 @@ def own_line(before: Project, after: Project, path: str, line: int) -> int:
 
 
 class Copier:
-    """Makes copies; `taboo` is a folder that is none of the project's."""
+    """Make copies; `taboo` is a folder that does not belong to the project."""
 
     def __init__(self, project: Project, taboo: str) -> None:
         self.project = project

@@ -343,7 +343,7 @@ def _by_own_metrics(
 
 
 def _averaged(program: Program, element: Occurrence) -> Change | None:
-    """The average in front of a callback that is written out in a list, or added to one.
+    """Insert the averaging callback before one in a literal list, or added to one.
 
     None for Keras 3, on which Horovod's callback does not work.
     """

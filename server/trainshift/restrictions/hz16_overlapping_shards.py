@@ -82,7 +82,7 @@ def _swapped(program: Program, site: Site) -> Change | None:
 
 
 def _sharded_first(program: Program, shard: Site, shuffle: Site) -> Change | None:
-    """The call of `shard` in front of that of `shuffle`, of one dataset in one function."""
+    """Move the call of `shard` before that of `shuffle`, for one dataset in one function."""
     script, cut, mixed = program.script, shard.node.func, shuffle.node.func
     if not isinstance(cut, ast.Attribute) or not isinstance(mixed, ast.Attribute):
         return None

@@ -338,7 +338,7 @@ def _needed(program: Program, statement: Statement) -> bool:
 
 
 def _reaches_tensorflow(program: Program, binding: Binding) -> bool:
-    """Return whether the import is of a file of the workspace that imports TensorFlow, directly or not."""
+    """Return whether the import is of a workspace file that imports TensorFlow, directly or not."""
     workspace = program.script.workspace
     if workspace is None:
         return False
@@ -416,7 +416,7 @@ def _comment_above(program: Program, start: int, end: int) -> int:
 
 
 def _is_movable(program: Program, statement: Statement) -> bool:
-    """Return whether the import is of known modules, always made, and its names mean nothing else."""
+    """Return whether the import is of known modules, unconditional, and the only meaning of its names."""
     node, parent, script = statement.node, statement.parent, program.script
     if not all(is_common(module) for module in _modules(statement)):
         return False
@@ -482,7 +482,7 @@ def _is_setting(program: Program, each: AttributeBinding | ItemBinding) -> bool:
 
 
 def _read_calls(program: Program) -> Iterator[tuple[Site, bool, frozenset[str]]]:
-    """Each such call, whether it concerns any import, and the libraries that it is of."""
+    """Yield each such call, whether it affects any import, and the libraries concerned."""
     for site in program.script.sites:
         always = False
         libraries: set[str] = set()

@@ -176,7 +176,7 @@ def _span(program: Program, binding: Binding) -> Span:
 
 
 def _rename(program: Program, name: str, binding: Binding) -> Change | None:
-    """Another name for the second value, where every later use of the name plainly means it."""
+    """Rename the second value, if every later use of the name certainly means it."""
     script, statement, target = program.script, binding.statement, binding.target
     if statement is None or not isinstance(statement.node, ast.Assign) or not isinstance(target, ast.Name):
         return None

@@ -569,7 +569,7 @@ class Prerequisites:
         return last if found else None
 
     def _insert_flags(self, lines: list[str], names: list[str]) -> list[Edit]:
-        """Insert below the flags that are there, or below the set-up, or below the imports."""
+        """Insert below the existing flags, or below the set-up, or below the imports."""
         after = None
         for statement in self._script.top:
             node = statement.node

@@ -145,7 +145,7 @@ def loops(function: StaticFunction) -> Iterator[Statement]:
 
 
 def exits(function: StaticFunction, loop: Statement, *kinds: type[ast.stmt]) -> list[Statement]:
-    """The statements of some kinds that leave a loop, or its function; `break` of loops in it left out."""
+    """The statements of some kinds that leave a loop, or its function; without `break` in inner loops."""
     found = []
     for each in loop.walk():
         if each.scope is function.scope and isinstance(each.node, kinds):
@@ -155,7 +155,7 @@ def exits(function: StaticFunction, loop: Statement, *kinds: type[ast.stmt]) -> 
 
 
 def drops_break(function: StaticFunction, node: ast.stmt) -> bool:
-    """Return whether Paddle leaves a `for` as it is, and drops its `break` (PD07)."""
+    """Return whether Paddle does not convert a `for`, and drops its `break` (PD07)."""
     return (
         isinstance(node, ast.For)
         and isinstance(node.iter, ast.Call)

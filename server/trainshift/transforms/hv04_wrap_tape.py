@@ -111,7 +111,7 @@ def _written(program: Program) -> Iterator[Change]:
 
 
 def _with_unused_wraps(program: Program) -> set[Tape]:
-    """The tapes that the script wraps itself, by wraps that no gradient is taken of.
+    """The tapes that the script itself wraps without using the wrapper for a gradient.
 
     They are wrapped where a gradient is taken, so that these wraps do not become wraps of one.
     """

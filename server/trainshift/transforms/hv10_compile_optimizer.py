@@ -150,7 +150,7 @@ def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:
 
 
 def _make(program: Program, named: Named) -> Change | Withheld | None:
-    """An optimizer that is named, or the default: made in front of the statement, or in place.
+    """Create an optimizer given by name, or by default: before the statement, or in place.
 
     None where it need not be wrapped nor scaled.
     """

@@ -128,7 +128,7 @@ def _estimator(program: Program, made: Made) -> Proposals:
 
 
 def _optimizers(program: Program, made: Made) -> Iterator[_Part]:
-    """The optimizers that are named, made in front of the Estimator or in place."""
+    """Yield the optimizers given by name, created before the Estimator or in place."""
     for canned in made.canned:
         text, lines = _optimizer(program, made, canned), tuple[str, ...]()
         if _is_plain(made.site):

@@ -277,7 +277,7 @@ class TextCheckReporter:
         )
 
     def _linked(self, style: str, each: Diagnostic) -> str:
-        """The style, with the page of the code behind it where a terminal can follow it."""
+        """The style, with a link to the code's page if the terminal supports links."""
         return f"{style} link {each.url}" if self._colour and each.url else style
 
     def _show_error(self, result: FileCheck) -> None:

@@ -166,7 +166,7 @@ class Averaging:
         return False
 
     def compiles(self, loop: Loop) -> Iterator[Site]:
-        """The calls of `compile` that a fitted model gets its optimizer by."""
+        """Yield the calls of `compile` that give a fitted model its optimizer."""
         given = {id(each.statement) for each in loop.optimizers}
         found = [
             site

@@ -176,7 +176,7 @@ class Draws:
         return found
 
     def library(self, site: Site) -> str:
-        """Return the library by whose generator a call draws; "" if by none of these."""
+        """Return the library whose generator a call uses; "" if it is none of these."""
         for name in self._names.full_names(site.node.func, site.scope, site.statement):
             for start, library in _DRAWING_BY.items():
                 if name.startswith(start):

@@ -132,7 +132,9 @@ class Gpus:
         return By.CONSTANT if self._is_first(node) and "list_physical_devices" in calls else By.OTHER
 
     def _is_looked_up(self, at: Occurrence) -> bool:
-        """Return whether the rank is taken modulo a count, or finds its GPU in a list of the script's own."""
+        """Return whether the rank modulo a count, or as an index of the script's own list, selects the
+        GPU.
+        """
         for each in self._program.fact(Trails).behind(at):
             node = each.node
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.FloorDiv):

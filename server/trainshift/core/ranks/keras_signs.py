@@ -192,7 +192,7 @@ class KerasSigns:
                 yield self._sign(which, f".{site.name}()", self._script.span(site.node, site).start)
 
     def _of_method(self, site: Site) -> str:
-        """The Keras whose objects alone have the method that a call names; "" where another may be meant."""
+        """The only Keras whose objects have the method that a call names; "" if there is no such sign."""
         if not isinstance(site.node.func, ast.Attribute):
             return ""
         owner = site.node.func.value

@@ -197,7 +197,7 @@ class _Reader:
 
 
 def _is_first(insert: Site) -> bool:
-    """Return whether an `insert` puts its element in front of all."""
+    """Return whether an `insert` puts its element before all others."""
     place = argument(insert.node, 0)
     return isinstance(place, ast.Constant) and place.value == 0
 

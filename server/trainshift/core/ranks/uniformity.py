@@ -134,7 +134,7 @@ class Uniformity:
         return self._causes([(at, of)], is_uniform)
 
     def causes_of_any(self, values: Iterable[Occurrence]) -> list[Cause]:
-        """Return why one of some values may differ between ranks: what several come of is read once."""
+        """Return why one of some values may differ between ranks; shared sources are read once."""
         return self._causes([(each, Of.VALUE) for each in values], None)
 
     def _causes(self, starts: list[Reached], is_uniform: Callable[[ast.AST], bool] | None) -> list[Cause]:
@@ -461,7 +461,7 @@ class Uniformity:
 
     @cached_property
     def losses(self) -> dict[ast.AST, Site]:
-        """The expressions that gradients are taken of, each with the call that takes them."""
+        """The expressions whose gradients are taken, each with the call that does so."""
         found: dict[ast.AST, Site] = {}
         for gradient in self._program.fact(Steps).gradients:
             site = gradient.site

@@ -352,7 +352,7 @@ class _Reader:
         return fits or wraps
 
     def _classes(self, value: Value) -> Iterable[str]:
-        """The library classes that an object is of."""
+        """The library classes of an object."""
         if isinstance(value, Instance):
             return (value.cls,)
         return self._names.library_bases(value.scope) if isinstance(value, UserInstance) else ()

@@ -171,7 +171,7 @@ class Loops:
 
     @cached_property
     def _reachable(self) -> Iterator[_Code]:
-        """The code that may run, which is followed no further than somebody asks."""
+        """Yield the code that may run, computed only as far as needed."""
         return self._reached([None, *self._script.scopes])
 
     @cached_property

@@ -106,7 +106,7 @@ class SessionLoops:
                 yield site
 
     def _is_library_function(self, site: Site) -> bool:
-        """Return whether the call is of a library's own function, such as ``subprocess.run``."""
+        """Return whether the call is a library's function, such as ``subprocess.run``."""
         return bool(self._names.full_names(site.node.func, site.scope, site.statement))
 
     @cached_property

@@ -46,7 +46,7 @@ class Tape:
 
 @dataclass(eq=False, slots=True)
 class Gradient:
-    """A call of ``tape.gradient`` or its like.
+    """A call of ``tape.gradient`` or the like.
 
     `bare` are those of its tapes that may come to it undistributed, `wrapped` those that may come to it
     distributed, by the calls `wraps`: a tape is among both where a condition decides.

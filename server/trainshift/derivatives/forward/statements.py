@@ -99,7 +99,7 @@ class Forward:
             self._assign(node, each, terms.name(own))
 
     def _held_for_all(self, value: ast.expr) -> str:
-        """A variable for a value that is stored in several places, and as active as it is."""
+        """A variable for a value that is stored in several places, with the same activity."""
         function, held = self.function, self.function.temporary()
         function.local.add(held)
         function.kind(held).unify(self.nodes.reader.kind(value))

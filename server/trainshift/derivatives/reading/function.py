@@ -320,9 +320,7 @@ class Function:
         return bind_call(call, self.node.args).fits
 
     def takes_by_place(self, call: ast.Call) -> bool:
-        """Return whether a call gives it all that has a derivative by place, so that its name need not be
-        known.
-        """
+        """Return whether a call passes all active arguments by position, so that the names are not needed."""
         given = [each for each in self.params[: len(call.args)] if not self.kind(each).has("function")]
         return not call.keywords and self.required == len(call.args) and given == self.handed()
 

@@ -63,7 +63,7 @@ class ArrayPolicy:
         return self._nodes[owner]
 
     def _kind(self, nodes: Nodes, node: ast.expr) -> Kind:
-        """The kind of an expression, as it is known."""
+        """The inferred kind of an expression."""
         around = self._inside.get(id(node))
         if not around:
             with read_only():

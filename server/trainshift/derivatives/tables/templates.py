@@ -45,7 +45,7 @@ def _settled(keyword: ast.keyword, values: Mapping[str, ast.expr]) -> ast.keywor
 
 @cache
 def _without(template: str, left: frozenset[str]) -> ast.expr:
-    """A template without the arguments of its calls, at their ends, that are left out."""
+    """A template without some optional arguments at the ends of its calls."""
 
     def is_left(each: ast.expr) -> bool:
         return isinstance(each, ast.Name) and each.id in left

@@ -59,7 +59,7 @@ class Layout:
                 self._rest(margin)
 
     def _rest(self, margin: str) -> None:
-        """The comments that no statement has taken, once the user's part of a function is over."""
+        """Emit the remaining comments after the user's part of a function."""
         self._above(self.ends[-1], margin, False)
         while self.lines and not self.lines[-1]:
             self.lines.pop()

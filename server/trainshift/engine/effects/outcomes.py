@@ -85,7 +85,7 @@ class Effects:
         return max(found, default=self._otherwise)
 
     def left_out(self, found: Sequence[Finding]) -> Iterator[Finding]:
-        """Yield a finding for each refusal and withheld change, unless one of `found` tells it."""
+        """Yield a finding for each refusal and withheld change, unless one of `found` reports it."""
         done: set[tuple[Span, str]] = set()
         for outcome in self._known:
             if outcome.told and (outcome.span, outcome.told) not in done:

@@ -271,7 +271,7 @@ def _trains(program: Program) -> bool:
 
 
 def _is_own(program: Program, site: Site) -> bool:
-    """Return whether the call is of a function of the script's own."""
+    """Return whether the call runs a function of the script."""
     return any(isinstance(value, Function) for value in program.names.callee(site))
 
 

@@ -1,4 +1,4 @@
-"""Demands: what the files of a workspace that declare dependencies ask of TensorFlow, Keras and Paddle.
+"""Demands: the requirements on TensorFlow, Keras and Paddle in a workspace's dependency files.
 
 Every reader turns one kind of file into entries (a name, a constraint as it is written, a line);
 one function makes demands of those that matter.  `packaging` is imported only for these.
@@ -81,7 +81,9 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A constraint as a file holds it; `syntax` turns `asks` into alternatives as PEP 440 writes them."""
+    """A constraint as written in a file; `syntax` converts `asks` to alternatives in the syntax of PEP
+    440.
+    """
 
     name: str
     asks: str

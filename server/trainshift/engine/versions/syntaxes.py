@@ -18,7 +18,9 @@ def pep440(asks: str) -> Iterator[str]:
 
 
 def conda(asks: str) -> Iterator[str]:
-    """``=2.16`` is any 2.16, ``2.15|2.16`` one of both; what follows the version is a build."""
+    """Yield alternatives: ``=2.16`` is any 2.16, ``2.15|2.16`` one of both; a build may follow the
+    version.
+    """
     version = re.sub(r"([<>=!~,|])\s+", r"\1", asks).partition(" ")[0]
     for alternative in version.split("|"):
         pieces = [_conda_piece(piece) for piece in alternative.split(",")]

@@ -71,7 +71,7 @@ def release(version: str) -> tuple[int, int]:
 
 
 def numbered(version: tuple[int, int]) -> str:
-    """A version as people write it."""
+    """A version in the usual notation."""
     return ".".join(map(str, version))
 
 

@@ -350,7 +350,7 @@ def _wish_of(code: Code | None, part: Part, given: dict[str, Any]) -> Wish | Non
 
 
 def _to_be_made(paper: Paper, outcome: Outcome) -> Derived:
-    """The derivative that there are edits for; raises NotPossible."""
+    """The derivative with edits; raises NotPossible if there is none."""
     from trainshift.derivatives import Derived, Refused
 
     if isinstance(outcome, Refused):

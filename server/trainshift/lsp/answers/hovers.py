@@ -113,7 +113,7 @@ def explanation(code: str, docs_url: str = "") -> str:
 
 
 def _constructs(state: State, offset: int, docs_url: str) -> Iterator[tuple[str, Span]]:
-    """Return why a call of Horovod's at an offset is there: the innermost one."""
+    """Yield the reason for a Horovod call at an offset, for the innermost one."""
     outline = state.outline
     if outline is None or outline.whole.analysis is None or outline.paper.text != state.paper.text:
         return

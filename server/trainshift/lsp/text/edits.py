@@ -72,7 +72,7 @@ def _rule_of(edit: Edit, rules: Mapping[Edit, str], named: Collection[str]) -> s
 
 
 def plain_edit(edits: Iterable[tuple[Part, Edit]], client: Client) -> types.WorkspaceEdit:
-    """Edits of the program that no rule makes, each with the document that it is of."""
+    """The edits of a program without rules, each with its document."""
     by_part: dict[str, tuple[Part, list[types.TextEdit]]] = {}
     for part, edit in edits:
         first, last = part.places(Span(edit.start, edit.end))

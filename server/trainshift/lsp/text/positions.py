@@ -76,7 +76,7 @@ def cut(line: str, character: int, encoding: str) -> tuple[str, str]:
 
 
 def replaced(source: Source, first: Place, last: Place, text: str, encoding: str) -> Source:
-    """The source with `text` between two positions, halves of surrogate pairs put together."""
+    """The source with `text` between two positions; halves of surrogate pairs are joined."""
     if source.text.isascii() and text.isascii():
         return source.edited(Positions(source, encoding).span(first, last), text)
     if first > last:

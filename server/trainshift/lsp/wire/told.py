@@ -1,4 +1,4 @@
-"""Answers beyond the protocol: the types of all that only this server tells its clients.
+"""Answers beyond the protocol: the types of all answers that only this server gives.
 
 `trainshift.dev.protocol` writes them for the extension for VS Code.
 """
@@ -71,14 +71,14 @@ class StaticResult(_StaticResult):
 
 
 class LeftOut(TypedDict):
-    """A parameter that a function is not differentiated by, unless somebody says so."""
+    """A parameter without a derivative, unless it is requested by name."""
 
     name: str
     reason: str
 
 
 class Refusal(TypedDict):
-    """A place that stands in the way of a derivative; `line` and `column` count from 1."""
+    """A place that prevents a derivative; `line` and `column` count from 1."""
 
     uri: str
     line: int

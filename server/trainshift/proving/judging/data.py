@@ -40,7 +40,7 @@ class Walk:
 
     @property
     def slack(self) -> int:
-        """Return how many elements may be left out in an epoch: those of one batch on each rank."""
+        """Return how many elements an epoch may lack: those of one batch on each rank."""
         return len(self.ranks) * max(len(batch) for epoch in self.epochs for batch in epoch)
 
     @property
@@ -110,7 +110,7 @@ def is_data(
 
 
 def batches(steps: Sequence[list[Column]], places: Sequence[int]) -> list[Batch]:
-    """The elements of each step, once where several gradients are taken of the same."""
+    """The elements of each step, once if several gradients are taken of the same ones."""
     found: list[Batch] = []
     for columns in steps:
         rows = [" ".join(row) for row in zip(*(columns[place][1] for place in places), strict=False)]

@@ -65,7 +65,7 @@ class Seen:
 
     @property
     def steps(self) -> int:
-        """The steps that every rank has taken, of the optimizer that took most."""
+        """The number of steps that every rank has taken, of the optimizer with the most."""
         if len(self.records) < self.size:
             return 0
         steps = (max((each.steps for each in record.optimizers), default=0) for record in self.records)

@@ -204,7 +204,7 @@ def keeps_part(walk: Walk) -> bool:
 
 
 def comes_again(walk: Walk) -> bool:
-    """Return whether elements come again on a rank, so that it draws them one by one."""
+    """Return whether elements recur on a rank, so that it samples them one by one."""
     own = [[element for batch in rank for element in batch] for rank in walk.ranks]
     return any(len(each) - len({*each}) > SOME * len(each) for each in own)
 

@@ -65,7 +65,7 @@ class Taken:
 
 
 class ByHand(Values):
-    """The variables that are set, and whose gradients were taken."""
+    """The variables that the script sets, and whose gradients were taken."""
 
     def __init__(self, tf: Any, np: Any) -> None:
         super().__init__(tf, np)
@@ -197,7 +197,7 @@ class ByHand(Values):
         return result
 
     def use(self, sources: Sources, graph: Any) -> bool:
-        """Use the gradients that are taken in this graph, or in one around it; whether there are any."""
+        """Use the gradients taken in this graph, or in an outer one; return whether there are any."""
         while graph is not None:
             taken = self.taken_in.get(graph, {}).get(sources)
             if taken and taken.operation is not None:

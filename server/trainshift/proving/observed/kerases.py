@@ -81,7 +81,7 @@ def kerases() -> Iterator[Keras]:
 
 
 def known_to_tensorflow(variable: Any) -> Any:
-    """The variable of TensorFlow's that a variable of Keras 3 has; any other as it is."""
+    """The TensorFlow variable behind a variable of Keras 3; any other one unchanged."""
     own = type(variable).__module__.startswith("keras.") and getattr(variable, "_value", None)
     return variable if own is None or own is False else own
 

@@ -158,7 +158,7 @@ def open_counter(home: str) -> int:
 
 
 def files(home: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """All files of a rank that it would share, links left out: by their path in its folder."""
+    """Yield all files of a rank that it would share, without links, by path in its folder."""
     folders = list(SHARED)
     while folders:
         folder = folders.pop()

@@ -23,7 +23,7 @@ MOST_EPOCHS = 20
 
 
 class Stopped(BaseException):
-    """The training has taken all steps that it was to take."""
+    """The exception that the training has taken all of its steps."""
 
 
 class Stopping:

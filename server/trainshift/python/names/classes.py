@@ -157,7 +157,7 @@ class ClassHierarchy:
 
     @cached_property
     def possible_heirs(self) -> list[Scope]:
-        """The classes of this script that have a base which is plainly no library's."""
+        """The classes of this script with a base that is certainly not a library's."""
         return [
             cls
             for cls in self._script.code.derived_classes

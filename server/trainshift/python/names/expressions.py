@@ -49,7 +49,7 @@ def _by_kind(facts: ChunkSyntax) -> dict[type[ast.AST], list[Occurrence]]:
 
 
 def _own(statement: Statement) -> Iterator[tuple[ast.expr, Scope]]:
-    """Every expression of a statement itself, those of its blocks left out."""
+    """Yield every expression of a statement itself, without those of its blocks."""
     scopes = statement.scope.facts.scope_of
     waiting: list[tuple[ast.AST, Scope]] = [(statement.node, statement.scope)]
     while waiting:

@@ -31,7 +31,7 @@ class LinkedNames(Protocol):
 
     @property
     def possible_heirs(self) -> list[Scope]:
-        """The classes of the script that have a base which is plainly no library's."""
+        """The classes of the script with a base that is certainly not a library's."""
 
     @property
     def assigned_attributes(

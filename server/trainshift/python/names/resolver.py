@@ -126,7 +126,7 @@ class Resolver:
 
     @property
     def possible_heirs(self) -> list[Scope]:
-        """The classes of this script that have a base which is plainly no library's."""
+        """The classes of this script with a base that is certainly not a library's."""
         return self._classes.possible_heirs
 
     @property

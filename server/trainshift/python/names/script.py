@@ -270,7 +270,7 @@ class Script:
         yield from self.code.items.get(name, ())
 
     def text_of(self, scope: Scope) -> Script:
-        """The script whose text the spans of a scope's code are of: its home, or the joined text of all."""
+        """The script for whose text a scope's spans are: its own file, or the joined text of all."""
         return self.home(scope)
 
     def span(self, node: ast.AST, within: ChunkSyntax | Scope | Statement | Site) -> Span:

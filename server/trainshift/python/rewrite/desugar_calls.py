@@ -95,9 +95,7 @@ class _Acting(ast.NodeTransformer):
         return False
 
     def is_method(self, node: ast.AST) -> bool:
-        """Return whether a method that puts something into a list is a value, of a variable that has no
-        other.
-        """
+        """Return whether a list's adding method is used as a value, of a variable that is bound once."""
         match node:
             case ast.Attribute(ast.Name(name), "append" | "extend"):
                 value = id(node) not in self.called and name not in self.rebound

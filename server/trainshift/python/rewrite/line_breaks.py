@@ -34,7 +34,7 @@ class _CannotSplit(Exception):
 
 @dataclass(eq=False, slots=True)
 class _Leaf:
-    """A token with the space in front of it, the comments behind it, and the bracket that it belongs to.
+    """A token with the space before it, the comments after it, and the bracket around it.
 
     One without text is a parenthesis that nobody sees until a line is broken there.
     """
@@ -103,7 +103,7 @@ class _Line:
 
     @property
     def delimiters(self) -> dict[int, int]:
-        """The priorities of breaks behind leaves, by the leaves' places; behind brackets there are none."""
+        """The priorities of breaks after leaves, by the leaves' indices; there are none after brackets."""
         found: dict[int, int] = {}
         for place, (leaf, depth) in enumerate(self.depths()):
             if depth == 0 and leaf.before and place:
@@ -640,7 +640,7 @@ def _enclosed(leaves: list[_Leaf], start: int, end: int) -> list[_Leaf]:
 
 
 def _mark(leaves: list[_Leaf], in_brackets: bool) -> None:
-    """Note the priority of a break in front of each leaf, and enclose conditional expressions."""
+    """Compute the priority of a break before each leaf, and enclose conditional expressions."""
     _forget_needless(leaves)
     _enclose_conditionals(leaves, in_brackets)
     before: _Leaf | None = None

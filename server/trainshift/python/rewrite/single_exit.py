@@ -1,4 +1,4 @@
-"""Single-exit form: early `return`, `break` and `continue` become flags that guard what follows.
+"""Single-exit form: early `return`, `break` and `continue` become flags that guard the later code.
 
 `SingleExit` is the rewrite, whatever statements are.  `PythonSingleExit` is the one for functions of Python.
 """
@@ -32,7 +32,7 @@ class Leave(Generic[S]):
 
 
 class SingleExit(Generic[S]):
-    """Rewrites blocks of statements of type `S`, so that no exit skips what follows it.
+    """Rewrite blocks of statements of type `S` so that no exit skips later code.
 
     Kinds of exits are words such as "return" or "break".  Subclasses say what statements are, what becomes of
     loops, and how flags are set and tested.

@@ -260,7 +260,7 @@ def constant(value: object) -> ast.expr:
 
 
 def negated(node: ast.expr) -> ast.expr:
-    """The expression with its sign turned, the sign at its first factor."""
+    """The negated expression, with the sign at its first factor."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return node.operand
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
@@ -269,7 +269,7 @@ def negated(node: ast.expr) -> ast.expr:
 
 
 def is_negative(node: ast.expr) -> bool:
-    """Return whether the first factor of an expression has a sign that can be taken off."""
+    """Return whether the first factor of an expression has a sign that can be removed."""
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
         node = node.left
     return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)

@@ -47,7 +47,7 @@ class Edit:
 
 
 class Suits(Enum):
-    """The programs that a change of a statement suits, among those that run it: ONE that asks, or more.
+    """The programs that a change of a shared statement suits: only the ONE converted, or more.
 
     ALL: it harms no program. MEETING: it suits programs whose ranks all reach the statement, since they
     communicate there.

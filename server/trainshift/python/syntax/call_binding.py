@@ -69,7 +69,7 @@ def bind_values(
 
 
 def bind_call(call: ast.Call, arguments: ast.arguments, first: int = 0) -> BoundCall:
-    """Bind the arguments of a call to parameters; the `first` ones of these, such as `self`, are left out."""
+    """Bind the arguments of a call to parameters, except the `first` ones, such as `self`."""
     starred = next(
         (place for place, each in enumerate(call.args) if isinstance(each, ast.Starred)), len(call.args)
     )

@@ -189,7 +189,7 @@ class AttributeBinding:
 
 @dataclass(eq=False, slots=True)
 class ItemBinding:
-    """``base[key] = value``, or ``base.append(value)`` and its like with no key."""
+    """An assignment ``base[key] = value``, or an addition such as ``base.append(value)`` without a key."""
 
     base: ast.expr
     key: ast.expr | None

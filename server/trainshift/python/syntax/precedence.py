@@ -131,7 +131,7 @@ def alternative(otherwise: str) -> Frame:
 
 
 def handed_to(function: str, more: str = "") -> Frame:
-    """``function(expression)``, with what follows the expression."""
+    """``function(expression)``, with `more` after the expression."""
     return Frame(f"{function}(", f"{more})", ARGUMENT)
 
 

@@ -51,7 +51,7 @@ _new: Callable[[Any], Any] = ast.AST.__new__
 
 
 def kind_of(node: ast.AST) -> type[ast.AST]:
-    """The class of `ast` that a node is of."""
+    """The `ast` class of a node."""
     kind = type(node)
     return _KINDS.get(kind, kind)
 

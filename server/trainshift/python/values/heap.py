@@ -271,12 +271,12 @@ class Heap:
         self.restore(state)
 
     def restore(self, state: State) -> None:
-        """Begin again with a state."""
+        """Return to a state."""
         self.variables, self.heap = dict(state.variables), dict(state.heap)
         self.twice, self.escaped, self.shared = dict(state.twice), state.escaped, state.shared
 
     def state(self) -> State:
-        """The state as it is now."""
+        """The current state."""
         return State(dict(self.variables), dict(self.heap), dict(self.twice), self.escaped, self.shared)
 
     def join(self, state: State) -> None:

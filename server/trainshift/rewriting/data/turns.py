@@ -156,7 +156,7 @@ class Turns:
         return self.gives(at) is Gives.DATA and not self.is_of_batch(at, loop)
 
     def is_of_batch(self, at: Occurrence, loop: Statement) -> bool:
-        """Return whether an expression is made of the batch that a turn of the loop around has taken."""
+        """Return whether an expression is computed from the batch of the outer loop's iteration."""
         outer = self.around(loop)
         return outer is not None and any(self._is_taken(each, outer) for each in self._behind(at))
 

@@ -94,7 +94,7 @@ class Readers:
                 yield from self._of_function(function, {*allowed, id(binding.value)})
 
     def _of_function(self, function: Scope, allowed: set[int]) -> Iterator[Occurrence]:
-        """The calls of a function that are none of the allowed ones."""
+        """Yield the calls of a function that are not among the allowed ones."""
         sites, elsewhere = self._names.callers(function)
         for site in sites:
             if id(site.node) not in allowed:

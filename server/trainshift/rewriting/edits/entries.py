@@ -24,7 +24,7 @@ def without(program: Program, entries: Iterable[Span]) -> tuple[Edit, ...]:
 
 
 def _with_comma(program: Program, entry: Span) -> Span:
-    """An entry with the comma behind it, or in front of it if it is the last, and its line if it has one."""
+    """An entry with the comma after it (before it, if it is the last), and its line if it has one."""
     source = program.script.source
     text, start, end = source.text, entry.start, entry.end
     comma = _beyond_blanks(text, end)
@@ -43,7 +43,7 @@ def _with_comma(program: Program, entry: Span) -> Span:
 
 
 def _with_comma_before(program: Program, span: Span) -> Span:
-    """Several entries, with the comma in front of them if they are the last ones of a line."""
+    """Several entries, with the comma before them if they are the last ones of a line."""
     text = program.script.source.text
     before = len(text[: span.start].rstrip(" \t"))
     last = text[span.end : span.end + 1] in (")", "]", "}")

@@ -22,7 +22,7 @@ def obstacle(program: Program, rule: str, hooks: Hooks) -> Withheld | None:
 
 
 def hooked(program: Program, hooks: Hooks) -> tuple[list[Edit], dict[str, str]]:
-    """The edits, or the keyword, that put the broadcast in front of the hooks of a call."""
+    """The edits, or the keyword, that put the broadcast before the hooks of a call."""
     home = program.at(hooks.site)
     has_own = program.fact(Target).has_own_hook
     first = [

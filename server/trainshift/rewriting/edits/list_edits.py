@@ -1,4 +1,4 @@
-"""The edits that put elements in front of a list, or keep one to rank 0, shared by the rules that do so."""
+"""Edits that insert elements at the start of a list, or limit one to rank 0, for all rules that need them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
 
 @dataclass(eq=False, slots=True)
 class Callbacks(Listed):
-    """The callbacks of one `fit`: the argument as it is written, None if there is none."""
+    """The callbacks of one `fit`: the argument's expression, None if there is none."""
 
     fit: Fit
     given: ast.expr | None
@@ -57,7 +57,7 @@ class CallbackLists(Lists):
         return Callbacks(fit, given, found, [self._looked_at(self._member(each)) for each in found.elements])
 
     def missing(self, callbacks: Callbacks) -> list[str]:
-        """Horovod's callbacks that are to be put in front of a list's own: the broadcast, and the average."""
+        """Horovod's callbacks to insert before a list's own: the broadcast, and the average."""
         if not callbacks.has(BROADCAST) and not self._program.fact(Horovod).is_elastic:
             averages = callbacks.reads_metrics and not callbacks.has(AVERAGE)
             return [BROADCAST, AVERAGE] if averages else [BROADCAST]

@@ -147,9 +147,7 @@ class GivenRates:
         return []
 
     def _sets_rate_of(self, setting: RateSetting, site: Site) -> bool:
-        """Return whether the optimizer that the call makes surely gets its rate by a setting in the same
-        block.
-        """
+        """Return whether the optimizer of a call certainly gets its rate by a setting in the same block."""
         statement = setting.value.statement
         if statement is None or statement.parent is not site.statement.parent:
             return False

@@ -65,7 +65,7 @@ class _Pieces:
         self._edits.append(Edit(self._at, end, f"{kept}{code}" if closing else f"{code}{kept}"))
 
     def pass_over(self, node: ast.expr) -> None:
-        """Leave everything up to the end of an expression as it is."""
+        """Keep everything up to the end of an expression unchanged."""
         self._at = self._layout.enclosed(node, self._site).end
 
     def end(self, code: str) -> tuple[Edit, ...]:

@@ -33,7 +33,7 @@ class Leaving:
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The edits that take the strategies out, in text order; none if there are none."""
+        """The edits that remove the strategies, in text order; none if there are none."""
         return () if self.problem else self._removal.edits
 
     @property

@@ -483,13 +483,13 @@ class Initializations:
 
 
 def _together(variables: Iterable[str]) -> tuple[str, ...]:
-    """The code of several lists of variables, each once; `ALL` alone if one is of all."""
+    """The code of several lists of variables, each once; only `ALL` if one contains all."""
     once = tuple(dict.fromkeys(variables))
     return (ALL,) if ALL in once else once
 
 
 def _same(one: Scope, other: Scope) -> bool:
-    """Return whether two scopes are of the same function, or of the module."""
+    """Return whether two scopes belong to the same function, or to the module."""
     return one.function() is other.function()
 
 

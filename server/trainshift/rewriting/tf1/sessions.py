@@ -212,7 +212,7 @@ def _names_none(pin: Pin) -> bool:
 
 
 def _has_no_gpu(made: Site) -> bool:
-    """Return whether a configuration is of sessions that use no GPU: ``ConfigProto(device_count={"GPU":
+    """Return whether a configuration is for sessions without GPU: ``ConfigProto(device_count={"GPU":
     0})``.
     """
     counts = argument(made.node, None, "device_count")

@@ -84,7 +84,7 @@ class Builder:
         return self.comments[end].text if end in self.comments else ""
 
     def _in_header(self, statement: Statement, first: list[Statement], *inside: ast.AST) -> list[str]:
-        """The comments of a header that are in none of its expressions."""
+        """The comments of a header that are outside its expressions."""
         start = self._first_line(statement)
         body_on_line = first and self._first_line(first[0]) == start
         stop = self._header_end(first) + 1 if first and not body_on_line else start + 1

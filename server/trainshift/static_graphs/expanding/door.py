@@ -49,7 +49,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class RefusedFunction:
-    """A function that is left as it is: the place (offset) and the reason; `code` is a finding's, if any."""
+    """A function that stays unchanged: its offset and the reason; `code` is a finding's, if any."""
 
     function: str
     offset: int

@@ -248,7 +248,7 @@ class Knowledge:
         return False
 
     def is_length(self, node: ast.Call) -> bool:
-        """Return whether `len(x)` is of a tensor of an unknown length."""
+        """Return whether `len(x)` has a tensor of unknown length as argument."""
         value = self.kind(node.args[0])
         if value.tensor is None:
             return False

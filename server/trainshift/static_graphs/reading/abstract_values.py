@@ -169,7 +169,7 @@ class AbstractValue:
         return self.tensor is None and (self.unknown or bool(self.python & _KEPT))
 
     def among(self, *types: str) -> bool:
-        """Return whether it is of these types of Python and nothing else."""
+        """Return whether its type is one of these Python types for certain."""
         return self.is_python and self.python <= frozenset(types)
 
     def joined(self, other: AbstractValue) -> AbstractValue:

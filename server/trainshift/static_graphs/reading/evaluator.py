@@ -1001,7 +1001,7 @@ def _reckoned(left: AbstractValue, right: AbstractValue, operator: ast.operator)
 
 
 def _concatenated(left: AbstractValue, right: AbstractValue, node: ast.BinOp) -> AbstractValue:
-    """Lists or strings put together, or repeated."""
+    """The concatenation or repetition of lists or strings."""
     types = (left.python | right.python) & {"list", "tuple", "str"}
     if isinstance(node.op, ast.Add) and left.items is not None and right.items is not None:
         return python(*types, items=left.items + right.items)

@@ -562,7 +562,7 @@ class _Walk:
         return join(found) if found and leaves(node.body) else join([*found, constant(None)])
 
     def _other_way(self, function: Scope) -> str:
-        """Return how a function is called that Paddle does not convert although it is called plainly."""
+        """Return the kind of call for which Paddle does not convert a function although it looks plain."""
         if function.is_generator:
             return "a generator"
         if is_excluded(self.values.home(function), function):

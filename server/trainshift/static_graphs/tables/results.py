@@ -277,7 +277,7 @@ def _parts(given: Given) -> tuple[list[Tensor], bool]:
 
 
 def _dtype_and_axis(parts: Sequence[Tensor], given: Given) -> tuple[str, int | None]:
-    """The dtype of tensors that are put together, and along which dimension they are."""
+    """The dtype of concatenated tensors, and their dimension of concatenation."""
     dtypes = {each.dtype for each in parts}
     return dtypes.pop() if len(dtypes) == 1 else "", _integer(given.get("axis") or constant(0))
 

@@ -1,4 +1,4 @@
-"""Shapes and dtypes: what arguments say of them, and what two operands have together."""
+"""Shapes and dtypes: from arguments, and of the results of two operands."""
 
 from __future__ import annotations
 
