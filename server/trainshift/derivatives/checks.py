@@ -42,7 +42,7 @@ _HIDDEN = frozenset(f"builtins.{each}" for each in ("eval", "exec", "globals", "
 _ASSIGNING = frozenset(("assign", "assign_add", "assign_sub"))
 # Containers that are neither lists nor dicts.
 _NO_LISTS = frozenset(("collections.deque", "collections.Counter", "array.array", "queue.Queue"))
-# What the elements of an array are that are no real numbers.
+# Element types of arrays that are not real numbers.
 _NO_NUMBERS = frozenset(
     {
         "builtins.complex", "builtins.object", "numpy.cdouble", "numpy.complex128", "numpy.complex64",
@@ -51,10 +51,10 @@ _NO_NUMBERS = frozenset(
 )  # fmt: skip
 
 
-# What is known of the kinds of values that are no functions.
+# Tags of values that are not functions.
 _VALUES = ("number", "real", "scalar", "array", "computed", "list", "tuple", "dict")
 
-# What gives a container of its own.
+# Functions that return a new container.
 _COPYING = frozenset(("builtins.list", "builtins.dict", "builtins.sorted"))
 _SHARED = "two names may share an object that is changed"
 
@@ -293,7 +293,7 @@ class Checks:
                 self.refuse(node, f"no derivative of {text} with {node.keywords[0].arg}= is known")
                 return
             lost = name in (LOSING if self.whole.reverse else LOSING - JOINT)
-            # A dict without tangents has none of what stands for a missing element, either.
+            # A dict without tangents has none for a missing element either.
             lost = lost or (name == "pop" and any(map(reader.value, given[1:])))
             if lost or (self.whole.reverse and loses(node)):
                 self.refuse(node, f"{ast.unparse(node)} changes an active value and cannot be undone")
@@ -390,7 +390,7 @@ class Checks:
             followed = all(active) and not self.whole.reverse and not self._begins_anew(each.alias, function)
             if not any(active) or followed or each.alias.unless is not None:
                 continue
-            # What was written out has no line of its own.
+            # Expanded code has no line of its own.
             there = f" (line {each.line})" if each.line else ""
             if each.alias.is_twice:
                 said = f"{names[0]} may hold one object in two places, and it is changed{there}"

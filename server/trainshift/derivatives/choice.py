@@ -21,7 +21,7 @@ _ANNOTATED = {"int": "annotated int", "str": "annotated str", "bool": "annotated
 _METHODS = frozenset(
     ("items", "values", "get", "append", "extend", "insert", "pop", "copy", "update", "setdefault")
 )
-# What is given to these tells how many there are, or is no value.
+# Arguments of these are counts, or are not values.
 _COUNTING = frozenset(
     f"builtins.{each}" for each in ("range", "len", "int", "isinstance", "print", "str")
 ) | frozenset(
@@ -29,9 +29,9 @@ _COUNTING = frozenset(
     for module in ("numpy", "tensorflow")
     for each in ("zeros", "ones", "empty", "eye", "identity", "tri", "one_hot")
 )
-# Stands for what is given to a function of the file, which tells what becomes of it.
+# Stands for an argument of a function in the file, whose use of the parameter decides.
 _GIVEN = "given"
-# Stands for what is put into a set, or is the key of a dict: an index, where it is used as one, too.
+# Stands for an element of a set, or a key of a dict: an index, if it is also used as one.
 _KEY = "a key"
 
 
@@ -95,7 +95,7 @@ class _Uses:
             case ast.Name() | ast.Subscript():
                 return root_of(node) in self.names
             case ast.BinOp(left, op, right):
-                # How often a list is repeated is a count.
+                # The factor of a repeated list is a count.
                 parts = [left, right]
                 if isinstance(op, ast.Mult) and any(isinstance(each, ast.List) for each in parts):
                     parts = [each for each in parts if isinstance(each, ast.List)]

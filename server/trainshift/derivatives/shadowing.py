@@ -12,7 +12,7 @@ from trainshift.derivatives.reading.rename_bound import MODULES
 from trainshift.derivatives.reading.result import Refusal
 from trainshift.python.rewrite.terms import walk
 
-# What is handed on rather than called.
+# Names that are passed on rather than called.
 _TYPES = frozenset(("bool", "complex", "dict", "float", "int", "list", "object", "str", "tuple", "type"))
 
 

@@ -366,7 +366,7 @@ def judge(
         uses_horovod(program) or _is_used_with_horovod(program, files)
     )
     if is_distributed:
-        # What starts and fixes the script, and which Keras it is for, is asked only where Horovod is used.
+        # The start files, the fixes and the Keras are computed only if Horovod is used.
         from trainshift.engine.effects.hazards import found_around
         from trainshift.engine.versions.runtime import settled
 

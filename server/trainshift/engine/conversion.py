@@ -530,7 +530,7 @@ def innermost(source: Source, targets: Iterable[Span], line: int) -> Span | None
 
 def _defect(script: Script, edits: Sequence[Edit], after: str) -> str:
     """The check that a result fails and its original passed: "parse" or "compile"; empty if none."""
-    # Only imports from the future mind what stands elsewhere in the file.
+    # Only imports from `__future__` depend on the rest of the file.
     alone = "__future__" not in after and all(compiles(piece) for piece in _rewritten(script, edits))
     if alone or compiles(after):
         return ""

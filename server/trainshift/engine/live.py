@@ -256,7 +256,7 @@ class Live:
         now = {_key(each): each for each in _alone(source, chunks, new, settings)}
         began = old[0].offset if old else 0
         ended = old[-1].offset + len(old[-1].text) if old else 0
-        # What comments silence is judged anew.
+        # Suppressions are applied anew.
         is_plain = full.is_plain and not any(may_suppress(chunk.text) for chunk in new)
         kept: dict[tuple[object, ...], Finding] = {}
         found: list[Finding] = []

@@ -28,7 +28,7 @@ from trainshift.python.syntax.code import Code
 from trainshift.rewriting.ranks.agreement import Agreement
 from trainshift.transforms import TRANSFORMS
 
-# The rules of which a program may do what another one that shares a file does without.
+# The rules whose changes one program may make and another one, sharing the file, leave out.
 _HARMLESS = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up or rule.harmless)
 # The choices by which a program does without a rule.
 _CHOSEN = {rule.code: rule.choice for rule in TRANSFORMS if rule.choice}
@@ -269,7 +269,7 @@ def analyze_program(
     found = [each for rival in rivals for each in _disagreements(analysis, rival)]
     without: dict[str, Any] = {_CHOSEN[each.rule]: False for each in found if each.rule in _CHOSEN}
     if without:
-        # What this program does without is not done in part.
+        # Changes that this program leaves out are not made in part.
         left = [replace(each, essential=False) for each in found if each.rule in _CHOSEN]
         analysis = analyze_script(
             script, pause, choices=replace(choices or Choices(), **without), is_shared=is_shared

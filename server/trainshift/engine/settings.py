@@ -86,9 +86,9 @@ LETTER, EFFECT = "letter", "effect"
 """What the severity of a finding goes by, unless somebody chose one for its code."""
 _DEFAULTS: Mapping[str, SeverityByVerdict] = {
     SYNTAX_ERROR.code: dict.fromkeys(Verdict, Severity.ERROR),
-    # What is said of the project, which the script cannot fix.
+    # Findings about the project, which the script cannot fix.
     **{code: dict.fromkeys(Verdict, Severity.INFORMATION) for code in OF_PROJECT},
-    # What a script that uses Horovod loses by is loud by itself: no conversion is asked.
+    # Hazards have their severity by themselves: no conversion is needed.
     **{rule.code: _BY_LETTER if rule.is_serious else _WASTE for rule in HAZARDS},
 }
 

@@ -17,7 +17,7 @@ from trainshift.python.names.values import Function, texts
 from trainshift.python.syntax.chunk_syntax import Site, argument, arguments
 from trainshift.rewriting.tf1.graphs import Graphs
 
-# What takes a graph from elsewhere, or an operation by its name.
+# Functions that load a graph, or look up an operation by its name.
 _LOADING = (
     "import_meta_graph",
     "import_graph_def",

@@ -27,7 +27,7 @@ _MOST_SEARCHED = 5000
 # Without a project so many are, in the directories up to so many levels above that hold Python files.
 _MOST_NEAR = 500
 _MOST_ABOVE = 2
-# What holds other people's files, or none.
+# Folders with other people's files, or none.
 _FOREIGN = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "env"})
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.M)
 _PYTHONPATH = re.compile(r"^[ \t]*(?:export[ \t]+)?PYTHONPATH[ \t]*=[ \t]*(.*?)[ \t]*$", re.M)

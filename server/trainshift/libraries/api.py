@@ -70,7 +70,7 @@ MIRRORS = (
 
 _KERAS_SOURCE = "keras.src."
 
-# What a name of the plain module meant in TensorFlow 1: tried last.
+# The meaning of a plain module's name in TensorFlow 1: tried last.
 TENSORFLOW_1 = ("tensorflow.", "tensorflow.compat.v1.")
 
 _RATES = {

@@ -90,7 +90,7 @@ class Opening:
                 self._open(event.get("params"))
                 if self._first is not None:
                     ends = time.monotonic() + _TO_JUDGE
-        # What is wrong with the settings comes first, and only the server can tell it.
+        # Errors in settings come first, and only the server can report them.
         is_free = not self.client.pulls and not self.problems
         if told is not None and self._is_judged(told) and is_free:
             for part in told.state.paper.parts:

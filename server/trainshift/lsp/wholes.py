@@ -65,7 +65,7 @@ class Wholes:
         idle = None
         for start in starts[:MOST_STARTS]:
             whole = self._started_by(start, pause) if start != path else None
-            # Of a program that is too large, or was read too early, the document is no part.
+            # The document is not part of a program that is too large, or was read too early.
             if whole is None or path not in whole.sources or whole.sources[path].text != paper.text:
                 continue
             if whole.trains:

@@ -15,11 +15,11 @@ from pathlib import Path
 from trainshift.proving.interpreter import Interpreter, Unfit
 from trainshift.proving.launch import Started, bootstrap
 
-# What it says, beside the directories of the ranks.
+# Its output, beside the directories of the ranks.
 LOG = "launcher.txt"
 # What of it is repeated where it starts nobody.
 MOST_LINES = 12
-# How long it may take to end what it has started, here and on other hosts.
+# Seconds for it to end its processes, here and on other hosts.
 GRACE = 3.0
 # A line of it that says nothing: a rule, or a line of a traceback.
 _EMPTY = re.compile(r"[-=\s]*|\s*Traceback \(most recent call last\):|\s*File \".*|\s{4}.*")

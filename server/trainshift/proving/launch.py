@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 PACKAGE = Path(__file__).parents[1]
-# How long a process may live on after another one has failed.
+# Seconds that a process may continue after another one has failed.
 GRACE = 10.0
 
 

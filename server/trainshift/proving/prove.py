@@ -38,7 +38,7 @@ TOPS = ("work", "here", "tmp")
 # than this.  What Horovod's own threads do, which ask again and again, is no computing.
 IDLE = 0.2
 IDLE_LIMIT = 45.0
-# With fewer bytes left on the disk, what processes wrote down is not whole.
+# With fewer free bytes on the disk, the records of processes are incomplete.
 LEAST_SPACE = 64 * 1024
 # Marks all that a run has started, in its environment.
 MARK = "TRAINSHIFT_PROVE_SCRATCH"

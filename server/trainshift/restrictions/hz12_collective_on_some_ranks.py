@@ -48,7 +48,7 @@ from trainshift.restrictions.restriction import Findings
 _SHARED = ("MetricAverageCallback", "BroadcastGlobalVariablesCallback", "BestModelCheckpoint")
 
 _AVERAGING = "MetricAverageCallback"
-# What gives a `fit` data to validate on, with its position.
+# The validation arguments of `fit`, with their positions.
 _VALIDATING = {"validation_data": 7, "validation_split": 6}
 _ON_SOME = (
     "Only some ranks validate here, and the average of their metrics waits for those of the others. "

@@ -400,7 +400,7 @@ def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
             leaves = inner in loops if leaf is inner else _leaves(program, body, loops)
             if not leaves and not _comes_alone(program, inner):
                 continue
-            # A `while` also asks by what its turns have bound.
+            # A `while` also tests names that its iterations bind.
             where = inner.branches["body"][-1] if leaf is inner else inner
             test = Occurrence(inner.node.test, inner.scope, where)
             place = test if leaf is inner or not leaves else leaf

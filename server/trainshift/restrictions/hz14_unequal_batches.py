@@ -37,7 +37,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, hides_a
 from trainshift.restrictions.facts.places import appended, beside, hazard, horovod_name, span_of
 from trainshift.restrictions.restriction import Findings
 
-# What makes data that have batches of their own.
+# Functions that create data with batches of their own.
 _DATASETS = ("batch", "padded_batch", "from_tensor_slices", "from_generator", "flow", "flow_from_directory")
 
 

@@ -43,7 +43,7 @@ from trainshift.restrictions.facts.moves import inserted
 from trainshift.restrictions.facts.places import hazard, replaced
 from trainshift.restrictions.restriction import Findings
 
-# What a second module of Horovod is imported as.
+# The name of a second Horovod module.
 _ALIASES = dict(zip(horovod_api.DOORS, ("hvd_tf", "hvd_keras", "hvd_keras"), strict=True))
 _NUMBERS = (ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.Call)
 

@@ -64,9 +64,9 @@ from trainshift.restrictions.restriction import Findings, Restriction
 
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _LINE = re.compile(r"\r\n|\n|\r")
-# What σ holds names of. Horovod is not among them: the rewrite itself imports it below TensorFlow.
+# The modules whose names matter, without Horovod: the rewrite imports it below TensorFlow itself.
 _NEEDED = frozenset({"tensorflow", "keras", "tf_keras", "tensorflow_datasets", "tensorflow_addons"})
-# How calls begin, by full name, that only set the environment, warnings or logging.
+# Beginnings, by full name, of calls that only set the environment, warnings or logging.
 _QUIET = (
     "os.environ.", "os.putenv", "os.unsetenv", "warnings.", "logging.", "absl.logging.",
     "tensorflow.get_logger", "tensorflow.logging.", "tensorflow.compat.v1.logging.",
@@ -79,7 +79,7 @@ _DISTURBING = (
     "tensorflow.enable_", "tensorflow.disable_", "tensorflow.compat.v1.enable_",
     "tensorflow.compat.v1.disable_", "builtins.exec", "builtins.eval", "builtins.__import__",
 )  # fmt: skip
-# What has the same effect when it is set: `sys.path = [...]`, `os.environ["A"] = "1"`.
+# Assignments with the same effect: `sys.path = [...]`, `os.environ["A"] = "1"`.
 _SETTINGS = frozenset({"os.environ", "sys.path", "sys.modules", "sys.meta_path"})
 
 
@@ -424,7 +424,7 @@ def _is_movable(program: Program, statement: Statement) -> bool:
         function = isinstance(parent.node, ast.FunctionDef | ast.AsyncFunctionDef)
         if not (function or (is_main_guard(parent) and statement.branch == "body" and parent.parent is None)):
             return False
-        # A function may import late what not every user has; TensorFlow is there if it trains.
+        # A function may import optional modules late; TensorFlow is installed if it trains.
         if function and not _needed(program, statement):
             return False
     for alias in node.names:  # type: ignore[attr-defined]

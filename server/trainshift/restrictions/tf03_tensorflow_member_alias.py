@@ -89,7 +89,7 @@ _WHOLE = (
 )
 # ... and those where functions count, but not classes such as `tf.train.Example`.
 _FUNCTIONS = ("data", "summary", "distribute")
-# What happens when one of them is missed.
+# The consequence if one of them is missed.
 _COSTS = {
     "a callback": "run on every rank",
     "a checkpoint": "be written by every rank",

@@ -56,9 +56,9 @@ from trainshift.python.syntax.chunk_syntax import (
 from trainshift.restrictions.facts.creations import Creations, MadeKind
 from trainshift.restrictions.restriction import Findings, Restriction
 
-# What an optimizer steps by: the second on Keras 3, where it is not the only object with such a method.
+# The step methods of optimizers: the second on Keras 3, where other objects have one, too.
 _METHODS = ("apply_gradients", "apply")
-# What averages on Keras 3 takes the second for itself, and hands it on.
+# The averaging wrapper on Keras 3 replaces the second, and calls it.
 _PASSED = _METHODS[0]
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _REASON = "so the variables cannot be broadcast after it. Give it a statement of its own"

@@ -80,7 +80,7 @@ def check(program: Program) -> Findings:
         changed = _change(program, each.bindings)
         setting = _setting(program, each.name) if each.certain and changed is None else None
         first = each.bindings[0]
-        # Where nothing changes it, only what stands above the definition can be wrong.
+        # If nothing changes it, only uses above the definition can be wrong.
         everywhere = changed or setting or first.scope.kind != "module"
         for use in _uses(program, each.name, None if everywhere else _start(program, first)):
             found = _judge(program, each, use, changed, setting)

@@ -208,7 +208,7 @@ def _parts(node: ast.expr, candidates: set[str], stored: bool = False) -> list[_
     return [part for each in inside(node) if each is not None for part in _parts(each, candidates, stored)]
 
 
-# What an expression may be, or holds, by its class; any other hides it.
+# The parts of an expression that may be its value, by class; any other class hides them.
 _INSIDE: dict[type[ast.AST], Callable[..., list[ast.expr | None]]] = {
     **dict.fromkeys((ast.List, ast.Tuple, ast.Set), lambda node: node.elts),
     ast.Dict: lambda node: node.values,

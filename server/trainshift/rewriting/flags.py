@@ -90,7 +90,7 @@ class Flags:
         """
         if not self._program.fact(Executions).custom_model(step.site.scope):
             return False
-        # That of Keras 2 broadcasts after the first batch alone.
+        # The callback for Keras 2 broadcasts only after the first batch.
         return (self._target.is_keras3 and self._is_of_model(step)) or (
             is_compiled_optimizer(step)
             and (self._target.is_keras3 or not self._program.fact(FirstBatches).takes_several(step))

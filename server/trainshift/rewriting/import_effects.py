@@ -44,7 +44,7 @@ class ImportEffects:
         return False
 
 
-# What TensorFlow is asked for when functions and classes are defined.
+# TensorFlow names used in the definitions of functions and classes.
 _DEFINING = frozenset(
     {
         "tensorflow.function", "tensorflow.TensorSpec", "tensorflow.autograph.experimental.do_not_convert",

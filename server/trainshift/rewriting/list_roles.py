@@ -122,7 +122,7 @@ class Lists(ABC):
     def _member(self, element: Occurrence) -> Member:
         values = self._names.values(element.node, element.scope, element.statement)
         # ``debug and TensorBoard()`` may be nothing at all.
-        # What stands in for one of Horovod's own, where Horovod is not there, needs nothing.
+        # A replacement of a Horovod callback, for runs without Horovod, needs nothing.
         values = frozenset(each for each in values if self._role(each) is Role.HOROVOD) or values
         roles = {self._role(each) for each in values if not isinstance(each, Literal)} or {Role.UNKNOWN}
         if any(self._is_of_people(each) for each in values):

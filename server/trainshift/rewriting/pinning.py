@@ -14,11 +14,11 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, argument, arguments
 
-# What a configuration of TensorFlow 1 names the GPUs by.
+# The attributes that name the GPUs in a TensorFlow 1 configuration.
 DEVICES = "visible_device_list"
-# What is given one for all that runs without a session of the script's own.
+# Calls that take one for everything without a session of the script.
 _CONFIGURING = ("set_session", "enable_eager_execution")
-# What the variable that hides GPUs is set to, to hide them all.
+# The values of the variable that hide all GPUs.
 NO_GPU = ("-1", "")
 
 

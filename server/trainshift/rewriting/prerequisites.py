@@ -46,7 +46,7 @@ from trainshift.rewriting.style import Style
 from trainshift.rewriting.target import Target
 
 _TENSORFLOW = ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2")
-# What a module of Horovod is called next to another one.
+# The name of a Horovod module next to another one.
 _SECOND = {TENSORFLOW: "hvd_tf", KERAS: "hvd_keras"}
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Assert, ast.Delete, ast.Pass)
 
@@ -165,7 +165,7 @@ class Prerequisites:
         whole = self._whole
         patterns = {loop.pattern for loop in whole.fact(Loops).own}
         keras = {KERAS} if Pattern.OPTIMIZER in patterns else set()
-        # What takes long to tell is asked last.
+        # Slow questions come last.
         needs_both = (
             patterns != {Pattern.OPTIMIZER}
             or whole.fact(Steps).steps
@@ -294,7 +294,7 @@ class Prerequisites:
             name = self.standard(module)
             if self._module(module) is None and not self._is_imported_in_time(module):
                 imports.append(importing(module, name))
-        # What is imported below other statements is soon enough for a script that sets Horovod up itself.
+        # An import below other statements is early enough for a script that sets up Horovod itself.
         soon_enough = self._is_named_later or (starts and pinned and self.tf in self._script.module_bindings)
         named = said is None or not pinned or self.tf in said or bool(self._helpers.names)
         if self._tensorflow[1] is None and not soon_enough and named:
@@ -405,7 +405,7 @@ class Prerequisites:
             if site.statement in found or site.statement.scope.kind != "module":
                 continue
             names = self._script.names.full_names(site.node.func, site.scope, site.statement)
-            # Where the memory of a GPU is limited before, the pinning could not let it grow.
+            # If the memory of a GPU is limited before, the pinning cannot let it grow.
             quiet = all(entries.fact(name, "deviceless") and name != LIMITS_MEMORY for name in names)
             runs = any(name.startswith("tensorflow.") for name in names) and not quiet
             alone = site.name in self._program.fact(Libraries).for_root - named("levels")

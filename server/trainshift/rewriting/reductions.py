@@ -22,7 +22,7 @@ from trainshift.rewriting.tf1.graphs import Graphs
 
 _OPTIMIZER, _TAPE, _ALLREDUCE = "DistributedOptimizer", "DistributedGradientTape", "allreduce"
 _ADASUM, _SUM = "Adasum", "Sum"
-# What scales losses, by a factor that changes while gradients are gathered.
+# Wrappers that scale losses, by a factor that changes while gradients are accumulated.
 _SCALING_LOSSES = (
     "LossScaleOptimizer",
     "enable_mixed_precision_graph_rewrite",

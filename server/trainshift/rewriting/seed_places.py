@@ -17,7 +17,7 @@ from trainshift.rewriting.datasets.operations import DIRECTORIES
 
 TENSORFLOW, NUMPY, PYTHON = "tensorflow.random", "numpy.random", "random"
 _ALL = (TENSORFLOW, NUMPY, PYTHON)
-# What fixes the numbers that libraries draw from then on.
+# Calls that seed the generators of libraries.
 GLOBAL = {
     "numpy.random.seed": (NUMPY,),
     "random.seed": (PYTHON,),
@@ -87,7 +87,7 @@ class SeedPlaces:
             values = self._names.site_values(node, site)
             known = [each.value for each in values if isinstance(each, Literal)]
             numbers = [each for each in known if isinstance(each, int)]
-            # Of what is computed of constants the value is not known.
+            # The value of computed constants is unknown.
             others = [each for each in known if not isinstance(each, int) and each not in (None, ...)]
             is_fixed = set(known) != {None} and uniformity.is_uniform(
                 Occurrence(node, site.scope, site.statement)

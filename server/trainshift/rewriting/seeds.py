@@ -30,7 +30,7 @@ from trainshift.rewriting.seed_places import (
     SeedPlaces,
 )
 
-# What makes a part of the data alone be read.
+# Functions that select a part of the data.
 _SPLITTING = ("subset", "validation_split")
 # Which library's numbers what begins so draws, and what of it draws none.
 _DRAWING = {
@@ -46,9 +46,9 @@ _DRAWING_NONE = (
     "from_state", "get_seed", "get_state", "get_global_generator", "getstate", "seed", "set_random_seed",
     "set_seed", "set_state", "setstate",
 )  # fmt: skip
-# What chooses elements or orders them.
+# Functions that choose elements or order them.
 _CHOOSING = ("choice", "choices", "next_batch", "permutation", "permuted", "sample", "shuffle")
-# What hands each element of the data to a function.
+# Methods that pass each element of the data to a function.
 _MAPPING = ("interleave", "map", "numpy_function", "py_function")
 _RUN_BY_KERAS = (
     *api.LAYER,

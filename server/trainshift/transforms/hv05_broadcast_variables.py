@@ -285,7 +285,7 @@ def _globals(program: Program, flag: Flag) -> list[Edit]:
     isolated = program.fact(Layout).isolate(first)
     if documented and isinstance(first.node.value.value, str):  # type: ignore[attr-defined]
         return [*isolated, program.fact(Layout).after(first, lines)]
-    # What follows on the line of the first statement may stay there.
+    # Later code on the line of the first statement may stay there.
     start = program.script.statement_span(first).start
     below_header = [edit for edit in isolated if edit.end == start]
     if below_header:

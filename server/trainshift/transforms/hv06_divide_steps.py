@@ -297,7 +297,7 @@ def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tu
     last = node.values[-1] if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) else node
     maybe = optional and Literal(None) in program.names.site_values(last, site)
     if _is_rest(node):
-        # What a rank counts, and finds again in a checkpoint, are steps of its own.
+        # A rank's counter, also one restored from a checkpoint, counts its own steps.
         taken, whole = (_is_restored_count(program, each, site) for each in (node.right, node.left))
         if taken and not whole:
             return program.fact(Layout).put(node.left, site, share)

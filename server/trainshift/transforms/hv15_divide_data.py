@@ -75,7 +75,7 @@ from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.style import Style
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
-# What makes a vocabulary, or bounds, of the data that it sees, and keeps them in no variable.
+# Functions that compute a vocabulary, or bounds, from their data, and keep them in no variable.
 _ADAPTING = (
     *(f"tensorflow.keras.layers.{name}" for name in ("Discretization", "IntegerLookup", "StringLookup")),
     "tensorflow.keras.layers.TextVectorization",
@@ -158,7 +158,7 @@ def _divided(program: Program, place: Place, loop: LoopData) -> tuple[Edit, ...]
     if place.form is Form.COUNT and program.fact(Pace).agrees(*place.at[:3]):
         return ()
     edits = program.fact(Layout).put(place.at.node, place.statement, _frame(program, place, hvd))
-    # What other rules add at the same place, such as callbacks, follows.
+    # Other rules' additions at the same place, such as callbacks, come after it.
     return tuple(replace(edit, rank=-1) for edit in edits)
 
 

@@ -32,7 +32,7 @@ ORDERED = {"builtins.sorted": {"key", "reverse"}, "builtins.max": {"key"}, "buil
 def expand(whole: Analysis) -> None:
     """Rewrite the bodies of all functions, and recompute the active variables."""
     known: dict[Function, set[str]] = {}
-    # A lambda becomes a function, so what it calls may only then be active.
+    # A lambda becomes a function, whose callees may only then be active.
     while waiting := [each for each in whole.every() if known.get(each) != _active_names(each)]:
         rewritten = False
         for function in waiting:
@@ -197,7 +197,7 @@ class Expander:
 
     def _choice(self, node: ast.stmt, name: str, value: ast.IfExp) -> list[ast.stmt]:
         body, other = (
-            # Where it stays what it is there is nothing to do.
+            # There is nothing to do if it stays the same.
             []
             if isinstance(each, ast.Name) and each.id == name
             else self.block([ast.copy_location(terms.assign(name, each), node)])

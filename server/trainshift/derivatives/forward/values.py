@@ -111,7 +111,7 @@ class Values(Writer):
             return ast.Call(self.made_function(node), [*arguments, *dots], keywords)
         target = node.target
         if target.escapes:
-            # What has a default is given by name.
+            # Parameters with defaults are passed by name.
             late = zip(target.params[target.required :], arguments[target.required :], strict=False)
             keywords = [*(ast.keyword(param, each) for param, each in late), *keywords]
             arguments = arguments[: target.required]

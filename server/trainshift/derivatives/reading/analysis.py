@@ -25,7 +25,7 @@ from trainshift.python.values.points_to import PointsTo
 # A reading makes variables active or joins kinds, or is one of the last. More than these for each variable go
 # round in circles.
 READINGS_FOR_A_NAME = 8
-# What dicts are annotated as.
+# Annotations of dicts.
 _DICTS = frozenset(
     ("builtins.dict", "typing.Dict", "typing.Mapping", "typing.MutableMapping", "collections.abc.Mapping")
 )
@@ -218,7 +218,7 @@ class Analysis:
         """The functions inside one, at any depth."""
         return [each for each in self.every() if function in _around(each)]
 
-    # What each mode answers.
+    # The answers of each mode.
 
     def functions_made(self) -> list[ast.FunctionDef]:
         """The derivative of the function at the start, after all that it needs."""

@@ -16,7 +16,7 @@ from trainshift.derivatives.reading.sources import OF, Sources
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import arguments
 
-# What does not go before its line.
+# Nodes that do not move before their line.
 _STAYING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Tuple, ast.List, ast.Dict)
 _TOO = "which this line reads too: call it on a line of its own"
 
@@ -147,7 +147,7 @@ def _in_turn(reader: Reader, part: ast.AST, paths: dict[int, _Path], call: ast.C
             and reader.value(each)
             and not _of_library(reader, each)
         )
-    # What the line assigns has the adjoint of its new value.
+    # The assigned variable has the adjoint of its new value.
     return not isinstance(part, ast.stmt) or read.id not in terms.names_bound([part])
 
 

@@ -197,7 +197,7 @@ class Function:
         self.value = Kind()
         self.varied: set[str] = set()
         self.useful: set[str] = set()
-        # By variable: what is of use as soon as the variable is, with the function that reads it.
+        # By variable: the variables that become useful with it, with the function that reads them.
         self.feeding: dict[str, list[tuple[Function, ast.expr]]] = {}
         self.returns = False
         self.escapes = False

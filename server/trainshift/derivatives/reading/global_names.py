@@ -100,7 +100,7 @@ class GlobalNames:
         unknown = next((each for each in found if each.unknown), None)
         if unknown is not None:
             return unknown
-        # What is None where an import failed is not called there.
+        # A name that is None after a failed import is not called there.
         found = found - {_NONE} or {VALUE}
         if len(found) == 1:
             return found.pop()
@@ -162,7 +162,7 @@ class GlobalNames:
         unsure = isinstance(statement.node, ast.For | ast.With | ast.Try | ast.Match | ast.While)
         return self._place(statement) < place and binding.kind != "deleted" and not unsure
 
-    # What one binding stands for
+    # The value of one binding
 
     def _bound(self, binding: Binding) -> set[Meaning]:
         node = binding.target

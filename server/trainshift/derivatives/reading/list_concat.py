@@ -16,7 +16,7 @@ _GONE_THROUGH = frozenset(
     ("sum", "len", "max", "min", "sorted", "list", "tuple", "zip", "enumerate", "reversed")
 )
 
-# What becomes statements of its own.
+# Nodes that become statements of their own.
 _STATEMENTS = (*COMPREHENSIONS, ast.IfExp, ast.Lambda)
 
 

@@ -180,7 +180,7 @@ class Module:
                 if name in self._libraries:
                     return self._libraries[name] or None
                 if name in BUILTINS and name in self.aliases:
-                    # Written by the derivative: what the file gives that name has another one.
+                    # Written by the derivative: the file's own variable of that name is renamed.
                     return f"builtins.{name}"
                 return self.meaning(name).library or None
             case ast.Attribute(value, attribute):

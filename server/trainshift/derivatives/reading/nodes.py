@@ -15,7 +15,7 @@ from trainshift.derivatives.tables.table_einsum import einsum
 from trainshift.derivatives.tables.table_numpy import METHODS
 from trainshift.python.rewrite import terms
 
-# What may be computed again instead of kept: it calls nothing else.
+# Operations that are recomputed rather than saved: they call nothing else.
 CHEAP = frozenset(("len", "isinstance", "float", "abs", "int"))
 
 
@@ -104,7 +104,7 @@ class Nodes:
             return Node("joined", expr, [("a", left), ("b", right)])
         if isinstance(expr.op, ast.Mult) and whole:
             for one, other, kind in ((left, right, kinds[0]), (right, left, kinds[1])):
-                # How often a list is repeated has no derivative.
+                # The factor of a repeated list has no derivative.
                 listed = kind.has("list", "tuple") and not other.active
                 if isinstance(one.expr, ast.List | ast.Tuple) or listed:
                     return Node("repeated", expr, [("a", one), ("n", other)])
@@ -283,7 +283,7 @@ class Nodes:
                 return self._known
             self._known -= wrong
 
-    # What the way back needs.
+    # Values for the adjoint pass.
 
     def mark(self, node: Node) -> None:
         """Mark the values that the adjoint pass needs in all operations below, and the cotangents that may be

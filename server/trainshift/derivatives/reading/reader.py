@@ -20,9 +20,9 @@ from trainshift.python.syntax.chunk_syntax import arguments
 # Methods of containers that give an element or the elements; those that change it.
 READING = frozenset(("get", "pop", "copy", "items", "values", "keys", "setdefault"))
 CHANGING = CHANGING_METHODS - {"pop"}
-# Those that change it and lose what was there.
+# Those that mutate it and lose the old value.
 LOSING = frozenset(("sort", "reverse", "remove", "clear", "popitem", "setdefault", "fill", "resize"))
-# Those that do to tangents what they do to values.
+# Those with the same effect on tangents as on values.
 JOINT = frozenset(("clear", "reverse"))
 # Keywords that tell the order of what is sorted, and nothing else.
 ORDERING = frozenset(("key", "reverse"))
@@ -37,7 +37,7 @@ _MAKING = frozenset(
 _PARTING = frozenset(("split", "array_split", "hsplit", "vsplit", "dsplit", "unstack"))
 # Methods of arrays whose value may be a number.
 _REDUCING = frozenset(["sum", "mean", "prod", "max", "min", "std", "var", "dot", "trace", "item"])
-# What gives the keys of a dict, or one of them.
+# Functions that return the keys of a dict, or one of them.
 _OF_KEYS = frozenset(
     f"builtins.{each}" for each in ("list", "tuple", "sorted", "reversed", "max", "min", "enumerate", "set")
 )
@@ -160,7 +160,7 @@ class Reader:
 
     def _assigned(self, target: ast.expr, active: bool, kind: Kind, value: ast.expr) -> None:
         if active and self._acts(value):
-            # The way back goes through what changes something, whoever reads its value.
+            # The adjoint pass needs mutating calls even if nothing reads their results.
             for name in terms.names_bound([target]) | ({root_of(target)} - {None}):
                 make_useful(self.function, name or "")
         match target:
@@ -174,7 +174,7 @@ class Reader:
                     and (root := root_of(value))
                     and isinstance(value, ast.Subscript | ast.Name)
                 ):
-                    # A change of what is another name for a part changes the whole.
+                    # A mutation of a view mutates the whole.
                     if kind.changes and is_useful(self.function, root):
                         make_useful(self.function, name)
                 if kind.changes and isinstance(value, ast.Subscript | ast.Name):
@@ -252,7 +252,7 @@ class Reader:
         known = not isinstance(source, ast.Call) and self.kind(source).has("dict")
         return known and not self._may_be_list(source, target)
 
-    # What is varied, forward.
+    # Varied variables, forward.
 
     def value(self, node: ast.expr) -> bool:
         """Return whether the value of an expression is varied; records the effects of calls on their
@@ -333,7 +333,7 @@ class Reader:
         return any(name in owner.varied for owner, name in (*inner.outside, *inner.free))
 
     def _call(self, node: ast.Call) -> bool:
-        # What `dict` is given by name are values, whatever they are called.
+        # Keyword arguments of `dict` are values.
         made = self.target(node) is not None or terms.entries(node) is not None
         ordering = () if made else ORDERING
         arguments = [*node.args, *(each.value for each in node.keywords if each.arg not in ordering)]
@@ -363,7 +363,7 @@ class Reader:
             still = self._still(node, f"numpy.{node.func.attr}", 1 if node.func.attr in METHODS else 0)
             given = any(active and not each for active, each in zip(actives, still, strict=True))
             if node.func.attr in READING:
-                # What stands for an element that is missing.
+                # The default for a missing element.
                 given = any(actives[1:])
                 if given and node.func.attr == "setdefault" and (root := root_of(base)):
                     vary(self.function, root)
@@ -627,7 +627,7 @@ class Reader:
         kind = self.kind(node.target)
         if not self._is_seen(node.target) or kind.has("list", "tuple", "dict"):
             return False
-        # Where a list would do as well, going back asks whether it is one.
+        # If it may also be a list, the adjoint pass checks at run time.
         joins = isinstance(node.op, ast.Add) or (isinstance(node.op, ast.Mult) and not self.value(node.value))
         return kind.has("array") or (kind.has("box") and (self.whole.reverse or not joins))
 

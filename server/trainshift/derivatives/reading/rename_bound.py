@@ -19,7 +19,7 @@ from trainshift.python.rewrite.renaming import Renaming, identifiers, parameters
 from trainshift.python.syntax.chunk_syntax import Scope, imported_names
 from trainshift.python.syntax.fresh_names import fresh_name
 
-# How derivatives call the modules that they need.
+# The names that derivatives use for the modules they need.
 MODULES = {"np": "numpy", "math": "math", "tf": "tensorflow"}
 
 
@@ -69,7 +69,7 @@ class _Renaming:
         text = self.module.lines[line - 1].encode()[:column].decode(errors="replace")
         self.refusals.append(Refusal(line, len(text) + 1, said))
 
-    # What names mean
+    # Meanings of names
 
     def _global_names(self) -> None:
         """Give each global name one meaning, and each meaning one name."""
@@ -99,7 +99,7 @@ class _Renaming:
                 node = bindings[-1].target or self.function
                 self._refuse(node, f"{name} is a different module here: import it by another name")
 
-    # What gets another name
+    # New names
 
     def _comprehensions(self, scopes: Sequence[Scope]) -> list[tuple[Scope, set[str]]]:
         """The comprehensions whose variables have names that something else has, too."""

@@ -119,7 +119,7 @@ class Sharing(Analysis[Pairs]):
         if variable in state.variables or variable[0] is self.function.node:
             return state.variables.get(variable, 0)
         if name in self.strangers:
-            # What functions inside of one that has ended keep.
+            # Captures of inner functions whose outer function has ended.
             owner, own = self.strangers[name]
             inner = union(
                 self.objects.intern(Object(Sort.FUNCTION, each.node)) for each in owner.nested.values()
@@ -206,7 +206,7 @@ class Sharing(Analysis[Pairs]):
         for pair in self._shared(after):
             known = () if pair & bound else pairs.get(pair, ())
             if pair & bound and pair & bound <= copied.keys():
-                # A name for another name: what that shared before, and nothing else.
+                # A name for another name: it has the same aliases as before, and no others.
                 sources = frozenset(copied.get(each, each) for each in pair)
                 is_made = sources in pairs or len(sources) < len(pair)
             else:
@@ -246,7 +246,7 @@ class Sharing(Analysis[Pairs]):
             and not self._calls_functions(node)
         ):
             source = root_of(node.value) if isinstance(node.value, ast.Subscript) else None
-            # What is made here, nobody else has.
+            # Objects created here have no aliases.
             made = (self.objects.made_at.get(each, ()) for each in terms.walk(node) if len(pair) == 2)
             fresh = union(1 << index for some in made for index in some)
         return any(
@@ -575,7 +575,7 @@ class Sharing(Analysis[Pairs]):
                 asked = Alias(node, name, given, number(changed))
                 self.found.setdefault((id(node), name, other), Conflict(asked, node, True))
         elif (name != given or name in self.rebound) and self.whole.reverse and self.is_called:
-            # Who calls the function gives the adjoint of what it has given, by that name.
+            # The caller passes the adjoint of the argument, under that name.
             at, unless = (node, number(name)) if shared.node is START else (shared.node, shared.unless)
             asked = Alias(at, name, given, unless)
             self.found.setdefault((id(asked.node), name, other), Conflict(asked, node, itself))

@@ -11,19 +11,19 @@ from trainshift.derivatives.reading.reader import FACTS, Reader
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import arguments
 
-# What gives a part of its first argument, or the same array in another shape.
+# Functions that return a view of their first argument.
 VIEWS = frozenset(
     ["reshape", "ravel", "transpose", "swapaxes", "moveaxis", "squeeze", "expand_dims", "atleast_1d",
      "atleast_2d", "asarray", "ascontiguousarray", "broadcast_to", "split", "array_split", "diag", "diagonal",
      "flip", "rollaxis", "view", "hsplit", "vsplit", "dsplit", "atleast_3d", "broadcast_arrays"]
 )  # fmt: skip
 _INTEGERS = frozenset(("builtins.int", "numpy.int32", "numpy.int64"))
-# What gives places in an array, several of them.
+# Functions that return several indices of an array.
 _PLACES = frozenset(
     f"numpy.{each}" for each in ("arange", "argsort", "array", "flatnonzero", "ix_", "nonzero")
 )
 HOLDING = frozenset(["list", "tuple", "dict", "reversed", "sorted", "zip", "enumerate", "max", "min"])
-# After a parameter's name: what it was given, whatever the name means later.
+# After a parameter's name: its argument, whatever the name means later.
 GIVEN = " given"
 # Between a variable and the function whose it is, where it has no name.
 OF = " of "

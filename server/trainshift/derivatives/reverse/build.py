@@ -91,8 +91,8 @@ class Build(Analysis):
         # What it assigns of the variables around it, the ways back of the functions around it may read.
         kept = function.foreign & set[str]().union(*self._kept_around.values())
         aliases = self.aliases(function)
-        # Who calls a function may read what it has changed: that is undone.
-        # What it calls undoes its own changes, in their turn among all.
+        # A caller may read the mutated objects: mutations are undone.
+        # Callees undo their own mutations, in order.
         contents = aliases.with_names(aliases.undone) | (set() if first else aliases.shown())
         idle: set[int] = set()
         if function in self._read_back:
@@ -224,7 +224,7 @@ class Build(Analysis):
                     starts.append(terms.assign(name, terms.constant(None)))
                 continue
             if container and carried and not function.is_outlived:
-                # The pullback is given what is added to.
+                # The pullback gets the adjoint to add to.
                 plain.append(terms.stored(terms.name(cell)))
                 continue
             if container and not function.is_outlived and name not in way.begun:
@@ -472,7 +472,7 @@ class Build(Analysis):
         ahead = terms.names_bound(way.passes.forward) | set(function.params)
         around, outer = {function}, function.parent
         while outer is not None:
-            # What else has a name of theirs is its own.
+            # Other variables of the same name are its own.
             ahead |= outer.local & function.foreign.union(*(each.foreign for each in self.inside(function)))
             around.add(outer)
             outer = outer.parent

@@ -75,7 +75,7 @@ class Changes:
             taken = {each for each in active if self.pull.foreign(each) and (pulls or each in anew)}
             held = {each: terms.name(self.pull.taken_out(each)) for each in sorted(taken)}
             for name in sorted(own - taken):
-                # What is added from here on is that of the value before.
+                # Later additions are to the adjoint of the value before.
                 if self.pull.is_present(name):
                     held[name] = terms.name(self.function.fresh(self.pull.bar(name)))
                     self.passes.emit(terms.assign(held[name].id, terms.name(self.pull.bar(name))))

@@ -8,7 +8,7 @@ from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reverse.ways import Ways
 from trainshift.python.rewrite import terms
 
-# Where only the structure of a value is read, not what it holds.
+# Nodes that read only the structure of a value, not its contents.
 SHAPES = frozenset(("_cells", "_zeros", "len"))
 
 
@@ -71,6 +71,6 @@ def put_right(name: str, kept: str, kind: Kind) -> tuple[str, list[ast.stmt]]:
     whole = ast.Subscript(terms.name(name), ast.Slice(None, None, None), ast.Load())
     given: list[ast.stmt] = [terms.assign(whole, terms.name(kept))]
     if not kind.container and not kind.has("array"):
-        # A number stays what it was.
+        # Numbers are immutable.
         given = [ast.If(terms.call("np.ndim", terms.name(name)), given, [])]
     return "_copied", given

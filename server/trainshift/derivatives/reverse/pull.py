@@ -192,7 +192,7 @@ class Pull(Writer):
             return
         if isinstance(bar, ast.Tuple) and len(bar.elts) == len(children):
             for child, each in zip(children, bar.elts, strict=True):
-                # What nobody reads later has no adjoint: none in its structure, where it has elements.
+                # A value that is never read has no adjoint, or an empty one of its structure.
                 if child.sort == "name" or not terms.is_number(each, 0):
                     self.push(child, each)
             return
@@ -330,7 +330,7 @@ class Pull(Writer):
             bar = self.total(found, terms.name(name))
             if name in self.consumed and (name not in self.present or self.foreign(name)):
                 if self.whole.arrays and self.boxlike(name) and isinstance(bar, ast.Name | ast.Subscript):
-                    # What is changed in place later must be nobody else's.
+                    # An object mutated later must not be shared.
                     bar = self.helper("_copied", bar)
                 last.append((name, bar))
             else:
@@ -354,7 +354,7 @@ class Pull(Writer):
         kind = self.nodes.reader.kind(value)
         container = kind.container and not kind.has("array")
         if isinstance(value, ast.Name) and value.id in self.function.written:
-            # What is only handed on may be a container, too.
+            # A value that is only passed on may be a container, too.
             container = container or not kind.has("number", "scalar", "array")
         container = container or any(isinstance(term, ast.List | ast.ListComp) for term, _ in found)
 
@@ -464,7 +464,7 @@ class Pull(Writer):
         assert isinstance(expr, ast.Call)
         pullback = self.function.fresh(f"{base}_pullback")
         self.pullbacks[id(node)] = pullback
-        # Its pullback reads what it was given.
+        # Its pullback reads its arguments.
         for _, child in node.params:
             if not self.nodes.certain(child.expr):
                 self.handed |= self.sources(child.expr)
@@ -513,7 +513,7 @@ class Pull(Writer):
             arguments.append(self._unused_value(node) if bar is None else bar)
         results: list[ast.expr] = []
         after: list[tuple[Node, str]] = []
-        # What is given twice, or is captured too, gets an adjoint of its own.
+        # An argument passed twice, or also captured, gets a separate adjoint.
         taken_up: list[ast.expr] = [terms.name(name) for each in called for _, name in each.reached]
         altered = self.whole.summary(target).changed if target is not None else frozenset()
         taken_up += [given[each].expr for each in carried & set(given) & altered]

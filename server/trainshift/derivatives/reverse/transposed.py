@@ -15,7 +15,7 @@ from trainshift.derivatives.writing.layout import function_of, listed, same_argu
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.fresh_names import fresh_name
 
-# What takes floats alone, and no tangent that notes what it is made of.
+# Functions for floats only, which cannot take a tangent that records its sources.
 _OF_FLOATS = frozenset(("math.fsum", "math.radians", "math.degrees"))
 
 
@@ -46,7 +46,7 @@ def transposed(
         body.append(terms.assign(held, terms.call("_noted", terms.name(name), terms.name(tape))))
         seed: ast.expr = terms.name(held)
         if not start.kind(name).numeric:
-            # What it holds may be changed in place, together with the argument.
+            # Its contents may be mutated together with the argument.
             tangents.helpers.add("_copied")
             seed = terms.call("_copied", seed)
         named.append(ast.keyword(each.arg, seed))

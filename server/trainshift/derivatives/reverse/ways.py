@@ -378,7 +378,7 @@ class Ways:
         to."""
         place = self._places.pop(id(node), "")
         plain = source
-        # Pullbacks of functions inside read what these capture.
+        # Pullbacks of inner functions read their captures.
         read = self.function.captured_inside.union(*map(terms.names_read, inner))
         targets = terms.names_bound([node.target])
         if not place and (_ranged(source) or isinstance(source, ast.Name)):

@@ -35,7 +35,7 @@ def _products(name: str, params: str, factors: str, **defaults: str) -> Row:
     return _row(f"{name}{'.tensors' * ('transpose_a' in names)}", params, texts, {}, **defaults)
 
 
-# Of these the tangent is the same function of the tangents.
+# Functions whose tangent is the same function of the tangents.
 JOINT = frozenset(("_add", "_add_at"))
 # These are constant wherever they are moved a little.
 CONSTANTS = frozenset(("_apart", "_zeros", "_cells", "_shares", "_held", "_put_right"))

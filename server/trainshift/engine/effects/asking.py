@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # So many programs that a file belongs to are looked at for one that trains.
 MOST_STARTS = 4
 _WRONG = "the result would be wrong: {}"
-# What rules see by themselves, and withhold or doubt a change for in words of their own.
+# Restrictions that rules check themselves, and report in their own words.
 _SEEN_BY_RULES = frozenset({"TF04", "TF06", "TF07", "TL02", "TL03", "TL04"})
 _GUARDED = {rule.code: frozenset(guard.code for guard in rule.guards) for rule in TRANSFORMS}
 
@@ -109,7 +109,7 @@ def forecast_around(program: Program, files: ParsedFiles | None, runtime: Runtim
     Only of a program that the script starts the text is told.
     """
     script, choices = program.script, program.choices
-    # What nothing imports starts the one program that it is part of.
+    # A file that nothing imports starts the only program that contains it.
     is_part = files is not None and files.naming(script.path)
     starts = Programs(files).starts(script.path) if files is not None and is_part else ()
     for start in starts[:MOST_STARTS]:

@@ -35,7 +35,7 @@ _MENDING = {rule.code: rule.mended_by for rule in HAZARDS if rule.mended_by}
 _SURE = frozenset(rule.code for rule in TRANSFORMS if rule.is_sure)
 _SETTING_UP = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up)
 _ASKING = frozenset(rule.code for rule in TRANSFORMS if rule.asks)
-# Whether the change of a rule that is not sure fixes a hazard is tried, so many times at most.
+# The number of attempts to fix a hazard by a rule's change that may not fit.
 _MOST_TRIED = 12
 _BY_WEIGHT = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.HARMLESS)
 
@@ -197,7 +197,7 @@ class _Mending:
             met = _distance(finding.span, change.target) == 0
             change = self._alone(change)
             if (met and change.rule in _SURE) or self._mends(finding.code, change):
-                # What fixes two findings is made once: edits that are required are, where they are equal.
+                # A fix of two findings is made once: equal required edits are merged.
                 edits = (*change.requires, *change.edits)
                 fix = replace(change, rule=finding.code, edits=(), requires=edits)
                 return replace(finding, fix=fix, asks=change.rule in _ASKING)

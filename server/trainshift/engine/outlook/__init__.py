@@ -36,7 +36,7 @@ from trainshift.rewriting.strategies.uses import Strategies
 from trainshift.rewriting.target import Target
 from trainshift.rewriting.tf1.graphs import Graphs
 
-# What distributes a script by itself, or hides its training loop, by its name.
+# Names that distribute a script themselves, or hide its training loop.
 _SERVERS = "parameter servers already distribute this script; remove them first"
 _SPLIT = (
     "multi_gpu_model divides each batch among the GPUs of one process, and each rank has one GPU; "
@@ -62,7 +62,7 @@ _FOREIGN = {
 }
 _PLACES = {Where.OTHER_GPU: _TOWERS, Where.OTHER_PROCESS: _SERVERS}
 _HIDING = ("create_train_op", "optimize_loss")
-# Why a loop of a pattern is refused; `{call}` is what is called.
+# The reason to refuse a loop of a pattern; `{call}` is the called name.
 _REASONS = {
     Pattern.STRATEGY: "tf.distribute already distributes this script; remove the strategy first",
     Pattern.MINIMIZE: "{call}(...) takes its gradients itself; use a tf.GradientTape and apply_gradients",
@@ -80,7 +80,7 @@ _PERHAPS = {
 
 
 _NO_TEXT = "{name} cannot be converted for Keras 3 yet; use TensorFlow 2.15"
-# What Horovod has for Keras 2, and what its optimizer does on Keras 3 silently.
+# Horovod's names for Keras 2, and the silent effect of its optimizer on Keras 3.
 _FOR_KERAS_2 = ("DistributedOptimizer", "DistributedGradientTape", "BroadcastGlobalVariablesCallback")
 _APART = "hvd.{name} does not work on Keras 3, where the ranks would diverge; remove it first"
 _FAILS = "hvd.{name} {told}; remove it first"

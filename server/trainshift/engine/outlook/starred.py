@@ -13,7 +13,7 @@ from trainshift.python.names.values import Function, Instance, Unknown
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site, root_name
 
-# What a loop of another pattern than `fit` begins with, and a method that is called in such a loop.
+# The start of loops other than `fit`, and a method that is called in such a loop.
 _STARTS = {
     "GradientTape": ("gradient", "apply_gradients"),
     "Session": ("run",),

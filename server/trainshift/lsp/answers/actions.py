@@ -112,7 +112,7 @@ def menu(state: State, wanted: Wanted, client: Client) -> list[types.CodeAction]
     return [each for each in found if each.kind is not None and wanted.wants(each.kind)]
 
 
-# What stands in the menu
+# The menu
 
 
 def _of_versions(state: State, wanted: Wanted, near: Sequence[Diagnostic]) -> Iterator[types.CodeAction]:
@@ -160,7 +160,7 @@ def _of_pages(state: State, near: Sequence[Diagnostic]) -> Iterator[types.CodeAc
     for diagnostic in {each.code: each for each in near if each.url}.values():
         title = f"Show what {diagnostic.code} means"
         command = types.Command(title, EXPLAIN, arguments=[diagnostic.code])
-        # Editors show first what is said to be about a finding.
+        # Editors show actions about a finding first.
         found = [_shown(state, diagnostic)]
         yield types.CodeAction(_titled(title), kind=_QUICK, command=command, diagnostics=found)
 

@@ -170,7 +170,7 @@ class Derivatives:
         action = types.CodeAction(f"Trainshift: {title}", kind=KINDS[wish.mode])
         reason = _reason(paper, known) if known is not None else ""
         if reason:
-            # What nothing can be done about is not worth a line of every menu.
+            # An action that is always refused is not worth a line of every menu.
             if not self._session.client.has_disabled or title == _AGAIN:
                 return None
             action.disabled = types.CodeActionDisabled(reason)
@@ -179,7 +179,7 @@ class Derivatives:
             action.data = {**wanted.data(DO, paper), "wish": said}
         return action
 
-    # What is behind it
+    # The edits behind it
 
     async def edit(self, program: OpenProgram, data: dict[str, Any]) -> types.WorkspaceEdit:
         """The edit of an action, for the version that it was offered for; raises NotPossible, or Outdated."""

@@ -91,7 +91,7 @@ def _compared(source: Source, edits: Sequence[Edit], start: int) -> list[str]:
     shown: list[str] = []
     for is_same, found in groupby((line for line in compared if line[:1] != "?"), _is_same):
         group = [*found]
-        # Of what stays, its first line tells where one is.
+        # Of unchanged code, the first line shows the place.
         long = is_same and len(group) > _MOST_AROUND
         shown += (
             [group[0], _GAP] if long else group if is_same else sorted(group, key=lambda line: line[0] != "-")

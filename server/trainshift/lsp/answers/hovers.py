@@ -24,7 +24,7 @@ from trainshift.rewriting.data.divided_data import DividedData
 
 _CODE = re.compile(r"\b(?:TF|TL|HV|TS|AD)\d\d\b")
 _KERAS = ("tensorflow", "keras", "tf_keras")
-# Why Trainshift writes what: by the last part of the name of what Horovod offers.
+# The reason for each line that Trainshift writes, by the last part of the Horovod name.
 _REASONS = {
     "init": ("HV01", "Horovod starts here: this process learns its rank and how many others there are."),
     "local_rank": ("HV01", "Each process of a machine takes the GPU that has the number of its local rank."),

@@ -104,7 +104,7 @@ class Reports:
                     reports.append({"uri": part.uri, "version": part.version, **report})
         opened = {part.uri for each in self._session.programs.values() for part in each.paper.parts}
         scanned = await self._scan(params.work_done_token)
-        # Of a file that is gone nothing is said any more.
+        # A deleted file has no diagnostics.
         for uri, found in {**{each: [] for each in known}, **scanned}.items():
             if uri not in opened and (found or uri in known):
                 reports.append({"uri": uri, "version": None, **_report(found, known.get(uri))})

@@ -133,7 +133,7 @@ class Answers:
     async def _in_its_program(self, program: OpenProgram) -> State:
         """A state with an outline, which may be of the version before, of the programs it belongs to."""
         if program.surveyed < 0:
-            # What is found in a document is told first, however many files are around it.
+            # A document's own diagnostics come first, however many files are around it.
             await self._or_modified(program, lambda state: state.is_full)
             await self._surveyed(program)
         return await self._or_modified(
@@ -414,7 +414,7 @@ class Answers:
             return made
         told = await self._of_static_word(program, params.text_document.uri, place)
         found = None
-        # What a name of Horovod's is for is known last.
+        # The purpose of a Horovod name is known last.
         for is_enough in (lambda state: True, lambda state: state.is_settled):
             state = await self._or_modified(program, is_enough)
             part = state.paper.part_of(params.text_document.uri)

@@ -228,7 +228,7 @@ class Statics:
         action.data = {**wanted.data(STATIC, paper), "wish": list(wish)}
         return action
 
-    # What is behind it
+    # The edits behind it
 
     async def edit(self, program: OpenProgram, data: dict[str, Any]) -> types.WorkspaceEdit:
         """The edit of an action, for the version that it was offered for; raises NotPossible, or Outdated."""
@@ -301,7 +301,7 @@ class Statics:
         (line, character), _ = part.places(Span(max(offset, 0), max(offset, 0)))
         return {"rule": rule, "uri": part.uri, "line": line + 1, "column": character + 1, "text": text}
 
-    # What is told
+    # Reports
 
     async def hover(self, program: OpenProgram, paper: Paper, offset: int) -> str:
         """The graph operation of the word at an offset, and the reason; empty for any other."""

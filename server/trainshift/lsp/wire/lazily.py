@@ -53,7 +53,7 @@ def load() -> None:
         importlib.import_module("lsprotocol.types")
     finally:
         setattr(attrs, "define", define)  # noqa: B010
-    # `_build` does for each class what this would do for all of them.
+    # `_build` does this for each class on demand, instead of for all.
     setattr(importlib.import_module("lsprotocol._hooks"), "_resolved_forward_references", True)  # noqa: B010
 
 

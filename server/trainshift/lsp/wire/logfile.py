@@ -12,6 +12,6 @@ def log_to(path: str | None, verbose: bool) -> None:
     handler = logging.FileHandler(path, encoding="utf-8") if path else logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    # What cannot be read is told by our own protocol, in one line.
+    # Our own protocol reports malformed messages, in one line.
     logging.getLogger("pygls").setLevel(logging.INFO if verbose else logging.CRITICAL)
     logging.getLogger("asyncio").setLevel(logging.WARNING)

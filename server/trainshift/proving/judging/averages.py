@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from trainshift.proving.judging.seen import Seen
 from trainshift.proving.observed.record import Record
 
-# How far the direction may be off: gradients may be compressed to half precision on their way.
+# The tolerance for the direction: gradients may be compressed to half precision.
 SLACK = 0.02
 # What is kept besides the last gradients that were taken before a step: all of them together, and others.
 SUM = "sum"

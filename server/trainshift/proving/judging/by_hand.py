@@ -18,7 +18,7 @@ from trainshift.proving.observed.record import OptimizerRecord, Record, Run
 
 # Rates are measured, and told to so many digits.
 DIGITS = 3
-# What fits better by less does so by rounding.
+# A fit that is better by less is so by rounding.
 ROUNDING = 1e-4
 
 

@@ -366,7 +366,7 @@ def data(seen: Seen) -> Found:
 def output(seen: Seen) -> Found:
     """Check the output and the files of each rank, and name the lines that write them."""
     found = Found()
-    # What a process that could not be finished left on standard error says why.
+    # The standard error of a process that could not be finished tells why.
     ranks = [replace(run, native="", stderr="") if is_failed(run) else run for run in seen.ranks]
     faults = [*judge.printed(seen.original, ranks), *judge.wrote(seen.original, ranks)]
     if seen.is_cut or not seen.before.optimizers or any(map(is_failed, seen.ranks)):

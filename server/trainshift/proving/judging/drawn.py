@@ -11,9 +11,9 @@ from itertools import combinations, pairwise
 from trainshift.proving.judging.data import Walk, batches, in_epochs, look, looks
 from trainshift.proving.observed.record import Column, Record
 
-# Which part of a rank's rows the original must have drawn, too, so that they are of the same data.
+# The part of a rank's rows that the original must have drawn too, to count as the same data.
 SEEN = 0.05
-# How many standard deviations more than was to be expected is no chance.
+# The number of standard deviations above the expectation that is not chance.
 DEVIATIONS = 5.0
 
 

@@ -11,11 +11,11 @@ MEND = "Fix what ended it; the ranks that were still waiting for it were ended, 
 OUTSIDE = "Name the file by its whole path: processes run in copies of the folder that prove is started in."
 ARGUMENTS = "Give the arguments of the script after --: trainshift prove SCRIPT -- ARGUMENTS."
 XLA = "Set model.jit_compile = False: on GPUs Keras 3 compiles by XLA, which does not support Horovod."
-# The line of a traceback that names what went wrong.
+# The line of a traceback that names the error.
 ERROR = re.compile(r"[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 # What comes below it and says nothing of it: lines of a stack, and the names of nodes.
 NOT_SAID = re.compile(r'File "|\[\[|\d+ (root|successful|derived)|.*most recent call last')
-# What Python says before it tells where a crash was.
+# The message of Python before the stack of a crash.
 CRASH = "Fatal Python error:"
 # An error is told by so many last lines of what was said.
 MOST_LINES = 4
@@ -60,7 +60,7 @@ def remedy(run: Run) -> str:
         return XLA
     if re.search("^usage:", run.stderr, re.M | re.I):
         return ARGUMENTS
-    # What is beside the project is not copied with it.
+    # Files outside the project are not copied with it.
     return OUTSIDE if re.search(r"No such file or directory: '\.\./", reason(run)) else MEND
 
 

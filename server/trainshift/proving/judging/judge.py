@@ -12,9 +12,9 @@ from trainshift.proving.judging.seen import counted
 from trainshift.proving.observed.record import OptimizerRecord, Record, Run
 
 TOLERANCE = 1e-6
-# The same for rates that are measured by what steps change.
+# The same for rates that are measured by the changes of steps.
 MEASURED = 0.02
-# How far a divided schedule may be from the original's, relative to its steps: counts are rounded.
+# The tolerance for a divided schedule, relative to its steps: counts are rounded.
 DRIFT = 0.05
 
 

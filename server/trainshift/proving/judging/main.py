@@ -22,7 +22,7 @@ from trainshift.proving.judging.series import series
 from trainshift.proving.judging.timeline import read_timeline
 from trainshift.proving.observed.record import Run
 
-# What has to be seen for a proof to be one.
+# The observations without which a proof proves nothing.
 CORE = ("ends", "weights", "averaged", "broadcast", "rate")
 
 

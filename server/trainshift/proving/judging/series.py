@@ -9,7 +9,7 @@ from trainshift.proving.judging.speed import WARM_UP, speed
 from trainshift.proving.judging.timeline import Reduction, joined, share
 from trainshift.proving.observed.record import Run
 
-# How many steps the timeline shows.
+# The number of steps in the timeline.
 MOST_SHOWN = 12
 
 

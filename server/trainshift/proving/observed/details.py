@@ -22,7 +22,7 @@ MOST_NUMBERS = 32768
 MOST_STEPS = 400
 # How many gradients that were taken are known at a time, and how many of the same shapes are kept of a step.
 MOST_TAKEN, MOST_ALIKE = 64, 4
-# How many distinct places of prints and writes are told.
+# The number of distinct places of prints and writes to report.
 MOST_PLACES = 20
 # Beside the file of the progress: the threads of a process that compute nothing.
 THREADS = "threads"

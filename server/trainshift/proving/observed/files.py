@@ -29,7 +29,7 @@ NATIVE_WRITERS: tuple[tuple[str, str, int | str], ...] = (
     ("tensorflow.python.ops.gen_io_ops", "write_file", 0),
     ("tensorflow.io", "write_file", 0),
 )
-# What the operations are called in which Horovod's ranks wait for each other.
+# The names of operations in which Horovod's ranks wait for each other.
 COLLECTIVE = re.compile(r"horovod_(grouped_)?(all|barrier|broadcast|join|reducescatter)")
 
 

@@ -26,7 +26,7 @@ CHANGING = {
     "os.link": (1,), "os.symlink": (1,), "os.chmod": (0,), "os.chown": (0,), "os.utime": (0,),
     "os.setxattr": (0,), "shutil.rmtree": (0,), "shutil.move": (0, 1), "sqlite3.connect": (0,),
 }  # fmt: skip
-# What ranks that are started by hand share.
+# The folder that ranks started by hand share.
 SHARED = ("work", "here")
 # In the folder of a rank's record: how often it was seen to change a file.
 CHANGES = "changes"

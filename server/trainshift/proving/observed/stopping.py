@@ -18,7 +18,7 @@ from typing import Any
 
 from trainshift.proving.observed.kerases import Keras
 
-# How often a loop may find no more data before it is left.
+# The number of times that a loop may find no more data before it is left.
 MOST_EPOCHS = 20
 
 

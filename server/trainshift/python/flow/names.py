@@ -303,7 +303,7 @@ def closures(cfg: Cfg, uses_at: Mapping[Point, Uses]) -> Closures:
             elsewhere.update(points)
         else:
             by_name[name] = _together(uses_at[point] for point in points)
-    # What a function does includes what those do that it calls.
+    # The effects of a function include those of its callees.
     changed = True
     while changed:
         changed = False

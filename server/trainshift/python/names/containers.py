@@ -27,7 +27,7 @@ from trainshift.python.syntax.chunk_syntax import (
 # Methods that add all that they are given, one by one.
 _ADDING_ALL = ("extend", "update")
 
-# What is put into containers is followed through so many of them.
+# The depth to which values in nested containers are followed.
 _DEEPEST = 4
 
 

@@ -56,7 +56,7 @@ class Provenance:
         self._classes = classes
         self._callers = callers
         self._containers = containers
-        # The functions whose callers are being asked for what they collect.
+        # The functions whose callers' collected arguments are being computed.
         self._collected: set[Scope] = set()
         # What was found while no question about names was open, so that it is the last word.  The node is
         # kept with it, since another one may come to have the number of one that is gone.

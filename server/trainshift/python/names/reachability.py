@@ -19,7 +19,7 @@ from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Scope, Statement,
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
-# What reads names by their text: then any name may be read, or any attribute.
+# Functions that read names by text: then any name may be read, or any attribute.
 _REFLECTION = frozenset({"globals", "vars", "eval", "exec", "import_module", "__import__"})
 _OF_ATTRIBUTES = frozenset({"getattr"})
 _NAMESPACES = frozenset({"globals", "vars"})
@@ -144,7 +144,7 @@ def _methods_nothing_else_calls(script: Script, facts: ChunkSyntax) -> Iterator[
         bases = script.names.ancestry(owner)
         known = [each for each in bases if isinstance(each, Scope) and isinstance(each.node, ast.ClassDef)]
         given = sum(len(each.node.bases) for each in known if isinstance(each.node, ast.ClassDef))
-        # What the heir of a class that is not the workspace's defines, that class may call.
+        # A library's class may call the methods of its subclasses.
         silent = [each for each in bases if isinstance(each, str) and not _may_call(each, scope.name)]
         if given - len(silent) < len(known):
             yield scope

@@ -22,7 +22,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Binding, ChunkSyntax, Scope, Statement, last_name
 from trainshift.python.syntax.slotted_ast import kind_of
 
-# What binds whenever it is done; jumps; and managers that suppress exceptions.
+# Statements that always bind; jumps; and managers that suppress exceptions.
 _BINDING = (ast.AugAssign, ast.Delete, ast.Import, ast.ImportFrom, *FUNCTIONS, ast.ClassDef)
 _COMPOUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Match, *TRIES)
 _CATCHING: tuple[type[ast.stmt], ...] = (ast.With, ast.AsyncWith, *TRIES)
@@ -196,7 +196,7 @@ class _Sketch:
     # The sketch
 
     def _block(self, statements: Iterable[Statement], key: _Block) -> list[ast.stmt]:
-        # What may be caught may fail before and behind each binding.
+        # A caught exception may occur before and after each binding.
         caught = any(isinstance(each.node, _CATCHING) for each in (key[0].path() if key[0] else ()))
         value = ast.Name("_", ast.Load()) if caught else ast.Constant(None)
         statements = list(statements)

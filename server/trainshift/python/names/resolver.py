@@ -66,7 +66,7 @@ _NO_CALL = ast.Call(ast.Name("object", ast.Load()), [], [])
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict, *COMPREHENSIONS)
 _NO_NAMES: tuple[str, ...] = ()
 _BUILTINS = frozenset(dir(builtins))
-# Calls that give what they are given, or a container of the same elements.
+# Calls that return their argument, or a container of the same elements.
 _TRANSPARENT = DECORATORS | {
     "builtins.list",
     "builtins.tuple",
@@ -75,10 +75,10 @@ _TRANSPARENT = DECORATORS | {
     "builtins.iter",
 }
 _FIELD = "dataclasses.field"
-# What a call of these gives depends on where it stands, or on what it is given.
+# The result of these calls depends on their place, or on their arguments.
 _READ_FURTHER = _TRANSPARENT | {_FIELD, "functools.partial", "builtins.super", "builtins.dict"}
 _NAMING = (ast.Name, ast.Attribute)
-# What calls are called that may give what they are given; `getattr` may give anything.
+# The names of calls that may return their argument; `getattr` may return anything.
 PASSING_ON = frozenset(name.rpartition(".")[2] for name in _TRANSPARENT) | {"DistributedOptimizer", "getattr"}
 
 

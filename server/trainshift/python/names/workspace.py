@@ -234,7 +234,7 @@ class Workspace:
         found, end = [*above] if is_module else [own], list[str]()
         behind = [own] if is_module else above
         for directory, index in search_path(self.root.code, self.root.path):
-            # Where Python is started is not known: beside the root, or above it.
+            # Python's working directory is unknown: the root's, or above it.
             added = [posixpath.normpath(posixpath.join(each, directory)) for each in places]
             if index is None:
                 end += added

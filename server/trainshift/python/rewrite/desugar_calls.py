@@ -110,7 +110,7 @@ class _Acting(ast.NodeTransformer):
             case ast.Call(ast.Name("dict"), [old], [_, *_] as given) if (
                 self.dotted(node.func) == "builtins.dict"
                 and all(each.arg for each in given)
-                # What is given is computed before the copy is made.
+                # Arguments are evaluated before the copy is made.
                 and not any(isinstance(each, ast.Call) for one in given for each in terms.walk(one))
             ):
                 return old, [(terms.constant(each.arg), each.value) for each in given]
@@ -134,7 +134,7 @@ class _Acting(ast.NodeTransformer):
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Expr() | ast.Return():
                 return self._line(node)
             case ast.Lambda() | ast.IfExp() | ast.BoolOp() | ast.Compare():
-                # What is in it may name its variables, or not be done.
+                # Its body may use its own variables, or not run.
                 return node
             case ast.ListComp(elt, loops) | ast.GeneratorExp(elt, loops):
                 loops[0].iter = self.visit(loops[0].iter)

@@ -78,7 +78,7 @@ def _copied(value: object, names: Mapping[str, ast.expr]) -> object:
         return ast.keyword(value.arg, copied(value.value, names))
     if isinstance(value, ast.comprehension):
         ifs = [copied(each, names) for each in value.ifs]
-        # What is assigned can only get another name.
+        # An assigned name can only be replaced by another name.
         others = {key: each for key, each in names.items() if isinstance(each, ast.Name)}
         target = stored(copied(value.target, others))
         return ast.comprehension(target, copied(value.iter, names), ifs, value.is_async)

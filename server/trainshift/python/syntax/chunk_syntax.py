@@ -16,7 +16,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.source.source import Source, Span
 
 T = TypeVar("T")
-# What has no parts of its own to look into.
+# Nodes without parts to look into.
 _LEAVES = (ast.Name, ast.Constant)
 # The fields of nodes that hold no node, and those of which a list may hold something else.
 _WITHOUT_NODES = frozenset({"arg", "attr", "id", "kind", "type_comment"})

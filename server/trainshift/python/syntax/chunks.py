@@ -25,7 +25,7 @@ _START = re.compile(r"^(?![ \t\f\r\n#)\]}]|(?:else|elif|except|finally)\b)(?=.)"
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 # More candidate lines than this in one statement (a long string, say) are left to the full parse.
 _MOST_JOINED = 8
-# What is read anew is an edit if it is no longer than so many code points.
+# New text of at most this many code points counts as an edit.
 _MOST_EDITED = 12_000
 _Parsed: TypeAlias = Callable[[str], list[ast.stmt]]
 

@@ -336,7 +336,7 @@ class _Reader:
         self.deferred -= 1
 
 
-# How a node is read, by its class; any other is read by its children.
+# The reader of a node, by class; any other node is read by its children.
 _STATEMENTS = for_lean(
     {
         ast.FunctionDef: _Reader.function,

@@ -41,7 +41,7 @@ class Level(IntEnum):
     ATOM = 17
 
 
-# What a place asks of what stands there.
+# The precedence that a place requires.
 ARGUMENT = ELEMENT = Level.CONDITIONAL
 BRANCH = ALTERNATIVE = ITERATED = Level.OR
 STARRED = Level.BIT_OR
@@ -75,7 +75,7 @@ _LEVELS: dict[type[ast.AST], Level] = {
     ast.Await: Level.AWAIT,
 }
 
-# What the places of an expression ask, by what it is part of; all others take a conditional.
+# The precedence that places require, by parent node; all others accept a conditional.
 _ASKED: dict[tuple[type[ast.AST], str], Level] = {
     (ast.Attribute, "value"): Level.ATOM,
     (ast.Subscript, "value"): Level.ATOM,

@@ -52,7 +52,7 @@ _GIVING_WAY: dict[type, str] = {
     ast.Yield: "yields to the caller",
     ast.YieldFrom: "yields to the caller",
 }
-# Methods and functions that hand on elements of what they are given.
+# Methods and functions that pass on elements of their arguments.
 _ITEMS = frozenset({"values", "items", "keys", "get", "setdefault"})
 _PASSING = frozenset({"zip", "enumerate", "reversed", "sorted", "iter", "list", "tuple", "next", "filter"})
 

@@ -73,7 +73,7 @@ class PointsTo:
         self._keys: set[Hashable] = set()
         for each in functions:
             self._enter(each, None)
-        # What is analysed later must find the same objects.
+        # Later analyses must find the same objects.
         keys = self._keys - {ANY}
         self.objects.keys = frozenset(keys) if len(keys) <= _MOST_KEYS else frozenset()
 

@@ -402,7 +402,7 @@ class Transfer:
         """The objects that share memory with their elements, among the possible values of an expression."""
         return bits if bits and self.policy.has_views(node, self.scope.node) else 0
 
-    # What loops go through.
+    # The iterables of loops.
 
     def _iterate(self, source: ast.expr, loop: ast.AST, path: str) -> None:
         """Evaluate a loop's iterable; its elements are taken later."""
@@ -574,7 +574,7 @@ class Transfer:
         for variable, old in saved.items():
             self.heap.variables.pop(variable, None)
             self.heap.variables.update({variable: old} if old is not None else {})
-        # A variable gets each element once; what an element makes is another object in each round.
+        # A variable gets each element once; an object created in the loop is new in each iteration.
         inside = set(ast.walk(elements[-1]))
         once = len(node.generators) == 1 and (
             (isinstance(elements[-1], ast.Name) and elements[-1].id in names)

@@ -33,7 +33,7 @@ from trainshift.python.syntax.chunk_syntax import (
 )
 from trainshift.restrictions.facts.spellings import COMPUTING, Spelling, leaves, parts, spelling_of, words_of
 
-# What counts as the module itself when an import gives it a name.
+# Names that count as the module itself in an import.
 MODULES = frozenset({"tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2"})
 _IMPORTERS = frozenset({"importlib.import_module", "importlib.__import__", "builtins.__import__"})
 _LOOKING_UP_NAMES = frozenset({"globals", "locals", "exec", "eval"})
@@ -417,7 +417,7 @@ class Aliases:
             span = self._script.span(use.node, use.statement)
             edits.append(Edit(span.start, span.end, text))
             used = True
-        # What a module does not use itself is there for those who import it.
+        # A name that a module does not use itself is for its importers.
         return tuple(edits) if used else None
 
     def _is_settled(self, name: str, owner: Scope | None, root: str, binding: Binding) -> bool:

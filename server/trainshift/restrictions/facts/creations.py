@@ -118,7 +118,7 @@ _MAKING = frozenset(
 _LOADING = frozenset({"tensorflow_datasets.load", "tensorflow_datasets.load.load"})
 # Those that are given nothing but datasets.
 _JOINING = frozenset({"zip", "choose_from_datasets", "sample_from_datasets"})
-# Where they take the split.
+# The position of their split.
 _OF_SPLITS = {"load": 1, "as_dataset": 0}
 _ADDED_OPTIMIZERS = "tensorflow_addons.optimizers."
 # Modules of which a member that is not recorded, or that `getattr` takes, is probably of the kind.
@@ -134,7 +134,7 @@ _MODULES = {
     "tensorflow.data.experimental": MadeKind.DATASET,
     "tensorflow.contrib.data": MadeKind.DATASET,
 }
-# Calls that pass the elements of what they are given on, but are not the object itself.
+# Calls that pass on the elements of their argument, but are not the object itself.
 _ITERATING = frozenset(f"builtins.{name}" for name in ("iter", "list", "tuple", "sorted", "reversed"))
 # Libraries of which no call gives an object of the kinds.
 _FOREIGN = frozenset({"builtins", "numpy", "pandas", "tqdm", "matplotlib", "sklearn", "scipy"})

@@ -9,7 +9,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Edit
 
-# What can be multiplied or divided as it is.
+# Expressions that can be multiplied or divided without parentheses.
 _ATOMS = (ast.Constant, ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 # A factor behind more names than this is not found, and no fix is offered.
 _DEEPEST = 10

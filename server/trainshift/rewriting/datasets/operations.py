@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-# How many elements come out depends on how many go in, and on nothing else; each is made of its own.
+# The number of results depends only on the number of elements; each comes from its own.
 ELEMENTWISE = frozenset(
     {"map", "prefetch", "enumerate", "with_options", "as_numpy_iterator", "make_one_shot_iterator"}
 )
 BATCHING = frozenset({"batch", "padded_batch", "ragged_batch", "sparse_batch", "dense_to_ragged_batch"})
 SHUFFLING = frozenset({"shuffle", "shuffle_and_repeat"})
 JOINING = frozenset({"zip", "concatenate"})
-# A share of what goes in gives the share of what comes out.
+# A share of the input gives the share of the output.
 PASSABLE = ELEMENTWISE | BATCHING | JOINING | {"shuffle", "cache", "repeat", "iter", ""}
-# How many elements come out depends on what they are.
+# The number of results depends on the elements themselves.
 UNCOUNTED = frozenset(
     {
         "bucket_by_sequence_length", "choose_from_datasets", "dense_to_sparse_batch", "filter", "flat_map",
@@ -20,7 +20,7 @@ UNCOUNTED = frozenset(
         "unique",
     }
 )  # fmt: skip
-# The methods of a dataset that give another one (True), or what iterates it.
+# The methods of a dataset that return another one (True), or an iterator.
 METHODS: dict[str, bool] = {
     **dict.fromkeys(
         PASSABLE | UNCOUNTED | {"apply", "shard", "skip", "snapshot", "take", "window"} - {"", "iter"},
@@ -46,7 +46,7 @@ FILES = {
     ),
     **dict.fromkeys(("make_batched_features_dataset", "make_csv_dataset"), True),
 }
-# What mixes datasets by chance.
+# Functions that mix datasets randomly.
 MIXING = frozenset({"choose_from_datasets", "rejection_resample", "sample_from_datasets"})
 ENDLESS = frozenset({"Counter", "counter", "random", "RandomDataset"})
 SOURCES = frozenset(
@@ -57,7 +57,7 @@ SOURCES = frozenset(
         *(f"tensorflow.keras.utils.{name}" for name in DIRECTORIES),
     }
 )
-# What draws the order of what it makes, unless it is told otherwise: by which argument, and its default.
+# Functions that draw an order unless an argument turns it off: the argument, and its default.
 DRAWING = {
     "list_files": ("shuffle", True),
     **dict.fromkeys(DIRECTORIES, ("shuffle", True)),

@@ -70,7 +70,7 @@ class Pipelines:
         key = id(at.node), id(at.scope)
         known = self._nodes.get(key)
         if known is not None:
-            # What is made of itself, in a loop say, is not followed.
+            # A dataset made from itself, in a loop say, is not followed.
             return known if known not in self._open else Node(at, unseen=True)
         node = self._nodes[key] = Node(at)
         self._open.add(node)
@@ -137,7 +137,7 @@ class Pipelines:
         node.bindings = self._names.bindings(at)
         sources = step.sources
         if not sources and step.within:
-            # Taken out of what a library gives: ``train, test = tfds.load(...)``.
+            # An element of a library's result: ``train, test = tfds.load(...)``.
             sources = step.within
         elif step.unseen:
             node.unseen = True

@@ -32,15 +32,15 @@ from trainshift.python.syntax.chunk_syntax import (
 )
 from trainshift.python.values.call_graph import calls_leading_to
 
-# What is followed back to where its value comes from, through as many expressions at most.
+# The maximal number of expressions through which a value is followed back.
 _FOLLOWED = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
-# What orders or chooses elements.
+# Functions that order or choose elements.
 _CHOOSING = divergence.BY_STATE | {"choice", "permutation", "permuted", "sample", "shuffle"}
-# What gives a number, or numbers in a row.
+# Functions that return a number, or a sequence of numbers.
 _COUNTING = frozenset({"arange", "int", "len", "list", "range"})
 _COUNTS = (ast.Attribute, ast.BinOp, ast.Constant, ast.Subscript)
 _NUMBERS = frozenset({"integers", "rand", "randint", "randn", "random", "random_sample", "uniform", "normal"})
-# What gives the same whatever the order of what it is given.
+# Functions whose result does not depend on the order of their argument.
 _UNORDERED = frozenset({"builtins.len", "builtins.max", "builtins.min", "builtins.sorted", "builtins.sum"})
 _BY_NUMPY = "numpy.random"
 _SENT = frozenset({"choice", "permutation", "sample"})

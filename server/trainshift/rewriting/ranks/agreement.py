@@ -37,20 +37,20 @@ from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.data.loop_data import How
 from trainshift.rewriting.ranks.read_back import ReadBack
 
-# What draws from what it is given: that is sent as it is.
+# Functions that draw from their argument: the result is sent.
 _CHOOSING = frozenset({"choice", "choices", "sample", "suggest_categorical"})
-# What shuffles in place and gives nothing, or draws whole data.
+# Functions that shuffle in place and return nothing, or draw whole data.
 _IN_PLACE = divergence.BY_STATE | {"fit", "fit_generator", "rejection_resample", "shuffle"}
 # Why two ranks give a file other names.  Files that are listed are there, whoever lists them.
 _NAMING = (CauseKind.CLOCK, CauseKind.DRAW, CauseKind.HOST)
-# What cannot be sent, such as a connection, or would not help.
+# Calls whose results cannot be sent, such as a connection, or would not help.
 _UNSENT = (CauseKind.NET, CauseKind.RANK)
-# What lists files as objects, or folder by folder, each in an order of its own.
+# Functions that list files as objects, or folder by folder, each in its own order.
 _UNSORTED = frozenset({"scandir", "walk"})
 _COUNTING = frozenset({"arange", "range"})
-# What gives one file or folder after the other.
+# Functions that yield one file or folder after another.
 _LAZY = ("glob.iglob", "os.walk", "pathlib.", "tensorflow.io.gfile.walk")
-# What gives objects that hold files, locks or layers.
+# Functions that return objects with files, locks or layers.
 _UNSENT_NAMES = ("os.scandir", "tensorflow.keras.")
 
 
@@ -174,7 +174,7 @@ class Agreement:
             return None if self._is_taken_from(site) else Form.LISTED
         if any(name.startswith(_UNSENT_NAMES) for name in names):
             return None
-        # What TensorFlow knows of files are Python's own objects.
+        # TensorFlow's file functions return plain Python objects.
         is_tensor = kind is not CauseKind.DISK and any(name.startswith("tensorflow.") for name in names)
         return Form.TENSOR if is_tensor else Form.OBJECT
 

@@ -196,13 +196,13 @@ class LibraryCalls:
         return (*step.sources, *step.within) if step is not None else ()
 
 
-# The methods of paths that move what is there, and how many arguments they take.
+# The methods of paths that move files, with their number of arguments.
 _MOVING = {"rename": 1, "replace": 1, "unlink": 0, "symlink_to": 1, "hardlink_to": 1, "rmdir": 0}
 _PATH_WORDS = frozenset({"missing_ok", "target_is_directory"})
 # The methods of an open file that read nothing, and how functions begin that write to one.
 _FILE_WRITING = frozenset({"write", "writelines", "flush", "close", "seek", "tell", "fileno"})
 _WRITING_TO = ("dump", "print", "save", "to_", "write", "DictWriter")
-# How the names of calls begin that every rank needs: they set its process up, or its model.
+# Beginnings of calls that every rank needs: they set up its process, or its model.
 _SETTING_UP = (
     "append", "apply", "build", "clear", "close", "compile", "config", "connect", "disable", "enable", "eval",
     "extend", "filter", "fit", "init", "load", "manual_seed", "predict", "read", "register", "reset", "seed",

@@ -14,13 +14,13 @@ from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Site, argument, children
 from trainshift.python.values.backward_slice import sliced, sources
 
-# What calls of classes and functions name the place by that they write to.
+# The path parameters of classes and functions that write.
 _PLACES = (
     "filepath", "filename", "file", "fname", "path", "path_or_buf", "save_path", "export_dir", "log_dir",
     "logdir", "backup_dir", "checkpoint_dir", "output_dir", "directory", "to_file", "dst",
 )  # fmt: skip
 _RANKS = ("rank", "local_rank", "cross_rank")
-# Functions that are given the place after what they write.
+# Functions whose path argument comes after the data.
 _SECOND = frozenset(
     {
         "pickle.dump", "json.dump", "yaml.dump", "joblib.dump", "shutil.copy", "shutil.copyfile",
@@ -29,7 +29,7 @@ _SECOND = frozenset(
         "tensorflow.keras.models.save_model", "tensorflow.keras.utils.plot_model",
     }
 )  # fmt: skip
-# Methods of what was opened at the place.
+# Methods of an object opened at the path.
 _OF_OPENED = frozenset(
     {"write", "writelines", "writerow", "writerows", "write_text", "write_bytes", "mkdir"}
 ) | (named("writer") - {"save"})

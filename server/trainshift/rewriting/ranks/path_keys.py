@@ -13,11 +13,11 @@ from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal, UserInstance
 from trainshift.python.syntax.chunk_syntax import last_name
 
-# What begins the key of a path that the script shows; any other key is a number.
+# The beginning of the key of a known path; any other key is a number.
 _SHOWN = "="
-# What makes a path of another kind of one.
+# Functions that convert one kind of path to another.
 _CONVERTING = ("Path", "PosixPath", "fspath", "str")
-# What puts a path together of parts.
+# Functions that join the parts of a path.
 _JOINING = ("Path", "join", "joinpath", "str")
 
 

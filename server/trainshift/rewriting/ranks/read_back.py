@@ -34,7 +34,7 @@ from trainshift.rewriting.ranks.root_only import RootOnly
 
 # The forms by which a whole statement is left to rank 0.
 _GUARDED = (Form.GUARD, Form.RELOAD)
-# What runs the functions that it gets in threads or processes of its own: datasets, pools and threads.
+# Calls that run their function arguments in other threads or processes: datasets, pools and threads.
 _HANDED_TO = (
     "Process", "Thread", "apply_async", "filter", "flat_map", "from_generator", "imap", "imap_unordered",
     "interleave", "map", "numpy_function", "py_func", "py_function", "starmap", "submit",
@@ -42,7 +42,7 @@ _HANDED_TO = (
 # Data of which Keras reads the batches in threads of its own.
 _SEQUENCES = ("tensorflow.keras.utils.Sequence", "tensorflow.keras.utils.PyDataset")
 
-# The object of which what reads is a method, as entries say it.
+# The object whose method reads, in the terms of entries.
 _SELF = "self"
 
 
@@ -86,9 +86,9 @@ class ReadBack:
         """The calls by which all ranks read files, without those that become rank 0's."""
         reads = list(self._reads())
         calls = self._program.fact(RootOnly).calls if reads else ()
-        # What only rank 0 does it does after what it has written itself.
+        # Calls of rank 0 alone come after its own writes.
         guarded = {call.site.statement for call in calls if call.form in _GUARDED and not call.reason}
-        # Nor does what writes a file itself read it.
+        # Nor does a call that writes a file read it.
         others = {call.site for call in calls if call.form is Form.SHARE}
         others.update(self._program.fact(RootOnly).written if reads else ())
         return [
@@ -266,7 +266,7 @@ class ReadBack:
         trains = self._program.fact(WhatTrains).statement_trains
         for outer, _ in self._program.fact(ControlFlow).deciding(statement, self._decides_alone):
             loop = innermost_loop(outer)
-            # Ranks that have left a loop, or a turn of it, do not come to what follows in it.
+            # Ranks that have left a loop, or an iteration, do not reach later code in it.
             yield outer if loop is None or outer in statement.path() or trains(loop) else loop
         for above in statement.ancestors():
             if isinstance(above.node, LOOPS) and not trains(above) and self._decides_alone(above):

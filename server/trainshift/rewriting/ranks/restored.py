@@ -21,7 +21,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argume
 from trainshift.python.values.call_graph import called_from, calls_leading_to, functions_leading_to
 from trainshift.rewriting.target import Target
 
-# Methods that read what may have been saved before.
+# Methods that read an earlier checkpoint.
 _METHODS = (*named("restoring"), "load_weights")
 # Methods of callbacks that Keras calls before the first step.
 _EARLY = frozenset({"__init__", "set_model", "set_params", "on_train_begin"})

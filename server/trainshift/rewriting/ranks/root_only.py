@@ -132,7 +132,7 @@ class RootOnly:
     # What a call is
 
     def _read(self, site: Site) -> RootCall | None:
-        # What is known by name goes before what merely has the name of a method.
+        # Known full names take precedence over mere names of methods.
         for value in sorted(self._script.names.callee(site), key=lambda v: isinstance(v, Unknown)):
             found = self._classify(site, value)
             if found is not None:

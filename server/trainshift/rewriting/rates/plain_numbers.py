@@ -11,7 +11,7 @@ from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement, last_name
 
 _NUMBERS = frozenset({"float", "int"})
-# What calls give that nobody multiplies as an object.
+# Calls whose results are never multiplied as objects.
 _MAKING = frozenset({"float", "int", "abs", "round", "pow", "numpy", "item"})
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 _OPTIONS = frozenset({"click.option", "click.argument"})

@@ -23,7 +23,7 @@ from trainshift.python.syntax.chunk_syntax import (
     last_name,
 )
 
-# What gives the strategy that is in force, which without any other is one replica.
+# Functions that return the current strategy, which is one replica without any other.
 GET_STRATEGY = "tensorflow.distribute.get_strategy"
 # The strategies that replicate a model, by the last parts of their names.
 REPLICATING = frozenset({"MirroredStrategy", "OneDeviceStrategy", "MultiWorkerMirroredStrategy"})

@@ -23,14 +23,14 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, hides_a
 from trainshift.rewriting.tf1.graphs import Graphs
 
 _V1 = "tensorflow.compat.v1."
-# What TensorFlow 2 has under `compat.v1` alone, where it has it at all.
+# Names that TensorFlow 2 has only under `compat.v1`, if at all.
 _TENSORFLOW_1 = tuple(
     f"tensorflow.{name}."
     for name in ("app", "contrib", "estimator.inputs", "flags", "gfile", "layers", "logging")
 )  # fmt: skip
 _CUSTOM = ("tensorflow.estimator.Estimator", "tensorflow.compat.v1.estimator.Estimator")
 _OPTIMIZERS = ("optimizer", "dnn_optimizer", "linear_optimizer")
-# What a name stands for in the Estimators of TensorFlow 1 and in those of TensorFlow 2.
+# The meaning of a name in the Estimators of TensorFlow 1 and in those of TensorFlow 2.
 _CLASSES = {
     "Adagrad": ("AdagradOptimizer", "Adagrad"),
     "Adam": ("AdamOptimizer", "Adam"),

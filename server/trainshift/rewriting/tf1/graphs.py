@@ -35,7 +35,7 @@ _GRADIENTS = (
     "tensorflow.keras.backend.gradients",
     "tensorflow.compat.v1.keras.backend.gradients",
 )
-# What lists variables, and the collection of those that are local.
+# Functions that list variables, and the collection of local ones.
 _LISTING = ("global_variables", "trainable_variables", "local_variables", "get_collection")
 _LOCAL = "LOCAL_VARIABLES"
 

@@ -25,7 +25,7 @@ _V1 = "tensorflow.compat.v1"
 _PROTO, _OPTIONS = f"{_V1}.ConfigProto", f"{_V1}.GPUOptions"
 MONITORING = f"{_V1}.train.MonitoredTrainingSession"
 RUN_CONFIG = "tensorflow.estimator.RunConfig"
-# What takes a configuration: the name of its parameter.
+# Calls that take a configuration, with the name of the parameter.
 CONFIGURED = {
     f"{_V1}.Session": "config",
     f"{_V1}.InteractiveSession": "config",
@@ -144,7 +144,7 @@ class Sessions:
         assigned = [pin for pin in self._assigned(proto) if pin.value is not None]
         if assigned:
             others = [pin for pin in assigned if not self._is_pinned(pin)]
-            # What names none beside what names the rank's is for a run without GPUs.
+            # A configuration without GPUs next to one for the rank's is for a run without GPUs.
             return others if len(others) == len(assigned) else [pin for pin in others if not _names_none(pin)]
         options = argument(made.node, None, "gpu_options")
         if options is None:
