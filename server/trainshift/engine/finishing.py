@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.engine.compiling import compiles
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.rewrite.line_breaks import LogicalLine, logical_lines, relaid, width
@@ -145,8 +146,11 @@ def laid_out(
 ) -> tuple[Edit, ...]:
     """Finish edits that fix findings of a script, as those of a conversion are finished.
 
-    Lines may be as long as the project lets them be, or 0 if nothing tells.
+    Lines may be as long as the project lets them be, or 0 if nothing tells.  A text that is no Python stays
+    as it is.
     """
+    if not compiles(apply(script.source.text, edits)):
+        return edits
     changed = [Span(each.start, each.end) for each in edits]
     modules = [
         name

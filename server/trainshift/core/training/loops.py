@@ -126,6 +126,12 @@ class Loops:
             return ()
         return tuple(self._script.span(site.node, site) for site in loop.sites)
 
+    @cached_property
+    def runs_any(self) -> bool:
+        """Return whether the first script trains when it is run itself, by the calls that are seen."""
+        training = {(loop.script, loop.function) for loop in self.all}
+        return bool(training) and any(code in training for code in self._reached([None]))
+
     def summary(self, function: Scope | None) -> frozenset[Pattern]:
         """The patterns that run when `function` of the first script (None: the script itself) is run."""
         reached = set(self._reached([function]))
