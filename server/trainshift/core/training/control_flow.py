@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from trainshift.core.program import Program
 from trainshift.python.flow import exits
@@ -210,6 +210,17 @@ class ControlFlow:
                 for point in (edge.target, *reached([edge.source], [edge.target], backward=True))
             )
         return not self._repeated[cfg].isdisjoint(cfg.starts(statement.node))
+
+    def avoids(self, statements: Collection[Statement], end: Statement, start: Statement | None) -> bool:
+        """Return whether control may come to `end` without passing one of some statements, from `start` on,
+        or from where its function begins.
+
+        All of them are of one function, or of a file's own code.
+        """
+        cfg = self.graph(end)
+        passed = [point for each in statements for point in cfg.starts(each.node)]
+        starts = [cfg.entry] if start is None else cfg.starts(start.node)
+        return not reached(starts, passed).isdisjoint(cfg.starts(end.node))
 
     def _note(self, block: Sequence[Statement]) -> None:
         """Note which statement syntax of a graph belongs to: a statement, a handler or a case."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
+from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, of_super
 from trainshift.core.training.loop_kinds import Loop, Pattern
 from trainshift.core.training.loop_reader import is_strange
@@ -200,7 +201,7 @@ class Fits:
         """The calls of `load_model` that may return the fitted model, with its optimizer."""
         made = self._identity(fit.model, fit.site)
         compiled = [
-            self._identity(each.site.node.func.value, each.site)
+            (each.site.statement, self._identity(each.site.node.func.value, each.site))
             for each in self.compiles
             if isinstance(each.site.node.func, ast.Attribute)
         ]
@@ -210,10 +211,22 @@ class Fits:
             site
             for site in loading
             if site is not None
-            and not any(site.node in identity for identity in compiled)
+            and not self._is_compiled(
+                fit, site, [statement for statement, identity in compiled if site.node in identity]
+            )
             and self._names.calls(site, "tensorflow.keras.models.load_model")
             and not any(word.arg == "compile" for word in site.node.keywords)
         ]
+
+    def _is_compiled(self, fit: Fit, loading: Site, compiling: list[Statement]) -> bool:
+        """Return whether a loaded model is compiled before it is fitted, on every way that is seen."""
+        flow = self._program.fact(ControlFlow)
+        graph = flow.graph(fit.site.statement)
+        here = [each for each in compiling if flow.graph(each) is graph]
+        if len(here) < len(compiling) or not here:
+            return bool(compiling)
+        start = loading.statement if flow.graph(loading.statement) is graph else None
+        return not flow.avoids(here, fit.site.statement, start)
 
     def own_tape(self, model: ast.expr, site: Site) -> Scope | None:
         """The class of a model, if the step of its own applies gradients of its own tape."""
