@@ -2,6 +2,7 @@
 
 import * as vscode from "vscode";
 
+import { APPLY, DISCARD, REVEAL } from "./changeList";
 import { Converter, makeStatementDistributed } from "./conversion";
 import { differentiate } from "./differentiation";
 import { checkHorovod } from "./doctor";
@@ -12,7 +13,7 @@ import { Interpreters, SETTING } from "./interpreter";
 import { chooseKeras } from "./keras";
 import { LoopStatus } from "./loops";
 import { explain } from "./pages";
-import { APPLY, DISCARD, Preview, REVEAL } from "./preview";
+import { Preview } from "./preview";
 import { prove } from "./proof";
 import { CHECK_HOROVOD, CHOOSE_KERAS, CHOOSE_PYTHON, PROVE, RUN } from "./commands";
 import {

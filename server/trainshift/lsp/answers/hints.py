@@ -16,6 +16,8 @@ from trainshift.python.source.edit import Change, Edit, apply, merge
 from trainshift.python.source.source import Source, Span
 
 _MOST_LINES, _MOST_AROUND = 14, 2
+# To break lines takes time by the length of the file, for which nobody who hovers should wait.
+_MOST_FINISHED = 100_000
 _GAP = "  …"
 
 
@@ -52,7 +54,10 @@ def _difference(state: State, changes: Sequence[Change]) -> str:
     assert state.outline.whole.analysis is not None
     analysis, path = state.outline.whole.analysis, state.outline.path
     plan = merge(replace(each, requires=()) for each in changes)
-    plan = finished_plan(analysis, plan, state.paper.cells.starts if state.paper.cells is not None else ())
+    if len(state.paper.text) <= _MOST_FINISHED:
+        plan = finished_plan(
+            analysis, plan, state.paper.cells.starts if state.paper.cells is not None else ()
+        )
     first = min(each.target.start for each in changes)
     lines: list[str] = []
     for script, edits in analysis.edits_by_file(plan.edits):
