@@ -395,15 +395,34 @@ def test_star_imports_give_the_members_that_entries_tell_of() -> None:
     assert "if hvd.rank() == 0:\n    copyfile('a', 'b')\n" in found.text
 
 
-def test_other_ranks_have_no_book_that_they_would_close_without_a_sheet() -> None:
-    found = convert(
-        f"import pandas as pd\nimport tensorflow as tf\n\n{MODEL}model.compile('sgd')\n"
-        f"history = {FIT.format(more='')}"
-        "book = pd.ExcelWriter('a.xlsx')\npd.DataFrame(history.history).to_excel(book)\nbook.close()\n"
+def test_all_ranks_fill_a_book_of_sheets_and_close_it() -> None:
+    """Other ranks have theirs in memory: one without a sheet cannot be closed."""
+    book = (
+        "sheets = pd.ExcelWriter({})\nbold = sheets.book.add_format()\n"
+        "pd.DataFrame(history.history).to_excel(sheets)\nsheets.sheets['Sheet1'].set_column(0, 1, 10, bold)\n"
+        "sheets.close()\n"
     )
-    assert "book = pd.ExcelWriter('a.xlsx') if hvd.rank() == 0 else None\n" in found.text
-    assert "\n    pd.DataFrame(history.history).to_excel(book)\n    book.close()\n" in found.text
+    head = f"import pandas as pd\nimport tensorflow as tf\n\n{MODEL}model.compile('sgd')\n"
+    found = convert(f"{head}history = {FIT.format(more='')}{book.format(repr('a.xlsx'))}")
+    assert book.format("'a.xlsx' if hvd.rank() == 0 else io.BytesIO()") in found.text
     assert not found.withheld
+
+
+def test_what_is_used_otherwise_than_by_its_methods_is_not_taken_from_other_ranks() -> None:
+    found = convert(
+        f"import pandas as pd\nimport tensorflow as tf\n\n{MODEL}model.compile('sgd')\n{FIT.format(more='')}"
+        "store = pd.HDFStore('a.h5')\nstore['x'] = pd.DataFrame([1])\nstore.close()\n"
+    )
+    assert "store = pd.HDFStore('a.h5')\n" in found.text
+    assert ["store['x']" in each.text for each in found.withheld] == [True]
+
+
+def test_files_are_put_into_an_archive_by_rank_0() -> None:
+    found = convert(
+        f"import tarfile\nimport tensorflow as tf\n\n{MODEL}model.compile('sgd')\n{FIT.format(more='')}"
+        "packed = tarfile.open('a.tgz', 'w:gz')\npacked.add('a.h5')\npacked.close()\n"
+    )
+    assert "\nif hvd.rank() == 0:\n    packed.add('a.h5')\npacked.close()\n" in found.text
 
 
 OWN = """

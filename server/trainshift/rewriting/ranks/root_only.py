@@ -35,7 +35,7 @@ from trainshift.python.names.values import (
     Value,
     texts,
 )
-from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, hides_arguments
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, arguments, hides_arguments
 from trainshift.rewriting.ranks import summary_writers as writers
 from trainshift.rewriting.ranks.guard_forms import Form, GuardForms, RootCall, RootKind, is_context_manager
 from trainshift.rewriting.ranks.library_calls import LibraryCalls
@@ -274,12 +274,25 @@ class RootOnly:
     def _is_writing_method(self, site: Site) -> bool:
         if site.name not in named("writing") or not isinstance(site.node.func, ast.Attribute):
             return False
-        if site.name in named("path_writing") and not (site.node.args or site.node.keywords):
+        if site.name in named("path_writing") and (not arguments(site.node) or self._is_to_memory(site)):
             return False
         if site.name == "mkdir" and any(word.arg == "exist_ok" for word in site.node.keywords):
             return False
         # `write` and `dump` give something back for what writes no file; only a statement can be a file's.
         return site.name not in ("write", "dump") or isinstance(site.parent, ast.Expr)
+
+    def _is_to_memory(self, site: Site) -> bool:
+        """Return whether a call writes to an object that writes nothing on other ranks: a book of sheets.
+
+        All ranks fill it, and then close it: one without a sheet cannot be closed.
+        """
+        libraries = self._program.fact(Libraries)
+        for value in self._script.names.site_values(arguments(site.node)[0], site):
+            known = libraries.of(value)
+            if known is not None and known.role is Role.WRITER_OBJECT and known.text("elsewhere"):
+                assert isinstance(value, Instance)
+                return not is_context_manager(self._script.site_of(value.node))
+        return False
 
     def _is_of_tensorflow(self, logger: Instance, site: Site) -> bool:
         """Return whether a logger used for progress is TensorFlow's."""

@@ -9,7 +9,8 @@ from trainshift.libraries import api, entries
 from trainshift.libraries.methods import named
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Function, Instance, Library, Member, Value
-from trainshift.python.syntax.chunk_syntax import Site, arguments
+from trainshift.python.source.source import one_line
+from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments, dotted
 
 
 def is_writer(name: str) -> bool:
@@ -43,7 +44,26 @@ def reason_to_keep(script: Script, effects: Effects, made: Site) -> str:
                 if isinstance(part, ast.Call) and effects.acts(script.site_of(part)):
                     text = script.text(part.func, site)
                     return f"every rank must run {text}, which does more than write"
+    return _other_use(script, made)
+
+
+def _other_use(script: Script, made: Site) -> str:
+    """Tell what of a writer every rank uses that is no call of a method: ``writer[key] = value``."""
+    called = {site.node.func for site in script.sites}
+    node = made.statement.node
+    name = dotted(node.targets[0]) if isinstance(node, ast.Assign) else ""
+    for statement in script.statements if name else ():
+        for part in statement.own_parts():
+            if not isinstance(part, ast.Subscript | ast.Attribute) or part in called:
+                continue
+            if dotted(part.value) == name and _is(script, part.value, statement, made):
+                return f"every rank runs {one_line(script.text(part, statement))}, which needs the writer"
     return ""
+
+
+def _is(script: Script, node: ast.expr, statement: Statement, made: Site) -> bool:
+    values = script.names.values(node, statement.scope, statement)
+    return any(isinstance(value, Instance) and value.node is made.node for value in values)
 
 
 def _writes(site: Site) -> bool:
