@@ -223,6 +223,30 @@ async def test_reports_are_those_of_check(tmp_path: Path) -> None:
     assert {code for _, code, _, _ in told} == {"TF03", "TL01"}
 
 
+async def test_a_scan_takes_what_check_has_kept_while_the_files_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "pyproject.toml", "")
+    alias = write(tmp_path / "alias.py", ALIAS)
+    other = write(tmp_path / "other.py", f"from alias import opt\n{ALIAS}")
+    monkeypatch.chdir(tmp_path)
+    run("check", ".")
+    kept = tmp_path / ".trainshift_cache" / "verdicts.json"
+    kept.write_text(kept.read_text().replace("Adam", "KEPT"))
+
+    async def is_kept(session: Session, path: Path) -> bool:
+        return "KEPT" in (await workspace(session))[path.as_uri()].items[0].message
+
+    async with serve(PULLING, folders=[tmp_path]) as session:
+        assert await is_kept(session, alias)
+        assert await is_kept(session, other)
+        # What another file imports is evidence for it, too.
+        write(alias, f"{ALIAS}\n")
+        session.watched(alias, CHANGED)
+        assert not await is_kept(session, alias)
+        assert not await is_kept(session, other)
+
+
 @pytest.mark.slow
 async def test_a_long_scan_tells_how_far_it_is(tmp_path: Path) -> None:
     for number in range(60):

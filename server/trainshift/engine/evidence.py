@@ -11,6 +11,9 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+TEXT = "text"
+"""The kind of an observation that asks what a file says."""
+
 
 class Observation(NamedTuple):
     """A question about files: its kind, the path concerned, and perhaps a name."""
@@ -38,7 +41,7 @@ class Noted:
     @property
     def observations(self) -> Iterable[Observation]:
         """All observations of its own, in an order that does not depend on the run."""
-        return [*(Observation("text", path) for path in sorted(self.paths)), *sorted(self.others)]
+        return [*(Observation(TEXT, path) for path in sorted(self.paths)), *sorted(self.others)]
 
 
 def digest(text: str) -> str:

@@ -13,9 +13,10 @@ from enum import Enum
 from typing import Any, TypeAlias, TypeVar
 
 from trainshift.engine.checking import CheckReport
-from trainshift.engine.evidence import Noted, Observation, digest
+from trainshift.engine.evidence import TEXT, Noted, Observation, digest
 from trainshift.engine.packing import packed, unpacked
 from trainshift.engine.workspace import ParsedFiles
+from trainshift.python.flow.traversal import reachable
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
@@ -97,6 +98,14 @@ class Verdicts:
             entry = other.entries[path]
             rows = tuple(map(number, entry.rows))
             self.entries[path] = Entry(entry.under, rows, entry.demand, entry.packed, entry.day)
+
+    def texts_behind(self, path: str) -> frozenset[str]:
+        """The paths of the files whose texts are evidence for the verdict on a file."""
+        rows = reachable(
+            (self._rows[number] for number in self.entries[path].rows),
+            lambda row: () if _is_observation(row) else map(self._rows.__getitem__, row),
+        )
+        return frozenset(row[1] for row in rows if _is_observation(row) and row[0] == TEXT)
 
     def as_json(self) -> dict[str, Any]:
         """The table in JSON form."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple, TypeVar, cast
 
-from trainshift.engine.evidence import Noted, Observation, digest, digest_of_names
+from trainshift.engine.evidence import TEXT, Noted, Observation, digest, digest_of_names
 from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_FILES, Workspace
 from trainshift.python.source.source import BOM, Source
@@ -394,7 +394,7 @@ def _module_of(path: str) -> str:
 
 
 _OBSERVED: dict[str, Callable[[ParsedFiles, Observation], str]] = {
-    "text": lambda files, asked: files.digest(asked.path),
+    TEXT: lambda files, asked: files.digest(asked.path),
     "folder": lambda files, asked: digest_of_names(files._telling(asked.path)),
     "naming": lambda files, asked: digest_of_names(files._named(asked.path)),
     "may be imported": lambda files, asked: str(files._may_be_imported(asked.path)),

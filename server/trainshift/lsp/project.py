@@ -16,6 +16,8 @@ from trainshift.host import files as disk_files
 from trainshift.host.configuration import Configuration, ConfigurationProblem, Configurations
 from trainshift.host.disk import files_under, text_on_disk
 from trainshift.host.files import FileProblem
+from trainshift.host.kept_verdicts import Kept, asked_under
+from trainshift.host.verdicts_on_disk import folder_for
 from trainshift.host.walk import collect
 from trainshift.lsp import diagnostics
 from trainshift.lsp.desk import OpenProgram, State
@@ -271,6 +273,7 @@ class Scan:
             for each in collect([folder for folder in folders if os.path.isdir(folder)])
             if not each.problem and not each.nothing
         ]
+        self._kept: dict[str, Kept] = {}
         self.total = len(self._paths)
         self.done = 0
         self.found: dict[str, list[diagnostics.Item]] = {}
@@ -307,8 +310,21 @@ class Scan:
             return None
         paper = paper_of(plain(uri, None, text, self._encoding))
         files = self._project.files
-        with files.noting() as noted:
-            report = check(paper.source.text, rules.settings, path, files, rules.runtime)
+        cache = self._cache_beside(path)
+        kept = cache.of(path, asked_under(rules.settings), rules.runtime)
+        if kept is not None:
+            report, linked = kept.report, cache.texts_behind(path)
+        else:
+            with files.noting() as noted:
+                report = check(paper.source.text, rules.settings, path, files, rules.runtime)
+            linked = frozenset(noted.paths)
         items = diagnostics.items_of(State(paper, report, True, None), rules)[uri]
-        self._project._scanned[path] = Scanned(stamp, frozenset(noted.paths), items)
+        self._project._scanned[path] = Scanned(stamp, linked, items)
         return items
+
+    def _cache_beside(self, path: str) -> Kept:
+        """Return the verdicts that `trainshift check` has kept in the project around a file."""
+        folder = folder_for(os.path.dirname(path), self._project.files)
+        if folder not in self._kept:
+            self._kept[folder] = Kept(self._project.files, folder, folder)
+        return self._kept[folder]

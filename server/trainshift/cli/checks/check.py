@@ -16,7 +16,6 @@ from enum import Enum
 from functools import cache, partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from trainshift.cli.checks.kept import Kept, Learning, asked_under
 from trainshift.cli.checks.report import CheckReporter, FileCheck
 from trainshift.cli.diff import STANDARD_INPUT_NAME
 from trainshift.cli.documents import Document, Shown, read_document
@@ -35,6 +34,7 @@ from trainshift.engine.workspace import ParsedFiles
 from trainshift.host.configuration import Configurations
 from trainshift.host.disk import absolute, files_on_disk
 from trainshift.host.files import FileProblem, shown_path
+from trainshift.host.kept_verdicts import Kept, Learning, asked_under
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
 from trainshift.host.writing import write_in_place
 from trainshift.python.garbage import tidy, uncollected

@@ -36,6 +36,10 @@ class Kept:
                 self._is_changed = True
         return found
 
+    def texts_behind(self, path: str) -> frozenset[str]:
+        """The paths of the files whose texts the kept verdict on a file depends on."""
+        return self._verdicts.texts_behind(path)
+
     def take(self, learned: Verdicts) -> None:
         """Keep the verdicts of this run."""
         self._verdicts.take(learned)
