@@ -86,6 +86,8 @@ def make(folder: Path, wheels: Path, *, downloads: bool) -> int:
     for other in folder.parent.iterdir():
         if other != folder and (other / "pyvenv.cfg").is_file():
             shutil.rmtree(other, ignore_errors=True)
+    # Those who have waited know by the time that it was made meanwhile.
+    os.utime(folder / "pyvenv.cfg")
     return 0
 
 
