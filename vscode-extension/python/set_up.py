@@ -3,8 +3,8 @@
 FOLDER is made anew; environments beside it, of other versions of the extension, are removed.  Those of the
 wheels in the folder WHEELS that fit this Python are unpacked.  That takes no network, and no pip, which many
 a Python lacks.  Where they are not enough to start the server, pip downloads what is missing if it may, and
-else the exit status is 3 and nothing is left.  It is 0 once the server starts.  Where another window makes the
-same, that is waited for and taken.
+else the exit status is 3 and nothing is left.  It is 0 once the server starts.  Where another window makes
+the same, that is waited for and taken.
 """
 
 import os
@@ -18,7 +18,6 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
 
 NEEDS_DOWNLOAD = 3
 
