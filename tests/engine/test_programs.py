@@ -441,3 +441,42 @@ def test_a_bar_that_one_program_shows_is_no_worse_for_another() -> None:
         found = convert_program(texts[path], path, files_in_memory(texts))
         assert found.status is Status.CONVERTED, (path, found.reason)
         assert not found.withheld
+
+
+READERS = """\
+from glob import glob
+
+
+class Reader:
+    def __init__(self):
+        self.rows = self.read()
+
+    def read(self):
+        return [1]
+
+
+class Folder(Reader):
+    def read(self):
+        return glob("*")
+"""
+READING = """\
+import tensorflow as tf
+from readers import {name}
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(len({name}().rows))])
+model.compile(tf.keras.optimizers.SGD(0.1), "mse")
+model.fit([1.0], [1.0])
+"""
+
+
+@pytest.mark.parametrize(("name", "is_told"), [("Reader", False), ("Folder", True)])
+def test_what_a_class_draws_that_nothing_makes_diverges_nowhere(name: str, is_told: bool) -> None:
+    start = READING.format(name=name)
+    texts = {"/p/readers.py": READERS, "/p/train.py": start, "/p/second.py": start}
+    conversion = convert_program(start, "/p/train.py", files_in_memory(texts))
+    changed = {each.path: each.text for each in conversion.files}["/p/readers.py"]
+    assert conversion.status is Status.CONVERTED
+    assert ('hvd.broadcast_object(glob("*"), root_rank=0)' in changed) is is_told
+    # Another program finds it done.
+    second = convert_program(start, "/p/second.py", files_in_memory({**texts, "/p/readers.py": changed}))
+    assert {each.path: each.text for each in second.files}["/p/readers.py"] == changed

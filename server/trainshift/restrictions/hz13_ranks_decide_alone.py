@@ -260,7 +260,7 @@ def _of_own(
 def _logged(program: Program, test: Occurrence, seen: frozenset[ast.expr] = frozenset()) -> Iterator[str]:
     """Yield the metrics that a test in a callback reads, except results of collectives."""
     trail = program.fact(Trails).behind(test)
-    if test.node in seen or any(each.node in program.fact(ValueFlow).collected for each in trail):
+    if test.node in seen or any(map(program.fact(ValueFlow).is_collected, trail)):
         return
     for each in trail:
         name = each.node

@@ -163,7 +163,7 @@ class ChosenRows:
         yield from ((of_call(each), of) for each in self._flow.shuffled_in_place(at))
 
     def _of_call(self, site: Site, of: _Of) -> Iterator[tuple[Occurrence, _Of | None]]:
-        if site.node in self._flow.collected:
+        if self._flow.is_collected(of_call(site)):
             return
         functions = self._names.called_functions(site)
         for called in functions:

@@ -252,7 +252,10 @@ class Uniformity:
         key = at.node, at.scope
         if key not in self._known:
             self._open += 1
-            self._known[key] = self._find_cause(at)
+            found = self._find_cause(at)
+            # A method of a class that nothing makes may be what a call runs, as far as its name goes.
+            runs = found is not None and self._script.code.may_run(at.scope, at.statement)
+            self._known[key] = found if runs else None
             self._open -= 1
         return self._known[key]
 
@@ -304,7 +307,7 @@ class Uniformity:
         site = self._script.site_of(node)
         functions = self._names.called_functions(site)
         is_value = of is Of.VALUE or (of is Of.CHOICE and is_mask(node))
-        if node in self._flow.collected or site.name in _SHAPING or self._names.calls(site, *_COUNTING):
+        if self._flow.is_collected(at) or site.name in _SHAPING or self._names.calls(site, *_COUNTING):
             return
         if node in self._models:
             return

@@ -124,7 +124,7 @@ class ValueFlow:
         return bool(sources)
 
     def _of_call(self, node: ast.Call, at: Occurrence) -> Iterator[Occurrence]:
-        if node in self.collected:
+        if self.is_collected(at):
             return
         site = self._script.site_of(node)
         functions = self._names.called_functions(site)
@@ -144,9 +144,19 @@ class ValueFlow:
         quiet = argument(node, None, silencing) if silencing else None
         yield from (at.part(given) for given in arguments(node) if given is not quiet)
 
+    def is_collected(self, at: Occurrence) -> bool:
+        """Return whether an expression is a call of a collective, whose result all ranks share.
+
+        It may stand in code that is not known to run, such as a method of a class that nothing names.
+        """
+        if at.node in self._collected:
+            return True
+        if not isinstance(at.node, ast.Call) or last_name(at.node.func) not in COLLECTIVE:
+            return False
+        return self._program.fact(Horovod).is_function(at.part(at.node.func), *COLLECTIVE)
+
     @cached_property
-    def collected(self) -> set[ast.Call]:
-        """The calls of collectives, whose results all ranks share."""
+    def _collected(self) -> set[ast.AST]:
         return {site.node for site in self._program.fact(Horovod).calls(*COLLECTIVE)}
 
     def returned(self, at: Occurrence) -> Iterator[Occurrence]:

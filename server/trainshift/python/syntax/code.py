@@ -41,6 +41,10 @@ class Code:
         self.pieces = pieces
         self._runs = runs
 
+    def may_run(self, scope: Scope, statement: Statement | None) -> bool:
+        """Return whether code in a scope, at a statement if given, may run."""
+        return self._runs is None or self._runs(scope, statement)
+
     @cached_property
     def chunks(self) -> list[tuple[int, str]]:
         """The offset and the text of every piece."""
