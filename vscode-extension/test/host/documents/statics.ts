@@ -46,6 +46,8 @@ export const part: Part = {
       assert.notEqual(wanted, SCRIPT);
       await applied(document, "x = x / 2", "trainshift.expandStatic", "model.py ↔ graph code, for reading");
       await comesTo("the function is expanded", () => document.getText(), wanted);
+      // What is undone is an edit of the editor that has the focus.
+      await vscode.window.showTextDocument(document);
       await vscode.commands.executeCommand("undo");
       assert.equal(document.getText(), SCRIPT);
     });
