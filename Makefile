@@ -77,7 +77,7 @@ test-extension: $(VENV)/.vscode vsix
 test-editors: $(VENV)/.dev $(VENV)/.editors $(VENV)/.vscode $(VENV)/.site vsix
 	$(call part,$(BIN)/pytest -m editors)
 
-check: $(VENV)/.tensorflow $(VENV)/peers/.done  ## The quick loop: format, lint, types, all fixtures, a choice of the other tests.
+check: $(VENV)/.proof  ## The quick loop: format, lint, types, all fixtures, a choice of the other tests.
 	@$(SIDE_BY_SIDE) -j 2 -k lint quick-tests
 
 .PHONY: proof-keras3
@@ -93,7 +93,7 @@ proof-odd: $(VENV)/.proof
 	$(BIN)/python tests/proof/odd.py $(NAMES)
 
 .PHONY: quick-tests
-quick-tests: $(VENV)/.tensorflow $(VENV)/peers/.done
+quick-tests: $(VENV)/.proof
 	$(BIN)/pytest -q -m "not proof and not editors" -n auto --quick
 
 rule: $(VENV)/.dev  ## Lay out a new rule or restriction: make rule CODE=HV18 NAME=clip-gradients.
