@@ -19,7 +19,7 @@ from trainshift.engine.guards import GUARDING, guarded
 from trainshift.engine.outlook import Outlook, look
 from trainshift.engine.suppressions import read_suppressions, suppress
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.linked_program import LinkedProgram
+from trainshift.python.names.linked_program import joined
 from trainshift.python.names.script import Script, read_script
 from trainshift.python.source.edit import Change, Edit, Remark, Withheld
 from trainshift.python.source.offset_map import OffsetMap
@@ -143,8 +143,7 @@ def analyze(
 
 def whole_program(script: Script, choices: Choices | None) -> Program:
     """Return the program of a script and of all that it is linked to."""
-    linked = script.linked
-    return Program(LinkedProgram(linked) if len(linked) > 1 else script, choices=choices)
+    return Program(joined(script.linked), choices=choices)
 
 
 def analyze_script(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.python.names.linked_program import LinkedProgram
+from trainshift.python.names.linked_program import joined
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Edit, apply
 from trainshift.python.source.offset_map import OffsetMap
@@ -19,9 +19,7 @@ def edited(program: Program, edits: tuple[Edit, ...]) -> Program:
     origin = program, OffsetMap(edits)
     if workspace is None:
         return Program(Script(next(iter(codes.values()))), choices=program.choices, origin=origin)
-    linked = workspace.rewritten(codes).reachable
-    read = LinkedProgram(linked) if len(linked) > 1 else linked[0]
-    return Program(read, choices=program.choices, origin=origin)
+    return Program(joined(workspace.rewritten(codes).reachable), choices=program.choices, origin=origin)
 
 
 def forget_edited(program: Program) -> None:

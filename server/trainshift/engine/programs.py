@@ -140,17 +140,23 @@ class AsksClaims(Protocol):
     def __call__(self, start: str, *, is_whole: bool) -> Claims | None:
         """Return the claims of the program that a file starts; None for one that trains nothing.
 
-        Unless they are asked for as a `is_whole`, only where its ranks meet matters: it may seem to leave all
-        that it runs as it is.
+        Unless `is_whole`, the caller needs only the places where its ranks meet: the program may then seem to
+        leave everything that it runs as it is.
         """
 
 
 def claims_of(analysis: Analysis) -> Claims | None:
     """The edits that a program needs in files that it shares; None if it trains nothing."""
-    if not analysis.outlook.convertible or not analysis.program.fact(Loops).own:
+    if not _can_claim(analysis):
         return None
-    if not _trains(analysis.scripts[0]):
-        return None
+    return _wants(analysis) if _trains(analysis.scripts[0]) else None
+
+
+def _can_claim(analysis: Analysis) -> bool:
+    return analysis.outlook.convertible and bool(analysis.program.fact(Loops).own)
+
+
+def _wants(analysis: Analysis) -> Claims:
     wanted = {place: edits for place, (_, edits) in _wanted(analysis).items()}
     changed = {analysis.place(change.target) for change in analysis.changes}
     own = {(script.path, span) for script, span in changed if script is analysis.scripts[0]}
@@ -182,7 +188,8 @@ def claims_from(
         return None
     if is_whole:
         analysis = analyze_script(script, pause, choices=choices)
-        claims, read = claims_of(analysis), analysis.programs
+        claims = _wants(analysis) if _can_claim(analysis) else None
+        read = analysis.programs
     else:
         program = whole_program(script, choices)
         with program.names.memo.pausing(pause):

@@ -197,16 +197,16 @@ class TextCheckReporter:
             return
         shown = [each for each in result.diagnostics if each.severity >= self._least]
         # How a program was distributed is worth a line of its own where all is told.
-        told = result.by_hand or result.forecast
-        tells = bool(told) and self._least <= Severity.INFORMATION and not self._quiet
+        summary = result.by_hand or result.forecast
+        tells = bool(summary) and self._least <= Severity.INFORMATION and not self._quiet
         if not (shown or tells) or self._statistics:
             return
         self._shown.update((-each.severity, each.code) for each in shown)
         if not self._quiet:
             whose = f" (program of {visible(' and '.join(result.programs))})" if result.programs else ""
             self._printer.line((visible(result.path), "bold underline"), (whose, "dim"))
-            if told:
-                self._printer.line((f"  {visible(told)}", "dim"))
+            if summary:
+                self._printer.line((f"  {visible(summary)}", "dim"))
         for each in shown:
             if self._quiet:
                 self._show_line(result.path, each)
@@ -352,12 +352,12 @@ class TextCheckReporter:
 
     def _forecast(self) -> str:
         """The forecast of the conversion, for a run without findings."""
-        told = self._forecasts
-        if len(told) < 2:
-            return f": {told[0]}" if told else ""
-        number = sum("`convert` distributes" in each for each in told)
-        which = "them" if number == len(told) else f"{number} of them"
-        return f": {len(told)} programs train; `convert` distributes {which}" if number else ""
+        forecasts = self._forecasts
+        if len(forecasts) < 2:
+            return f": {forecasts[0]}" if forecasts else ""
+        number = sum("`convert` distributes" in each for each in forecasts)
+        which = "them" if number == len(forecasts) else f"{number} of them"
+        return f": {len(forecasts)} programs train; `convert` distributes {which}" if number else ""
 
 
 class JsonCheckReporter:

@@ -28,6 +28,11 @@ T = TypeVar("T", AttributeBinding, ItemBinding)
 _BETWEEN = "\n"
 
 
+def joined(scripts: Sequence[Script]) -> Script:
+    """Return linked scripts, the started one first, as one script: a single one is its own."""
+    return LinkedProgram(scripts) if len(scripts) > 1 else scripts[0]
+
+
 class LinkedProgram(Script):
     """The linked scripts of one program, the started one first; offsets are those of the joined text."""
 
