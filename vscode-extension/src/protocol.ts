@@ -69,23 +69,7 @@ export interface Rule {
 }
 
 /** The result of rewriting a static function, or all of a file where `function` is "". */
-export interface StaticResult {
-  readonly applied: boolean;
-  readonly reason: string;
-  readonly status: string;
-  /** The files that change, in words; "" where that is the document alone. */
-  readonly program: string;
-  /** The number of files that change. */
-  readonly files: number;
-  readonly changes: readonly Note[];
-  readonly decisions: readonly Note[];
-  readonly doubts: readonly Note[];
-  readonly withheld: readonly Note[];
-  /** The place of what stands in the way. */
-  readonly at?: Note | null;
-  /** The code whose page explains what stands in the way; "" where there is none. */
-  readonly code?: string;
-  readonly edit?: WorkspaceEdit | null;
+export interface StaticResult extends Conversion {
   readonly function: string;
   /** The rules of its changes. */
   readonly rules: readonly Rule[];

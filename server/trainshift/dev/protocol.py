@@ -16,6 +16,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.lsp.answers.lenses import NOT_DISTRIBUTABLE
 from trainshift.lsp.wire import capabilities, told
+from trainshift.python.flow.traversal import reachable
 
 PROTOCOL = Path(__file__).parents[3] / "vscode-extension" / "src" / "protocol.ts"
 _HEAD = """\
@@ -85,9 +86,14 @@ def _requests() -> Iterator[str]:
 def _types() -> Iterator[str]:
     for each in told.ANSWERS:
         yield from _comment(inspect.getdoc(each) or "", "")
-        yield f"export interface {each.__name__} {{"
+        above = next((base for base in _bases(each) if base in told.ANSWERS), None)
+        extends = f" extends {above.__name__}" if above is not None else ""
+        yield f"export interface {each.__name__}{extends} {{"
         says, required = _fields(each), each.__dict__["__required_keys__"]
+        inherited = get_type_hints(above) if above is not None else {}
         for name, hint in get_type_hints(each).items():
+            if name in inherited:
+                continue
             yield from _comment(says.get(name, ""), "  ")
             yield f"  readonly {name}{'' if name in required else '?'}: {_typed(hint)};"
         yield "}"
@@ -104,15 +110,26 @@ def _comment(text: str, indent: str) -> Iterator[str]:
         yield f"{indent} */"
 
 
+def _own_bases(kind: type) -> list[type]:
+    """The types that a type is made from, which a `TypedDict` forgets."""
+    (node,) = ast.parse(inspect.getsource(kind)).body
+    assert isinstance(node, ast.ClassDef)
+    names = (base.id for base in node.bases if isinstance(base, ast.Name))
+    return [getattr(told, name) for name in names if name != "TypedDict"]
+
+
+def _bases(kind: type) -> Iterator[type]:
+    """Yield all types that a type is made from, directly or not, nearest first."""
+    return reachable(_own_bases(kind), _own_bases)
+
+
 def _fields(kind: type) -> dict[str, str]:
     """The text below each field of a type, and below those that it has of others."""
     (node,) = ast.parse(inspect.getsource(kind)).body
     assert isinstance(node, ast.ClassDef)
     found: dict[str, str] = {}
-    for base in node.bases:
-        # A `TypedDict` forgets what it was made from.
-        if isinstance(base, ast.Name) and base.id != "TypedDict":
-            found |= _fields(getattr(told, base.id))
+    for base in _own_bases(kind):
+        found |= _fields(base)
     for field, after in zip(node.body, node.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(after, ast.Expr):
             found[ast.unparse(field.target)] = " ".join(str(ast.literal_eval(after.value)).split())
