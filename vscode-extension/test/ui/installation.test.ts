@@ -8,7 +8,7 @@ import { PYTHON } from "../harness/paths";
 import type { UiSuite } from "../harness/suite";
 import { until } from "../harness/until";
 import { DATA, TRAIN } from "./project/files";
-import { clearToasts, status } from "./window";
+import { clearToasts, status, toasts } from "./window";
 
 const run = promisify(execFile);
 
@@ -56,7 +56,7 @@ export const suites: UiSuite[] = [
         await workbench.screenshot("setting up");
         await workbench.waitForSquiggle();
         await workbench.screenshot("set up");
-        assert.equal(await workbench.page.locator(".notification-list-item").count(), 0);
+        assert.deepEqual(await toasts(workbench, "Trainshift"), []);
         assert.deepEqual(await packagesOf(python), before);
         assert.equal((await readdir(environments(workbench))).length, 1);
       });

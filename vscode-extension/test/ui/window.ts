@@ -72,6 +72,11 @@ export async function problemsShown(workbench: Workbench): Promise<void> {
 }
 
 /** Send away the notifications that are shown. */
+/** What the messages in view say, of those that name somebody; VS Code has messages of its own. */
+export async function toasts(workbench: Workbench, name: string): Promise<string[]> {
+  return workbench.page.locator(".notification-list-item", { hasText: name }).allInnerTexts();
+}
+
 export async function clearToasts(workbench: Workbench): Promise<void> {
   await workbench.runCommand("Notifications: Clear All Notifications");
   await workbench.page
