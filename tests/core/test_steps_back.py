@@ -49,6 +49,22 @@ WAYS = [
     ("f(other())", "def f(x=made()):\n    return x\n\n\n", {"other()"}),
     ("f(y=made())", "def f(x=other(), *, y=other()):\n    return y\n\n\n", {"made()"}),
     ("(lambda: made())()", "", {"made()"}),
+    (
+        "p(other())",
+        "from functools import partial\n\n\ndef f(x, y):\n    return x\n\n\np = partial(f, made())\n",
+        {"made()"},
+    ),
+    (
+        "p(made())",
+        "from functools import partial\n\n\ndef f(x, y):\n    return y\n\n\np = partial(f, other())\n",
+        {"made()"},
+    ),
+    (
+        "t['a'](other())",
+        "from functools import partial\n\n\ndef f(x, y):\n    return y\n\n\n"
+        "t = {'a': partial(f, y=made())}\n",
+        {"made()"},
+    ),
     ("o.x", "class O:\n    def __init__(self):\n        self.x = made()\n\n\no = O()\n", {"made()"}),
     ("o.x", "class O:\n    x = made()\n\n\no = O()\n", {"made()"}),
     ("o.x", "class O:\n    @property\n    def x(self):\n        return made()\n\n\no = O()\n", {"made()"}),

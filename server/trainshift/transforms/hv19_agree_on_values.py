@@ -160,7 +160,8 @@ def _change(program: Program, mend: Mend) -> Change:
         frame = handed_to(f"{hvd}.{name}", ", root_rank=0")
         if mend.form is Form.LISTED:
             frame = Frame(f"{hvd}.{name}([*", "], root_rank=0)", ARGUMENT)
-        verb, how = _DOES[mend.divergence.cause.kind]
+        cause = mend.divergence.cause
+        verb, how = _DOES[cause.kind] if cause.site is not None else ("read", "")
         title = f"Let rank 0 {verb}{how} for all ranks ({text})"
         decision = f"rank 0 {verb}s{how} for all ranks ({text})"
     edits = innermost(program.fact(Layout).put(mend.node, mend.within, frame))

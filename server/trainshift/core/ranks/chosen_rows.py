@@ -159,6 +159,9 @@ class ChosenRows:
             yield at.part(at.node.value), of
         for item in (*self._names.additions(at), *self._flow.nested(at)):
             yield from ((each, of) for each in self._names.source_of(item.binding).sources)
+            if item.key is not None:
+                key = Occurrence(item.key, item.binding.scope, item.binding.statement)
+                yield key, _Of.INDEX if of is _Of.INDEX else None
             yield from ((test, None) for test in self._flow.tests_of(item, at.statement))
         yield from ((of_call(each), of) for each in self._flow.shuffled_in_place(at))
 

@@ -15,7 +15,7 @@ from itertools import takewhile
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks import worlds
-from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.ranks.uniformity import Of, Uniformity
 from trainshift.core.ranks.worlds import Worlds
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, innermost_loop
@@ -148,8 +148,7 @@ def _is_together(
             and (each in loops or trains(each))
             and isinstance(each.node, (ast.If, *LOOPS))
         ):
-            asked = each.node.test if isinstance(each.node, ast.If | ast.While) else each.node.iter
-            if _asks(program, each, asked):
+            if _differs(program, each):
                 return False
             if any(part in exits for part in each.walk()):
                 return False
@@ -157,6 +156,22 @@ def _is_together(
     if not is_met and not program.fact(Worlds).asked_by(Occurrence(test, statement.scope, statement)):
         return True
     return not is_met and not any(above in loops for above in statements_around(program.names, loop))
+
+
+def _differs(program: Program, statement: Statement) -> bool:
+    """Return whether ranks may decide an inner test differently, or loop over different numbers of
+    elements.
+    """
+    node = statement.node
+    if isinstance(node, ast.If | ast.While):
+        return _asks(program, statement, node.test)
+    assert isinstance(node, ast.For | ast.AsyncFor)
+    at = Occurrence(node.iter, statement.scope, statement)
+    if program.fact(Worlds).asked_by(at):
+        return _asks(program, statement, node.iter)
+    uniformity = program.fact(Uniformity)
+    counts = isinstance(node.iter, ast.Call) and last_name(node.iter.func) == "range"
+    return not all(map(uniformity.is_meant, uniformity.causes(at, Of.VALUE if counts else Of.LENGTH)))
 
 
 def _is_met(program: Program, statement: Statement, name: ast.Name) -> bool:

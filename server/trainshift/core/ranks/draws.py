@@ -6,12 +6,13 @@ They do where one uniform seed decides it, be it of the call, of its generator o
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.verdict import Unknown, Verdict, divergent, joined
 from trainshift.libraries import divergence
 from trainshift.libraries.divergence import CauseKind
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Library, Member
@@ -95,7 +96,8 @@ class Draws:
     def of(self, site: Site) -> Verdict:
         """The verdict on a call that draws or shuffles: is its result the same on all ranks?"""
         if site not in self._known:
-            self._known[site] = Unknown()  # A seed that it draws itself tells nothing.
+            # Before the seed that it draws itself, it has none.
+            self._known[site] = divergent(CauseKind.DRAW, site)
             self._known[site] = self._read(site)
         return self._known[site]
 
@@ -191,9 +193,23 @@ class Draws:
         """Return whether a call samples rows of a pandas table, or of a part of one."""
         if site.name != "sample" or not isinstance(site.node.func, ast.Attribute):
             return False
-        values = self._names.site_values(site.node.func.value, site)
-        made = any(isinstance(each, Instance) and each.cls.startswith("pandas.") for each in values)
-        return made or any(word.arg == "frac" for word in site.node.keywords)
+        if any(word.arg == "frac" for word in site.node.keywords):
+            return True
+        start = of_call(site).part(site.node.func.value)
+        return any(
+            isinstance(value, Instance) and value.cls.startswith("pandas.")
+            for each in reachable([start], self._whole_of, lambda each: (each.node, each.scope))
+            for value in self._names.values(*each[:3])
+        )
+
+    def _whole_of(self, at: Occurrence) -> Iterable[Occurrence]:
+        """Return what an expression may be a part of, or is the result of a method of."""
+        node = at.node
+        if isinstance(node, ast.Subscript):
+            return (at.part(node.value),)
+        if isinstance(node, ast.Call):
+            return (at.part(node.func.value),) if isinstance(node.func, ast.Attribute) else ()
+        return self._sources(at)
 
     @cached_property
     def generators(self) -> dict[ast.Call, Site]:

@@ -267,6 +267,9 @@ class Uniformity:
         if self._is_number(at, RANK):
             called = self._script.site_of(at.node) if isinstance(at.node, ast.Call) else None
             return Cause(CauseKind.RANK, at, called)
+        if isinstance(at.node, ast.Attribute):
+            kind = self._kind_of_read(at, at.node)
+            return Cause(kind, at, None) if kind is not None else None
         if not isinstance(at.node, ast.Call):
             return None
         site = self._script.site_of(at.node)
@@ -275,6 +278,13 @@ class Uniformity:
             self._known[at.node, at.scope] = None  # What a model is given may be what it gave before.
             kind = CauseKind.DATA if self._is_of_own_rows(site) else None
         return cause_of(kind, site) if kind is not None else None
+
+    def _kind_of_read(self, at: Occurrence, node: ast.Attribute) -> CauseKind | None:
+        """The reason why an attribute of a library's object differs, such as what a search has found."""
+        if node.attr not in self._differing:
+            return None
+        found = map(full_name, self._names.values(*at[:3]))
+        return next((kind for name in found if name and (kind := divergence.cause_of(name))), None)
 
     def _behind(self, reached: Reached) -> Iterator[Reached]:
         """Yield the expressions that an expression's value comes from, one step back; nothing behind a cause
@@ -458,8 +468,11 @@ class Uniformity:
         """
         causes = (self.cause(of_call(each)) for each in self._script.sites)
         asked = (each for each in causes if each is not None and not self.is_meant(each))
-        return any(each.kind is not CauseKind.DATA for each in asked) or any(
-            reads_number(each.node) for each in self._program.fact(ExpressionsByKind).of(ast.Subscript)
+        expressions = self._program.fact(ExpressionsByKind)
+        return (
+            any(each.kind is not CauseKind.DATA for each in asked)
+            or any(reads_number(each.node) for each in expressions.of(ast.Subscript))
+            or any(self.cause(each) is not None for each in expressions.of(ast.Attribute))
         )
 
     @cached_property
@@ -513,7 +526,9 @@ class Uniformity:
 
     def is_meant(self, cause: Cause) -> bool:
         """Return whether a cause is a rank number, which is meant to differ."""
-        return cause.at.node in self._ranks or isinstance(cause.at.node, ast.Name | ast.Attribute)
+        return cause.kind is CauseKind.RANK and (
+            cause.at.node in self._ranks or isinstance(cause.at.node, ast.Name | ast.Attribute)
+        )
 
     @cached_property
     def _ranks(self) -> set[ast.AST]:

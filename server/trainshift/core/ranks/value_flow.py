@@ -78,14 +78,15 @@ class ValueFlow:
             yield at.part(node.slice)
             yield at.part(node.value)
         elif not isinstance(node, ast.Lambda):
+            # The names of a comprehension are its own.
+            inner = Occurrence(node, at.scope.facts.scope_of.get(node, at.scope), at.statement)
             for child in children(node):
                 if isinstance(child, ast.expr):
-                    yield at.part(child)
+                    yield inner.part(child)
                 elif isinstance(child, ast.comprehension):
-                    inner = Occurrence(child.iter, at.scope.facts.scope_of.get(node, at.scope), at.statement)
-                    yield inner
+                    yield inner.part(child.iter)
                     # Which elements there are, its tests tell.
-                    yield from (inner._replace(node=test) for test in child.ifs)
+                    yield from map(inner.part, child.ifs)
 
     def computed_of(self, at: Occurrence) -> Iterator[Occurrence]:
         """Yield the inputs of an expression, the tests that choose it, and the values put into it later."""
@@ -107,10 +108,14 @@ class ValueFlow:
             yield from map(of_call, self.shuffled_in_place(at))
 
     def added(self, at: Occurrence) -> Iterator[Occurrence]:
-        """Yield the values put into the container that a name or an attribute holds."""
+        """Yield the values put into the container that a name or an attribute holds, and their places in
+        it.
+        """
         if isinstance(at.node, ast.Name | ast.Attribute):
             for item in (*self._names.additions(at), *self.nested(at)):
                 yield from self._names.source_of(item.binding).sources
+                if item.key is not None:
+                    yield Occurrence(item.key, item.binding.scope, item.binding.statement)
 
     def _of_step(self, at: Occurrence) -> Generator[Occurrence, None, bool]:
         """Yield the values that may be bound to a name or an element, and the tests; return whether there are

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
-from trainshift.python.flow.traversal import closure
+from trainshift.python.flow.traversal import closure, reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import ClassHierarchy, is_decorated
 from trainshift.python.names.linked import LinkedNames, LinkedScript
 from trainshift.python.names.lookup import Lookup
-from trainshift.python.names.values import NOTHING, Class, Values
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import NOTHING, Class, Function, Values
 from trainshift.python.syntax.call_binding import bind_call
 from trainshift.python.syntax.chunk_syntax import Scope, Site, alternatives, last_name
 
@@ -27,6 +29,7 @@ class Callers:
         self._callers: dict[Scope, tuple[list[Site], bool]] = {}
         self._aliases: dict[str, set[str]] | None = None
         self._named: dict[str, tuple[list[Site], bool]] = {}
+        self._partials: dict[tuple[Site, Scope], list[Site]] = {}
 
     def callers(self, function: Scope) -> tuple[list[Site], bool]:
         """The calls that may run `function`, and whether it may also be run from elsewhere.
@@ -64,11 +67,64 @@ class Callers:
         return index if index >= 0 else None
 
     def bound_arguments(self, site: Site, function: Scope) -> int:
-        """The number of a method's parameters that Python binds itself: 1 for ``self``, otherwise 0."""
+        """The number of parameters that are bound before the call: ``self``, and those of a ``partial``."""
+        partials = self.partials(site, function)
+        applied = len(partials[0].node.args) - 1 if partials else 0
         bound = function.owner() is not None and not is_decorated(function, "staticmethod")
         if not bound or site.name != function.name:
-            return int(bound)
+            return applied + int(bound)
         return int(not any(isinstance(value, Class) for value in self._receiver(site)))
+
+    def partials(self, site: Site, function: Scope) -> list[Site]:
+        """The calls of ``partial`` by which a call reaches a function: ``partial(step, model)(x)``."""
+        if not self._has_partials or site.name == function.name:
+            return []
+        key = site, function
+        if key not in self._partials:
+            self._partials[key] = []  # Asked again for what it is asked by: none of its own.
+            start = Occurrence(site.node.func, site.scope, site.statement)
+            reached = reachable([start], self._wrapped, lambda each: (each.node, each.scope))
+            found = (each for each in reached if self._is_partial(each))
+            sites = [self._script.home(each.scope).site_of(each.node) for each in found]  # type: ignore[arg-type]
+            self._partials[key] = [each for each in sites if self._applies(each, function)]
+        return self._partials[key]
+
+    def applied(self, site: Site, function: Scope, name: str) -> tuple[Occurrence, ...]:
+        """The values that calls of ``partial`` behind a call bind to the parameter `name`."""
+        node = function.node
+        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        found = []
+        for each in self.partials(site, function):
+            call = ast.Call(each.node.func, each.node.args[1:], each.node.keywords)
+            given = bind_call(call, node.args).given.get(name)
+            if given is not None:
+                found.append(Occurrence(given, each.scope, each.statement, each))
+        return tuple(found)
+
+    @cached_property
+    def _has_partials(self) -> bool:
+        return any(next(each.sites_named("partial"), None) is not None for each in self._script.users)
+
+    def _is_partial(self, at: Occurrence) -> bool:
+        return isinstance(at.node, ast.Call) and "functools.partial" in self._names.full_names(
+            at.node.func, at.scope, at.statement
+        )
+
+    def _applies(self, partial: Site, function: Scope) -> bool:
+        """Return whether a call of ``partial`` applies a function to its other arguments."""
+        given = self._names.site_values(partial.node.args[0], partial) if partial.node.args else NOTHING
+        return any(isinstance(each, Function) and each.scope is function for each in given)
+
+    def _wrapped(self, at: Occurrence) -> Iterable[Occurrence]:
+        """The expressions that what is called comes from, one step back, through wrappers and tables."""
+        node = at.node
+        if isinstance(node, ast.Call):
+            return () if self._is_partial(at) else map(at.part, node.args[:1])
+        step = self._names.steps_back(at)
+        if step is not None and step.sources:
+            return step.sources
+        parts = [node.value] if isinstance(node, ast.Subscript) else _possible(node)
+        return (at.part(each) for each in parts if each is not node)
 
     def _receiver(self, site: Site) -> Values:
         if isinstance(site.node.func, ast.Attribute):
@@ -187,7 +243,11 @@ def _spelled(node: ast.expr) -> set[str]:
 
 
 def _chosen(node: ast.expr) -> set[str]:
-    """The names among which an expression chooses: ``a if c else b``, ``{"x": a}[key]``, ``table[key]``."""
+    """The names among which an expression chooses: ``a if c else b``, ``{"x": a}[key]``, ``table[key]``,
+    ``{"x": wrap(a)}``.
+    """
+    if isinstance(node, ast.Call):
+        return _spelled(node)
     if isinstance(node, ast.Subscript):
         return _chosen(node.value)
     parts = node.values if isinstance(node, ast.Dict) else alternatives(node)

@@ -152,6 +152,9 @@ class Provenance:
         given = self._callers.argument(site, function, name)
         if given is not None:
             return Handed(Step((Occurrence(given, site.scope, site.statement, site),)))
+        applied = self._callers.applied(site, function, name)
+        if applied:
+            return Handed(Step(applied))
         ways = []
         index = self._callers.position(site, function, name)
         starred = next((at for at, each in enumerate(site.node.args) if isinstance(each, ast.Starred)), None)

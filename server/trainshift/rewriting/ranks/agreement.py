@@ -47,11 +47,15 @@ _NAMING = (CauseKind.CLOCK, CauseKind.DRAW, CauseKind.HOST)
 _UNSENT = (CauseKind.NET, CauseKind.RANK)
 # Functions that list files as objects, or folder by folder, each in its own order.
 _UNSORTED = frozenset({"scandir", "walk"})
-_COUNTING = frozenset({"arange", "range"})
+_COUNTING = frozenset({"arange", "len", "range"})
 # Functions that yield one file or folder after another.
 _LAZY = ("glob.iglob", "os.walk", "pathlib.", "tensorflow.io.gfile.walk")
 # Functions that return objects with files, locks or layers.
 _UNSENT_NAMES = ("os.scandir", "tensorflow.keras.")
+
+
+# What an expression inside is evaluated later or several times in, or is no place for a call.
+_DEFERRING = (ast.Lambda, ast.JoinedStr, *COMPREHENSIONS)
 
 
 class Form(Enum):
@@ -113,7 +117,8 @@ class Agreement:
         """Return whether a name is made up, and not chosen among existing ones."""
         draws = self._program.fact(Uniformity).draws
         chosen = cause.site is not None and (draws.is_draw(cause.site) or draws.shuffles(cause.site))
-        return cause.kind in _NAMING and not chosen
+        is_read = cause.site is None and cause.kind is CauseKind.NET
+        return is_read or (cause.kind in _NAMING and not chosen)
 
     @cached_property
     def mends(self) -> list[Mend]:
@@ -145,6 +150,8 @@ class Agreement:
             if test is None or test.statement is None or not self._can_tell(test.scope, test.statement):
                 return None
             return Mend(test.node, test.statement, Form.TEST, divergence)
+        if site is None and divergence.cause.kind is not CauseKind.RANK:
+            return self._of_read(divergence)
         if divergence.cause.kind in _UNSENT or site is None:
             return None
         if site.in_fstring or self._script.called_name(site) in _IN_PLACE:
@@ -166,6 +173,15 @@ class Agreement:
             return None
         form = self._form_of(site, divergence.cause.kind)
         return Mend(site.node, site, form, divergence) if form is not None else None
+
+    def _of_read(self, divergence: Divergence) -> Mend | None:
+        """Return the mend of an attribute that differs, such as a search's best parameters."""
+        at = divergence.cause.at
+        if at.statement is None or not self._can_tell(at.scope, at.statement):
+            return None
+        if any(isinstance(each, _DEFERRING) for each in expression_path(at.statement.node, at.node)):
+            return None
+        return Mend(at.node, at.statement, Form.OBJECT, divergence)
 
     def _form_of(self, site: Site, kind: CauseKind) -> Form | None:
         """Return the form in which a call's result can be sent; None if it cannot."""
@@ -205,10 +221,14 @@ class Agreement:
         return True
 
     def _numbers_of(self, site: Site) -> ast.expr | None:
-        """Return the list of numbers that a draw chooses from: ``[i for i in range(n) if ...]``."""
+        """Return the list of numbers that a draw chooses, or that are drawn: ``[i for i in range(n) if
+        ...]``, ``[draw() for _ in range(n)]``.
+        """
         for above in expression_path(site.statement.node, site.node):
             if isinstance(above, ast.Lambda):
                 return None
+            if isinstance(above, ast.ListComp) and above.elt is site.node:
+                return above if self._is_sendable(site) and len(above.generators) == 1 else None
             if isinstance(above, ast.ListComp | ast.SetComp):
                 one, name = above.generators[0], last_name(above.elt)
                 counts = last_name(one.iter.func) if isinstance(one.iter, ast.Call) else ""
