@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from trainshift.core.program import Program
 from trainshift.core.ranks.flaws import Flaw, at
 from trainshift.core.ranks.own_horovod import OwnHorovod
+from trainshift.core.training.executions import run_apart
 from trainshift.core.training.graph_slice import is_reached
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import GRAPH_PATTERNS, Pattern
@@ -151,6 +152,8 @@ class Beginning:
 
     def _is_near(self, broadcast: Site, site: Site) -> bool:
         """Return whether one function, or one of its callers, reaches both calls."""
+        if run_apart(broadcast.statement, site.statement):
+            return False
         one, other = (self._functions_above(each.scope.function()) for each in (broadcast, site))
         inside = broadcast.scope.function()
         callers = self._names.callers(inside)[0] if inside is not None else ()

@@ -35,6 +35,7 @@ from trainshift.python.syntax.chunk_syntax import (
     COMPREHENSIONS,
     Scope,
     Site,
+    Statement,
     argument,
     arguments,
     expression_path,
@@ -320,12 +321,15 @@ class Sinks:
                 for given in (epochs, steps, size):
                     if given is not None:
                         yield _Arrival(Sink.TURNS, of_call(site).part(given))
+                yield from self._of_start(site.statement)
                 if data is not None and steps is None:
                     yield _Arrival(Sink.LENGTH, of_call(site).part(data), of=Of.LENGTH)
         trains = self._program.fact(WhatTrains).statement_trains
         for statement in self._script.statements:
             if isinstance(statement.node, ast.For) and trains(statement):
                 yield self._of_turns(Occurrence(statement.node.iter, statement.scope, statement))
+            if isinstance(statement.node, LOOPS) and trains(statement):
+                yield from self._of_start(statement)
         trains_alone = self._program.fact(WhatTrains).site_trains
         for site in self._script.sites:
             if not trains_alone(site):
@@ -336,6 +340,12 @@ class Sinks:
                 for generator in above.generators if isinstance(above, COMPREHENSIONS) else ():
                     inner = Occurrence(generator.iter, site.statement.scope, site.statement)
                     yield self._of_turns(inner)
+
+    def _of_start(self, loop: Statement) -> Iterator[_Arrival]:
+        """The tests that decide whether training starts; what a loop around it decides, others tell."""
+        trains = self._program.fact(WhatTrains).statement_trains
+        if not any(isinstance(above.node, LOOPS) and trains(above) for above in loop.ancestors()):
+            yield from (_Arrival(Sink.TURNS, each, is_test=True) for each in tests_around(loop, None))
 
     def _of_turns(self, at: Occurrence) -> _Arrival:
         """The values that arrive where a training loop iterates over something."""

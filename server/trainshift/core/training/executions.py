@@ -260,3 +260,16 @@ def counted_in(statement: Statement) -> str:
 
 def _is_one(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value == 1
+
+
+def run_apart(one: Statement, other: Statement) -> bool:
+    """Return whether a run reaches only one of two statements, in two branches of an `if` that no loop
+    repeats.
+    """
+    below = {each.parent: each for each in other.path()}
+    for each in one.path():
+        above = each.parent
+        if above is not None and isinstance(above.node, ast.If) and above in below:
+            if below[above].branch != each.branch:
+                return not any(isinstance(around.node, LOOPS) for around in above.ancestors())
+    return False

@@ -6,7 +6,7 @@ import ast
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.uniformity import Uniformity
-from trainshift.core.training.executions import Executions
+from trainshift.core.training.executions import Executions, run_apart
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
 from trainshift.core.training.what_trains import WhatTrains
@@ -88,6 +88,7 @@ class Restored:
             or (dotted(model) == dotted(site.node.func.value) != "" and at.scope is site.scope)
             or self._is_one_name(model, at, site.node.func.value, site)
             for model, at in trained
+            if not run_apart(at.statement, site.statement)
             for value in self._names.site_values(model, at)
         )
 
